@@ -1,0 +1,42 @@
+"""Pick the best model without training every candidate on all the data: a plugin for Optuna.
+
+Names are looked up on first use, so that `import optuna_daub.core` loads no Optuna.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+from typing import Any
+
+
+if TYPE_CHECKING:
+    from optuna_daub.study import DataAllocationSampler as DataAllocationSampler
+    from optuna_daub.study import DAUBPruner as DAUBPruner
+    from optuna_daub.study import TrainingSizeObjective as TrainingSizeObjective
+    from optuna_daub.study import allocations as allocations
+    from optuna_daub.study import best_learner as best_learner
+    from optuna_daub.study import learning_curves as learning_curves
+    from optuna_daub.study import report as report
+    from optuna_daub.study import training_sizes as training_sizes
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DAUBPruner",
+    "DataAllocationSampler",
+    "TrainingSizeObjective",
+    "training_sizes",
+    "report",
+    "learning_curves",
+    "allocations",
+    "best_learner",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("optuna_daub.study"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,84 @@
+"""DAUB's upper bound: the end of the learning curve, projected from its last three points.
+
+[1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
+    Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optuna_daub.core.curve import LearningCurve
+
+
+POINTS = 3
+"""Number of observations that the slope is fitted to ([1] UpdateBound)."""
+
+
+def monotone(scores: Sequence[float]) -> list[float]:
+    """Return validation scores with each pair that fell replaced by its mean, oldest first.
+
+    A learning curve should not fall with more data; where the newest score is below the one
+    before, the two "meet in the middle". The mending goes pair by pair as the scores come in, so
+    an early value may change after a later one was settled.
+
+    >>> monotone([0.80, 0.76])
+    [0.78, 0.78]
+    """
+    mended: list[float] = []
+    for score in scores:
+        mended.append(score)
+        if len(mended) > 1 and (fall := mended[-1] - mended[-2]) < 0:
+            mended[-2] += fall / 2  # [1] Alg. 1, TrainLearner: f[n/r] += delta/2
+            mended[-1] -= fall / 2  # [1] Alg. 1, TrainLearner: f[n] -= delta/2
+    return mended
+
+
+def slope(sizes: Sequence[int], scores: Sequence[float]) -> float:
+    """Return the ordinary least-squares slope of scores against sizes (score per example).
+
+    >>> f"{slope((500, 750, 1125), (0.60, 0.65, 0.68)):.12f}"
+    '0.000124210526'
+    """
+    mean_size = sum(sizes) / len(sizes)
+    mean_score = sum(scores) / len(scores)
+    covariance = sum(
+        (x - mean_size) * (y - mean_score) for x, y in zip(sizes, scores, strict=True)
+    )
+    return covariance / sum((x - mean_size) ** 2 for x in sizes)  # [1] LinearRegrSlope
+
+
+def projected_bound(
+    curve: LearningCurve, full_size: int, *, use_training_score: bool = True
+) -> float:
+    """Return DAUB's upper bound on the score that a learner can reach at `full_size`.
+
+    Args:
+        curve: at least one observation; with fewer than three (a learner whose failed start
+            left gaps) the slope is fitted to those there are, and to one alone it is 0.
+        full_size: N, the number of examples of the whole training set.
+        use_training_score: bound by the training score at the last size too. It is an upper
+            bound where training and validation data come from one distribution and the
+            training score does not rise with more data.
+
+    Returns:
+        min(training score, last score + (N - n) * slope), where scores are mended by `monotone`
+        and the slope is at least 0; at n = N the observed score itself.
+
+    >>> from optuna_daub.core.curve import Observation
+    >>> scores = {500: 0.60, 750: 0.65, 1125: 0.68}
+    >>> curve = LearningCurve(0, tuple(Observation(n, s, 0.95) for n, s in scores.items()))
+    >>> projected_bound(curve, 5000)
+    0.95
+    >>> round(projected_bound(curve, 5000, use_training_score=False), 6)
+    1.161316
+    """
+    last = curve.observations[-1]
+    if last.size >= full_size:
+        return last.score
+    mended = monotone([seen.score for seen in curve.observations])
+    rise = slope(curve.sizes[-POINTS:], mended[-POINTS:]) if len(mended) > 1 else 0.0
+    bound = mended[-1] + (full_size - last.size) * max(0.0, rise)  # [1] Alg. 1, UpdateBound
+    if use_training_score and last.training_score is not None:
+        bound = min(last.training_score, bound)  # [1] Alg. 1, UpdateBound: min{f^T, ub}
+    return bound

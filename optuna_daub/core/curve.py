@@ -1,0 +1,88 @@
+"""What is known of a learner: its scores at the training sizes it was trained on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from dataclasses import replace
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The outcome of one probe: a learner trained once on `size` examples.
+
+    >>> Observation(500, 0.81, training_score=0.97).size
+    500
+    """
+
+    size: int
+    """Number of training examples, at least 1."""
+    score: float
+    """Validation score, larger is better; any real number. NaN and infinities are kept as facts."""
+    training_score: float | None = None
+    """The same score on the `size` examples trained on; None where it was not measured."""
+    n_validation: int | None = None
+    """Number of validation examples that `score` was measured on; None where unknown."""
+    seconds: float | None = None
+    """Time of training and scoring, in seconds; None where it was not measured."""
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"A training size must be at least 1, but got {self.size}.")
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """The observations of one learner, sizes strictly increasing.
+
+    >>> curve = LearningCurve(learner=7).extended(Observation(500, 0.81))
+    >>> curve.size, curve.extended(Observation(750, 0.84)).score
+    (500, 0.84)
+    """
+
+    learner: int
+    """The learner's id; where nothing else decides, the lower id goes first."""
+    observations: tuple[Observation, ...] = ()
+    dropped: str = ""
+    """Why the learner gets no data ever again; empty while it may still get some."""
+
+    def __post_init__(self) -> None:
+        sizes = self.sizes
+        if any(later <= earlier for earlier, later in zip(sizes, sizes[1:], strict=False)):
+            raise ValueError(
+                f"The sizes of a learning curve must be strictly increasing, but learner "
+                f"{self.learner} has {list(sizes)}."
+            )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The training sizes observed, increasing."""
+        return tuple(observation.size for observation in self.observations)
+
+    @property
+    def size(self) -> int:
+        """The largest training size observed; 0 before the first probe."""
+        return self.observations[-1].size if self.observations else 0
+
+    @property
+    def score(self) -> float:
+        """The validation score at the largest size; minus infinity before the first probe."""
+        return self.observations[-1].score if self.observations else -math.inf
+
+    def extended(self, observation: Observation) -> LearningCurve:
+        """Return the curve with one more observation, at a larger size than all before.
+
+        A score that is no finite number drops the learner: nothing can be projected from it.
+        """
+        curve = replace(self, observations=(*self.observations, observation))
+        if math.isfinite(observation.score):
+            return curve
+        return curve.drop(f"score {observation.score} at {observation.size:,} examples")
+
+    def drop(self, reason: str) -> LearningCurve:
+        """Return the curve marked as getting no data ever again, for `reason`."""
+        return replace(self, dropped=reason)
+
+    def at(self, size: int) -> Observation | None:
+        """Return the observation at `size`, or None where the learner was not trained on it."""
+        return next((seen for seen in self.observations if seen.size == size), None)

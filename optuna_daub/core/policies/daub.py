@@ -1,0 +1,171 @@
+"""DAUB: data allocation using upper bounds.
+
+Each learner is first trained on three sizes; from then on the learner with the largest upper
+bound on its full-data score gets its next size, until the leader is fully trained.
+
+[1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
+    Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from itertools import takewhile
+from typing import Any
+from typing import Literal
+
+from optuna_daub.core.bounds.interval import Interval
+from optuna_daub.core.bounds.projection import projected_bound
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curves import Curves
+from optuna_daub.core.policies.decision import Decision
+from optuna_daub.core.policies.decision import Extend
+from optuna_daub.core.policies.decision import Finish
+from optuna_daub.core.policies.decision import Reason
+from optuna_daub.core.policies.decision import Wait
+from optuna_daub.core.sizes import MIN_SIZES
+from optuna_daub.core.sizes import checked_sizes
+from optuna_daub.core.sizes import next_size
+
+
+@dataclass(frozen=True)
+class DAUB:
+    """Give data to the learner with the largest upper bound ([1] Algorithm 1).
+
+    Ties of the bound go to the learner with most data, then to the larger validation score, then
+    to the lower id: early on, every learner that memorises its training data ties at 1.
+
+    >>> from optuna_daub.core.curve import Observation
+    >>> def curve(learner, *scores):
+    ...     seen = zip((500, 750, 1125, 1688), scores)
+    ...     return LearningCurve(learner, tuple(Observation(n, s) for n, s in seen))
+    >>> daub = DAUB(sizes=(500, 750, 1125, 1688))
+    >>> decision = daub.decide(Curves([curve(0, 0.60, 0.65, 0.68), curve(1, 0.5, 0.5, 0.5)]))
+    >>> decision.learner, decision.size, str(decision.reason)
+    (0, 1688, 'bound 0.750 is the largest; next is 0.500 of learner 1')
+    """
+
+    sizes: tuple[int, ...]
+    """Training sizes, at least three, increasing; the last is the full training set (N)."""
+    use_training_score: bool = True
+    """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
+    tolerance: float = 0.0
+    """Bounds within it of the largest count as ties; at least 0, in units of the score."""
+    stop: Literal["verified", "first"] = "verified"
+    """"first" ends when any learner is fully trained ([1] Alg. 1, line 5), "verified" when
+    that learner also has the largest bound: the first to arrive need not be the best."""
+
+    def __post_init__(self) -> None:
+        checked_sizes(self.sizes)
+        if not self.tolerance >= 0:
+            raise ValueError(f"`tolerance` must be at least 0, but got {self.tolerance}.")
+        if self.stop not in ("verified", "first"):
+            raise ValueError(f'`stop` must be "verified" or "first", but got {self.stop!r}.')
+
+    def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
+        """Return what to do next ([1] Alg. 1, lines 5-11)."""
+        contenders = [*islice(curves.ranking(self._rank), 2)]
+        if not contenders:
+            return Finish(None, Reason("every learner was dropped"))
+        if winner := self._winner(curves, contenders[0]):
+            return Finish(winner.learner, self._victory(winner, curves))
+        free = (curve for curve in curves.ranking(self._rank) if curve.learner not in busy)
+        chosen = self._foremost(free)
+        if chosen is None or self._is_full(chosen):
+            return Wait(Reason("every learner that could still be the best is being trained"))
+        size = next_size(self.sizes, chosen.size)
+        assert size is not None
+        return Extend(chosen.learner, size, self._merit(chosen, curves))
+
+    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
+        """Return the range up to the learner's bound; before the first probe all numbers."""
+        return Interval(upper=self.bound(curve)) if curve.observations else Interval()
+
+    def bound(self, curve: LearningCurve) -> float:
+        """Return the upper bound of a curve with at least one observation."""
+        return projected_bound(curve, self.sizes[-1], use_training_score=self.use_training_score)
+
+    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
+        """Return why the turn passes from the learner of `curve` to that of `by`."""
+        if self._is_starting(by):
+            return Reason(f"learner {by.learner} has not had its first {MIN_SIZES} sizes yet")
+        bounds = self.bound(curve), self.bound(by)
+        if bounds[0] < bounds[1] - self.tolerance:
+            return Reason(f"bound {{0}} {{less}} {{1}} of learner {by.learner}", bounds)
+        return Reason(
+            f"bound {{0}} ties with {{1}} of learner {by.learner}, which goes first with "
+            f"{by.size:,} examples",
+            bounds,
+        )
+
+    def _rank(self, curve: LearningCurve) -> tuple[Any, ...] | None:
+        if curve.dropped:
+            return None
+        if self._is_starting(curve):
+            return (True,)  # before all others, the lower id first ([1] Alg. 1, lines 2-4)
+        return (False, self.bound(curve), curve.size, curve.score)
+
+    def _is_starting(self, curve: LearningCurve) -> bool:
+        return curve.size < self.sizes[MIN_SIZES - 1]
+
+    def _is_full(self, curve: LearningCurve) -> bool:
+        return curve.size == self.sizes[-1]
+
+    def _rank_full(self, curve: LearningCurve) -> tuple[Any, ...] | None:
+        return (curve.score,) if self._is_full(curve) and not curve.dropped else None
+
+    def _winner(self, curves: Curves, first: LearningCurve) -> LearningCurve | None:
+        """Return the fully trained learner that the stopping rule accepts, if there is one."""
+        if self._is_starting(first):
+            return None
+        if self.stop == "first":
+            return next(curves.ranking(self._rank_full), None)
+        leader = self._foremost(curves.ranking(self._rank))
+        return leader if leader and self._is_full(leader) else None
+
+    def _foremost(self, ranked: Iterable[LearningCurve]) -> LearningCurve | None:
+        """Return who has the turn: the first of a ranking, or of those that tie with it."""
+        ranked = iter(ranked)
+        first = next(ranked, None)
+        if first is None or not self.tolerance or self._is_starting(first):
+            return first
+        least = self.bound(first) - self.tolerance
+        tied = takewhile(lambda curve: self.bound(curve) >= least, ranked)
+        return max((first, *tied), key=lambda curve: (curve.size, curve.score, -curve.learner))
+
+    def _merit(self, chosen: LearningCurve, curves: Curves) -> Reason:
+        if self._is_starting(chosen):
+            return Reason(f"every learner is first trained on {MIN_SIZES} sizes")
+        rival = self._rival(chosen, curves)
+        if rival is None:
+            return Reason("bound {0}; no other learner is left", (self.bound(chosen),))
+        bounds = self.bound(chosen), self.bound(rival)
+        if bounds[0] > bounds[1]:
+            text = f"bound {{0}} is the {{largest}}; next is {{1}} of learner {rival.learner}"
+        else:
+            text = f"bound {{0}} comes next; learner {rival.learner} has {{1}}"
+        return Reason(text, bounds)
+
+    def _victory(self, winner: LearningCurve, curves: Curves) -> Reason:
+        text = f"trained on all {winner.size:,} examples with score {{0}}"
+        rival = self._rival(winner, curves)
+        if rival is None:
+            return Reason(text + "; no other learner is left", (winner.score,))
+        text += f"; the {{largest}} other bound is {{1}} of learner {rival.learner}"
+        return Reason(text, (winner.score, self.bound(rival)))
+
+    def _rival(self, curve: LearningCurve, curves: Curves) -> LearningCurve | None:
+        """Return the foremost other learner that has a bound to compare with."""
+        others: Iterator[LearningCurve] = curves.ranking(self._rank)
+        return next(
+            (
+                other
+                for other in others
+                if other.learner != curve.learner and not self._is_starting(other)
+            ),
+            None,
+        )

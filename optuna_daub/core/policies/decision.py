@@ -1,0 +1,83 @@
+"""What a policy answers: who gets which data next, who gets none, or that the answer is known.
+
+Every decision carries its reason, a sentence with numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A sentence whose scores are kept as numbers.
+
+    The core knows one direction, larger is better; a border that flips the sign of scores can so
+    tell its user the reason in the user's own direction.
+
+    >>> str(Reason("bound {0} {less} {1} of learner 17", (0.871, 0.884)))
+    'bound 0.871 < 0.884 of learner 17'
+    >>> str(Reason("bound {0} {less} {1} of learner 17", (-0.5312, -0.5309)).mirrored())
+    'bound 0.5312 > 0.5309 of learner 17'
+    """
+
+    sentence: str
+    """Text with `{0}`, `{1}`, ... for the scores and `{less}`, `{largest}` for their order."""
+    scores: tuple[float, ...] = ()
+    """The scores that the sentence speaks of."""
+    is_mirrored: bool = False
+    """Whether smaller scores are the better ones."""
+
+    def mirrored(self) -> Reason:
+        """Return the reason for a reader to whom smaller scores are better."""
+        return Reason(self.sentence, tuple(-score for score in self.scores), not self.is_mirrored)
+
+    def __str__(self) -> str:
+        less, largest = (">", "smallest") if self.is_mirrored else ("<", "largest")
+        return self.sentence.format(*_distinct(self.scores), less=less, largest=largest)
+
+
+@dataclass(frozen=True)
+class Extend:
+    """Train `learner` on `size` examples next."""
+
+    learner: int
+    size: int
+    """Number of training examples."""
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Give `learner` no data ever again."""
+
+    learner: int
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The answer is known: `learner` is the best, or None where no learner is left."""
+
+    learner: int | None
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Every learner that deserves data is busy: ask again when one is free."""
+
+    reason: Reason
+
+
+Decision: TypeAlias = Extend | Drop | Finish | Wait
+
+
+def _distinct(scores: tuple[float, ...]) -> list[str]:
+    """Return the scores with three decimals, or as many more as tell different ones apart."""
+    for decimals in range(3, 8):
+        texts = [f"{score:,.{decimals}f}" for score in scores]
+        if len(set(texts)) == len(set(scores)):
+            break
+    return texts if scores else []
