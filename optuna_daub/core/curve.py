@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from dataclasses import replace
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Observation:
     size: int
     """Number of training examples, at least 1."""
     score: float
-    """Validation score, larger is better; any real number. NaN and infinities are kept as facts."""
+    """Validation score, larger is better; NaN and infinities are kept as facts."""
     training_score: float | None = None
     """The same score on the `size` examples trained on; None where it was not measured."""
     n_validation: int | None = None
@@ -48,7 +49,7 @@ class LearningCurve:
 
     def __post_init__(self) -> None:
         sizes = self.sizes
-        if any(later <= earlier for earlier, later in zip(sizes, sizes[1:], strict=False)):
+        if any(later <= earlier for earlier, later in pairwise(sizes)):
             raise ValueError(
                 f"The sizes of a learning curve must be strictly increasing, but learner "
                 f"{self.learner} has {list(sizes)}."

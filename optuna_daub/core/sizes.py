@@ -10,6 +10,7 @@ import operator
 from bisect import bisect_right
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import pairwise
 
 
 PAPER_SIZES = (500, 1000, 1500, 2500, 4000, 5000, 7500, 11500, 17500, 25500, 38500)
@@ -56,7 +57,7 @@ def anchored_sizes(
         ValueError: as `geometric_sizes`.
     """
     smallest, full, ratio = _checked_geometry(min_resource, max_resource, reduction_factor)
-    sizes = []
+    sizes: list[int] = []
     exact = Fraction(full)
     while exact > 0 and (size := math.ceil(exact)) >= smallest:
         if sizes and size == sizes[-1]:
@@ -78,7 +79,7 @@ def checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
     """
     given = list(sizes)
     ladder = tuple(whole_number("sizes", size) for size in given)
-    if any(later <= earlier for earlier, later in zip(ladder, ladder[1:], strict=False)):
+    if any(later <= earlier for earlier, later in pairwise(ladder)):
         raise ValueError(f"`sizes` must be strictly increasing, but got {given}.")
     if len(ladder) < MIN_SIZES:
         raise ValueError(
