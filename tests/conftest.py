@@ -1,0 +1,53 @@
+"""Hypothesis profiles, and the files that stand beside the project in ../shared."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+
+
+pytest.register_assert_rewrite("tests.core.policy_suite")
+
+# One decision may be slow on a loaded machine, so that no example has a deadline.
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[[str], Path]:
+    """Return the path of a file in ../shared, or skip the test where it is absent."""
+
+    def find(path: str) -> Path:
+        if not (SHARED / path).exists():
+            pytest.skip(f"{SHARED / path} is not there: it is read in place, never copied")
+        return SHARED / path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def measured(shared: Callable[[str], Path]) -> Callable[[str], list[LearningCurve]]:
+    """Return the learning curves of ../shared/tables/<name>.csv; failed fits leave gaps."""
+
+    def read(name: str) -> list[LearningCurve]:
+        observations: dict[str, list[Observation]] = {}
+        with shared(f"tables/{name}.csv").open() as file:
+            for row in csv.DictReader(file):
+                seen = observations.setdefault(row["learner"], [])
+                if row["validation_score"]:
+                    scores = float(row["validation_score"]), float(row["training_score"])
+                    seen.append(Observation(int(row["size"]), *scores))
+        return [LearningCurve(i, tuple(seen)) for i, seen in enumerate(observations.values())]
+
+    return read

@@ -1,0 +1,105 @@
+"""Successive halving against an independent transcription, and the rules of its edges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optuna_daub.core import Curves
+from optuna_daub.core import Drop
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import Wait
+from optuna_daub.core import replay
+from tests.core.policy_suite import PolicyTestCase
+from tests.oracles import Halving
+from tests.oracles import exact
+from tests.strategies import halvings
+from tests.strategies import known_curves
+
+
+class TestSuccessiveHalving(PolicyTestCase):
+    @pytest.fixture(params=[2, 3])
+    def policy(self, request: pytest.FixtureRequest) -> SuccessiveHalving:
+        return SuccessiveHalving((500, 750, 1125, 1688, 2000), keep_one_in=request.param)
+
+
+def events(halving: SuccessiveHalving, known: list[LearningCurve]) -> list[tuple[Any, ...]]:
+    told: list[tuple[Any, ...]] = []
+    for decision in replay(halving, known):
+        match decision:
+            case Extend(learner, size):
+                told.append(("train", learner, size))
+            case Drop(learner, reason):
+                told.append(("fail" if "failed" in str(reason) else "drop", learner))
+            case Finish(learner, _):
+                told.append(("best", learner))
+    return told
+
+
+@given(data=st.data(), halving=halvings, failures=st.booleans())
+def test_decides_as_the_transcription_does(
+    data: st.DataObject, halving: SuccessiveHalving, failures: bool
+) -> None:
+    known = data.draw(known_curves(halving.sizes, max_learners=9, failures=failures))
+    oracle = Halving(halving.sizes, exact(known), halving.keep_one_in)
+    assert events(halving, known) == [*oracle.events, ("best", oracle.winner)]
+
+
+@pytest.mark.parametrize(
+    ("keep_one_in", "left"),
+    [(2, {1: 9, 2: 5, 3: 3, 100: 2}), (3, {1: 9, 2: 3, 100: 1})],
+)
+def test_keeps_one_in_so_many_rounded_up_and_the_last_jumps(
+    keep_one_in: int, left: dict[int, int]
+) -> None:
+    sizes = (1, 2, 3, 100)
+    known = [LearningCurve(i, tuple(Observation(n, i / 10) for n in sizes)) for i in range(9)]
+    decisions = replay(SuccessiveHalving(sizes, keep_one_in), known)
+    assert Counter(d.size for d in decisions if isinstance(d, Extend)) == left
+
+
+def test_ties_keep_the_lower_id() -> None:
+    sizes = (1, 2, 3)
+    known = [LearningCurve(i, tuple(Observation(n, 0.5) for n in sizes)) for i in (4, 2, 9)]
+    assert [e for e in events(SuccessiveHalving(sizes), known) if e[0] in ("drop", "best")] == [
+        ("drop", 9),
+        ("drop", 4),
+        ("best", 2),
+    ]
+
+
+def test_waits_for_the_round_to_end() -> None:
+    seen = [LearningCurve(i, (Observation(10, 0.5),)) for i in range(3)]
+    curves = Curves([*seen[:2], seen[2].drop("worst"), LearningCurve(3).drop("failed")])
+    decision = SuccessiveHalving((10, 20, 30)).decide(curves, busy={0, 1})
+    assert isinstance(decision, Wait)
+    assert str(decision.reason) == "the round after 10 examples is being trained"
+
+
+def test_a_drop_says_the_score_and_who_leads() -> None:
+    seen = [LearningCurve(i, (Observation(1000, s),)) for i, s in enumerate([0.71, 0.62])]
+    decision = SuccessiveHalving((1000, 2000, 3000)).decide(Curves(seen))
+    assert isinstance(decision, Drop)
+    assert (decision.learner, str(decision.reason)) == (
+        1,
+        "score 0.620 at 1,000 is the worst left; 0.710 of 0 leads",
+    )
+
+
+@pytest.mark.parametrize("keep_one_in", [1, 0, -2])
+def test_keep_one_in_is_at_least_two(keep_one_in: int) -> None:
+    with pytest.raises(ValueError, match=f"`keep_one_in` must be at least 2, .*{keep_one_in}"):
+        SuccessiveHalving((1, 2, 3), keep_one_in=keep_one_in)
+
+
+def test_sizes_are_checked() -> None:
+    with pytest.raises(ValueError, match="strictly increasing"):
+        SuccessiveHalving((1, 3, 2))

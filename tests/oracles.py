@@ -1,0 +1,182 @@
+"""Slow transcriptions of the papers' pseudo-code, written from the papers, not from the package.
+
+Numbers may be floats or, for exact ties, fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from fractions import Fraction
+from typing import Any
+from typing import Literal
+
+from optuna_daub.core import LearningCurve
+
+
+Scores = Mapping[int, tuple[Any, Any]]
+"""Validation and training score of one learner by size; a size it fails at is missing."""
+
+
+def exact(curves: Sequence[LearningCurve]) -> dict[int, Scores]:
+    """Return curves as tables of fractions, scores read as the decimals they print as."""
+    return {
+        curve.learner: {
+            o.size: (
+                Fraction(str(o.score)),
+                None if o.training_score is None else Fraction(str(o.training_score)),
+            )
+            for o in curve.observations
+        }
+        for curve in curves
+    }
+
+
+@dataclass
+class Daub:
+    """Algorithm 1 of Sabharwal, Samulowitz, Tesauro (2016), with rungs instead of floats n/r."""
+
+    sizes: Sequence[int]
+    table: Mapping[int, Scores]
+    tie: Literal["most data", "lowest index"] = "most data"
+    stop: Literal["verified", "first"] = "verified"
+    use_training_score: bool = True
+    tolerance: Any = 0
+
+    S: list[tuple[int, int]] = field(default_factory=list)
+    """Allocations (i, n) in order."""
+    U: list[Any] = field(default_factory=list)
+    """u_i after each allocation; None where it was not computed."""
+    failed: list[int] = field(default_factory=list)
+    winner: int | None = None
+
+    def __post_init__(self) -> None:
+        N = self.sizes[-1]
+        C = sorted(self.table)
+        self.fV: dict[int, list[Any]] = {i: [] for i in C}  # mended validation scores, by rung
+        self.raw: dict[int, list[Any]] = {i: [] for i in C}
+        self.fT: dict[int, list[Any]] = {i: [] for i in C}
+        self.k = dict.fromkeys(C, -1)  # rung reached
+        u: dict[int, Any] = {}
+
+        # line 1: bootstrap
+        for i in C:
+            for rung in range(3):
+                if not self.train_learner(i, rung):
+                    break
+            else:
+                u[i] = self.U[-1] = self.update_bound(i)
+        # line 2: while no learner is fully trained (verified: nor the one with the largest u)
+        while u and not self.is_over(u, N):
+            # line 2.1
+            j = self.argmax(u)
+            # line 2.2
+            if not self.train_learner(j, self.k[j] + 1):
+                del u[j]
+                continue
+            # line 2.3
+            u[j] = self.U[-1] = self.update_bound(j)
+        # line 3
+        full = [i for i in u if self.n(i) == N]
+        if self.stop == "verified" and u:
+            self.winner = self.argmax(u)
+        elif full:
+            self.winner = min(full, key=lambda i: (-self.raw[i][-1], i))
+        self.u = u
+
+    def n(self, i: int) -> int:
+        return self.sizes[self.k[i]]
+
+    def is_over(self, u: dict[int, Any], N: int) -> bool:
+        if self.stop == "first":
+            return max(self.n(i) for i in u) == N
+        return self.n(self.argmax(u)) == N
+
+    def argmax(self, u: dict[int, Any]) -> int:
+        largest = max(u.values())
+        tied = [i for i in sorted(u) if u[i] >= largest - self.tolerance]
+        if self.tie == "lowest index":
+            return tied[0]
+        most = max(self.n(i) for i in tied)
+        tied = [i for i in tied if self.n(i) == most]
+        highest = max(self.raw[i][-1] for i in tied)
+        tied = [i for i in tied if self.raw[i][-1] == highest]
+        return tied[0]
+
+    def train_learner(self, i: int, rung: int) -> bool:
+        self.S.append((i, self.sizes[rung]))
+        self.U.append(None)
+        if self.sizes[rung] not in self.table[i]:
+            self.failed.append(i)
+            return False
+        validation, training = self.table[i][self.sizes[rung]]
+        self.k[i] = rung
+        self.raw[i].append(validation)
+        self.fT[i].append(training)
+        f = self.fV[i]
+        f.append(validation)
+        if rung > 0:
+            delta = f[rung] - f[rung - 1]
+            if delta < 0:
+                f[rung - 1] = f[rung - 1] + delta / 2
+                f[rung] = f[rung] - delta / 2
+        return True
+
+    def update_bound(self, i: int) -> Any:
+        N, k = self.sizes[-1], self.k[i]
+        if self.sizes[k] == N:
+            return self.raw[i][k]  # formulas.md 0a: at n = N the observed score
+        x1, x2, x3 = self.sizes[k - 2 : k + 1]
+        y1, y2, y3 = self.fV[i][k - 2 : k + 1]
+        # Least squares through three points, with the sums written out.
+        Sx, Sy = x1 + x2 + x3, y1 + y2 + y3
+        Sxx, Sxy = x1 * x1 + x2 * x2 + x3 * x3, x1 * y1 + x2 * y2 + x3 * y3
+        beta = (3 * Sxy - Sx * Sy) / (3 * Sxx - Sx * Sx)
+        if beta < 0:
+            beta = 0  # formulas.md 0a
+        ub = y3 + (N - x3) * beta
+        if self.use_training_score and self.fT[i][k] is not None:
+            return min(self.fT[i][k], ub)
+        return ub
+
+
+@dataclass
+class Halving:
+    """Successive halving: train all that are left, keep the better ceil(M / eta^round)."""
+
+    sizes: Sequence[int]
+    table: Mapping[int, Scores]
+    eta: int = 2
+
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    """("train", i, n), ("fail", i) and ("drop", i) in order."""
+    winner: int | None = None
+
+    def __post_init__(self) -> None:
+        left = sorted(self.table)
+        M, N = len(left), self.sizes[-1]
+        scores: dict[int, Any] = {}
+        for k, size in enumerate(self.sizes):
+            for i in list(left):
+                n = N if len(left) == 1 else size
+                if N in (at for _, who, at in self.trained() if who == i):
+                    continue
+                self.events.append(("train", i, n))
+                if n in self.table[i]:
+                    scores[i] = self.table[i][n][0]
+                else:
+                    self.events.append(("fail", i))
+                    left.remove(i)
+            if size == N:
+                break
+            while len(left) > -(-M // self.eta ** (k + 1)):
+                worst = max(left, key=lambda i: (-scores[i], i))
+                self.events.append(("drop", worst))
+                left.remove(worst)
+        if left:
+            self.winner = min(left, key=lambda i: (-scores[i], i))
+
+    def trained(self) -> list[tuple[Any, ...]]:
+        return [event for event in self.events if event[0] == "train"]

@@ -1,0 +1,139 @@
+"""Hypothesis strategies: one for each type of the core.
+
+Scores are multiples of 3/256 and sizes multiples of 3, so that means, mended scores and sums of
+products are exact in floating point: what ties on paper ties in the computer.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import strategies as st
+
+from optuna_daub.core import DAUB
+from optuna_daub.core import Decision
+from optuna_daub.core import Drop
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import Interval
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Reason
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import Wait
+
+
+LADDER = (6, 9, 15, 24, 36, 54)
+"""A short ladder for where the sizes do not matter."""
+
+finite = st.floats(-1e6, 1e6)
+learners = st.integers(0, 10_000)
+
+scores = st.one_of(
+    st.integers(0, 85).map(lambda step: step * 3 / 256),
+    st.sampled_from([0.375, 0.75]),  # the same few again and again: flat curves and ties
+)
+training_scores = st.one_of(scores, st.just(1.0))  # many a learner memorises what it trains on
+
+
+def ladders(min_length: int = 3, max_length: int = 7) -> st.SearchStrategy[tuple[int, ...]]:
+    """Increasing training sizes."""
+    steps = st.sets(st.integers(1, 200), min_size=min_length, max_size=max_length)
+    return steps.map(lambda found: tuple(3 * step for step in sorted(found)))
+
+
+@st.composite
+def observations(
+    draw: st.DrawFn, size: int, *, with_training_score: bool = True, n_validation: int = 1000
+) -> Observation:
+    """The outcome of a probe at `size`."""
+    training_score = draw(training_scores) if with_training_score else None
+    return Observation(size, draw(scores), training_score, n_validation, seconds=size / 1000)
+
+
+@st.composite
+def learning_curves(
+    draw: st.DrawFn,
+    learner: int,
+    sizes: tuple[int, ...] = LADDER,
+    *,
+    complete: bool = False,
+    with_training_score: bool = True,
+) -> LearningCurve:
+    """A curve over the first few of `sizes`, or over all of them."""
+    upto = len(sizes) if complete else draw(st.integers(0, len(sizes)))
+    probes = [
+        draw(observations(size, with_training_score=with_training_score)) for size in sizes[:upto]
+    ]
+    return LearningCurve(learner, tuple(probes))
+
+
+@st.composite
+def known_curves(
+    draw: st.DrawFn,
+    sizes: tuple[int, ...] = LADDER,
+    *,
+    max_learners: int = 6,
+    with_training_score: bool = True,
+    failures: bool = False,
+) -> list[LearningCurve]:
+    """Complete curves of several learners, in no order; with `failures`, some have gaps."""
+    ids = draw(st.lists(learners, min_size=1, max_size=max_learners, unique=True))
+    options = {"complete": True, "with_training_score": with_training_score}
+    curves = [draw(learning_curves(learner, sizes, **options)) for learner in ids]
+    if not failures:
+        return curves
+    return [
+        LearningCurve(
+            curve.learner, tuple(o for o in curve.observations if draw(one_in_ten_fails))
+        )
+        for curve in curves
+    ]
+
+
+one_in_ten_fails = st.integers(0, 9).map(lambda number: number != 9)
+
+
+def power_law(
+    learner: int, sizes: tuple[int, ...], end: float, drop: float, power: float
+) -> LearningCurve:
+    """A noise-free, concave learner: end - drop * n^-power, with a falling training score."""
+    lost = {size: drop * size**-power for size in sizes}
+    return LearningCurve(
+        learner,
+        tuple(Observation(n, end - by, min(1.0, end + by / 2)) for n, by in lost.items()),
+    )
+
+
+@st.composite
+def power_laws(draw: st.DrawFn, sizes: tuple[int, ...], count: int = 6) -> list[LearningCurve]:
+    """Noise-free learners."""
+    shapes = st.tuples(st.floats(0.5, 1.0), st.floats(0.0, 2.0), st.floats(0.05, 1.0))
+    drawn = draw(st.lists(shapes, min_size=1, max_size=count))
+    return [power_law(learner, sizes, *shape) for learner, shape in enumerate(drawn)]
+
+
+intervals = st.tuples(finite, finite).map(lambda ends: Interval(min(ends), max(ends)))
+
+reasons = st.lists(finite, min_size=1, max_size=3).map(
+    lambda found: Reason(
+        " {less} ".join(f"{{{i}}}" for i in range(len(found))) + ", the {largest}", tuple(found)
+    )
+)
+
+decisions: st.SearchStrategy[Decision] = st.one_of(
+    st.builds(Extend, learners, st.integers(1, 10_000), reasons),
+    st.builds(Drop, learners, reasons),
+    st.builds(Finish, st.none() | learners, reasons),
+    st.builds(Wait, reasons),
+)
+
+daubs = st.builds(
+    DAUB,
+    ladders(),
+    use_training_score=st.booleans(),
+    tolerance=st.sampled_from([0.0, 3 / 256, 0.125, math.inf]),
+    stop=st.sampled_from(["verified", "first"]),
+)
+
+halvings = st.builds(SuccessiveHalving, ladders(), keep_one_in=st.integers(2, 4))
