@@ -1,0 +1,1 @@
+"""Bounds on scores, one file for each formula."""
