@@ -1,0 +1,187 @@
+"""Who runs which learner: a new trial is dealt a learner that no other worker holds.
+
+No storage can change a trial only if another is unchanged, so a claim is made in the open: write
+it, read all claims, and go ahead only where no other trial claims the same learner. Of two
+workers that write at the same time at least one sees the other; both may step back, but never do
+both go ahead. The lower trial number stays where it can.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+
+import optuna
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.policies.decision import Extend
+from optuna_daub.core.policies.decision import Finish
+from optuna_daub.core.policies.decision import Wait
+from optuna_daub.core.policies.protocol import Policy
+from optuna_daub.core.sizes import next_size
+from optuna_daub.study import keys
+from optuna_daub.study import workers
+from optuna_daub.study.keys import Run
+from optuna_daub.study.ledger import Ledger
+from optuna_daub.study.ledger import ledger_of
+from optuna_daub.study.reasons import spoken
+
+
+SHORTEST_NAP, LONGEST_NAP = 0.01, 0.5
+"""Seconds between two looks at the study of a worker that waits; doubled from one to the other."""
+
+PATIENCE = 1.0
+"""Seconds that the lower trial number waits for a rival to step back."""
+
+COMPLAINT = 60.0
+"""Seconds of waiting after which a log line says what for."""
+
+_logger = logging.getLogger(__name__)
+
+
+def deal(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    policy: Policy,
+    n_learners: int,
+    stale_after: float | None,
+) -> Run:
+    """Return which learner a new trial runs, or an idle run if the study has come to its end.
+
+    Sleeps, holding no lock, while every learner that deserves data is held by others.
+    """
+    begun = time.monotonic()
+    has_complained = False
+    nap = SHORTEST_NAP
+    while True:
+        release_dead(study, stale_after)
+        run = _claim(study, trial, policy, n_learners)
+        if run is not None:
+            return run
+        time.sleep(nap)
+        nap = min(2 * nap, LONGEST_NAP)
+        if not has_complained and time.monotonic() - begun > COMPLAINT:
+            has_complained = True
+            _logger.warning(_complaint(ledger_of(study), trial))
+
+
+def release_dead(study: optuna.Study, stale_after: float | None) -> None:
+    """Give up the runs whose worker is surely dead, or silent for `stale_after` seconds."""
+    for trial in [*ledger_of(study).unfinished.values()]:
+        run = keys.read_run(trial.system_attrs)
+        if run is None or trial.state != TrialState.RUNNING:
+            continue
+        if workers.is_dead(run.worker) or (
+            stale_after is not None
+            and run.learner is not None
+            and time.time() - _last_sign(trial, run) > stale_after
+        ):
+            with suppress(RuntimeError):  # another worker, or its own, was faster
+                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+                _logger.warning(
+                    "Trial %d was given up: its worker is dead or silent.", trial.number
+                )
+
+
+def _last_sign(trial: FrozenTrial, run: Run) -> float:
+    """Return when a run was last heard of, seconds since the epoch."""
+    return max([run.since, *(at for _, at in keys.read_observations(trial, run.inherited))])
+
+
+def _claim(study: optuna.Study, trial: FrozenTrial, policy: Policy, n_learners: int) -> Run | None:
+    """Return a run once it is surely ours, None where there is nothing to run at the moment."""
+    ledger = ledger_of(study)
+    with ledger.lock:
+        ledger.sync(study._storage)
+        ledger.n_learners = n_learners
+        run = _offer(study, ledger, trial, policy)
+        if run is None:
+            if ledger.run_of(trial.number) is None:
+                _write(study, ledger, trial, _idle(n_learners, "every learner is held"))
+            return None
+        _write(study, ledger, trial, run)
+    if run.learner is None:
+        return run
+    if not _stands(study, ledger, trial, run):
+        _write(study, ledger, trial, _idle(n_learners, "another worker was faster"))
+        return None
+    if run.inherited:
+        known = ledger_of(study).scores(run.learner)
+        missing = {n: score for n, score in known.items() if n not in trial.intermediate_values}
+        keys.copy_scores(study._storage, trial._trial_id, missing)
+    return run
+
+
+def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Policy) -> Run | None:
+    """Return what the trial should run, None if it is to wait."""
+    asked = keys.read_run(trial.system_attrs)
+    if asked is not None and asked.learner is not None:  # a copy of a run that died
+        return _again(ledger, asked.learner, policy)
+    if "fixed_params" in trial.system_attrs:
+        return _run(ledger, trial.number, policy.sizes[0], "enqueued")
+    if getattr(study, "_stop_flag", False):
+        return _idle(ledger.n_learners, "the study was stopped")
+    match ledger.decide(policy, trial.number):
+        case Extend(learner, size, reason):
+            return _run(ledger, learner, size, spoken(reason, ledger.sign))
+        case Finish(_, reason):
+            return _idle(ledger.n_learners, f"finished: {spoken(reason, ledger.sign)}")
+        case Wait():
+            return None
+        case decision:
+            raise AssertionError(decision)
+
+
+def _again(ledger: Ledger, learner: int, policy: Policy) -> Run:
+    """Return the next run of a learner whose parameters the trial brings with it."""
+    curve = ledger.curves.get(learner, LearningCurve(learner))
+    size = next_size(policy.sizes, curve.size)
+    if curve.dropped or size is None or learner in ledger.busy():
+        return _idle(ledger.n_learners, f"learner {learner} needs no other run now")
+    return _run(ledger, learner, size, "its last run died")
+
+
+def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether a claim that was written is the only one; steps back where it is not."""
+    patience = time.monotonic() + PATIENCE
+    while True:
+        with ledger.lock:
+            ledger.sync(study._storage)
+            runs = ledger.running()
+            rivals = [n for n, r in runs.items() if r.learner == run.learner and n != trial.number]
+            is_new = run.learner == trial.number and "fixed_params" not in trial.system_attrs
+            if is_new and ledger.is_excess(trial.number):
+                return False
+        if not rivals:
+            return True
+        if min(rivals) < trial.number or time.monotonic() > patience:
+            return False
+        time.sleep(SHORTEST_NAP)
+
+
+def _run(ledger: Ledger, learner: int, size: int, reason: str) -> Run:
+    curve = ledger.curves.get(learner)
+    inherited = curve.size if curve else 0
+    worker, now = workers.this_worker(), time.time()
+    return Run(learner, size, inherited, ledger.n_learners, reason, worker, now)
+
+
+def _idle(n_learners: int, reason: str) -> Run:
+    return Run(None, 0, 0, n_learners, reason, workers.this_worker(), time.time())
+
+
+def _write(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> None:
+    keys.write_run(study, trial._trial_id, run)
+    ledger.sync(study._storage)
+
+
+def _complaint(ledger: Ledger, trial: FrozenTrial) -> str:
+    held = [f"{run.learner} (trial {number})" for number, run in ledger.running().items()]
+    return (
+        f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "
+        f"{', '.join(held) or '(none)'}, which other workers hold. If such a worker is dead, use "
+        "a storage with heartbeat, or `stale_after=` of DataAllocationSampler."
+    )

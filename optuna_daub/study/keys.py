@@ -1,0 +1,135 @@
+"""What is stored in a study, and under which keys: each writer beside its reader.
+
+Only facts are stored (which learner, which size, which score), as JSON in the trials' system
+attributes; scores themselves are Optuna's intermediate values, with the training size as step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial
+
+from optuna_daub.core.curve import Observation
+
+
+_PREFIX = "daub:"
+_RUN = _PREFIX + "run"
+_OBSERVATION = _PREFIX + "observation:"
+_FAILED = _PREFIX + "failed"
+_INTERRUPTED = _PREFIX + "interrupted"
+_EXHAUSTED = _PREFIX + "exhausted"
+_SETTINGS = _PREFIX + "settings"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a trial was dealt by the sampler; written once its learner is known."""
+
+    learner: int | None
+    """The learner that this trial runs, None for an idle trial, which runs none."""
+    size: int = 0
+    """The first size to train on."""
+    inherited: int = 0
+    """The largest size observed by earlier runs of the learner; 0 for its first run."""
+    n_learners: int = 0
+    """How many learners the sampler was asked for."""
+    reason: str = ""
+    """Why the learner was given this run."""
+    worker: str = ""
+    """Which process runs it (see `workers`)."""
+    since: float = 0.0
+    """When it was dealt, seconds since the epoch."""
+
+
+def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
+    """Store what a trial was dealt, in place of what it was dealt before."""
+    study._storage.set_trial_system_attr(trial_id, _RUN, asdict(run))
+
+
+def read_run(attrs: Mapping[str, Any]) -> Run | None:
+    """Return what a trial with these system attributes was dealt, None if nothing yet."""
+    stored = attrs.get(_RUN)
+    return None if stored is None else Run(**stored)
+
+
+def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:
+    """Store what `trial.report` cannot hold; to be called before the score is reported.
+
+    In this order a worker killed in between leaves no score that lacks its training score.
+    """
+    facts = {
+        "training_score": seen.training_score,
+        "n_validation": seen.n_validation,
+        "seconds": seen.seconds,
+        "time": time.time(),
+    }
+    study._storage.set_trial_system_attr(trial_id, f"{_OBSERVATION}{seen.size}", facts)
+
+
+def read_observations(trial: FrozenTrial, inherited: int) -> Iterator[tuple[Observation, float]]:
+    """Yield what the trial itself observed, sizes increasing, with the time it was stored."""
+    for size, score in sorted(trial.intermediate_values.items()):
+        if size > inherited:
+            facts = dict(trial.system_attrs.get(f"{_OBSERVATION}{size}", {}))
+            stored_at = facts.pop("time", 0.0)
+            yield Observation(size, score, **facts), stored_at
+
+
+def write_failure(study: optuna.Study, trial_id: int, size: int) -> None:
+    """Store that the run ended by an error of its own while training on `size` examples."""
+    study._storage.set_trial_system_attr(trial_id, _FAILED, size)
+
+
+def read_failure(attrs: Mapping[str, Any]) -> int | None:
+    """Return the size at which the run ended by an error of its own, None if it did not."""
+    return None if _INTERRUPTED in attrs else attrs.get(_FAILED)
+
+
+def write_interruption(study: optuna.Study, trial_id: int) -> None:
+    """Store that the user interrupted the run, which is no fault of its learner."""
+    study._storage.set_trial_system_attr(trial_id, _INTERRUPTED, True)
+
+
+def write_exhaustion(study: optuna.Study, trial_id: int) -> None:
+    """Store that the base sampler has no learner left to propose after this trial."""
+    study._storage.set_trial_system_attr(trial_id, _EXHAUSTED, True)
+
+
+def read_exhaustion(attrs: Mapping[str, Any]) -> bool:
+    """Return whether the base sampler had no learner left after this trial."""
+    return bool(attrs.get(_EXHAUSTED, False))
+
+
+def check_settings(study: optuna.Study, sizes: Sequence[int]) -> None:
+    """Store what a study is begun with, or compare with what it was begun with.
+
+    Raises:
+        ValueError: where the training sizes or the direction differ.
+    """
+    settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
+    begun = study._storage.get_study_system_attrs(study._study_id).get(_SETTINGS)
+    if begun is None:
+        study._storage.set_study_system_attr(study._study_id, _SETTINGS, settings)
+        return
+    for name, value in settings.items():
+        if begun[name] != value:
+            raise ValueError(
+                f"A study must go on with the {name} it was begun with: study "
+                f"'{study.study_name}' was begun with {begun[name]}, but now has {value}. Use "
+                "the earlier settings, or begin a study of another name."
+            )
+
+
+def copy_scores(storage: BaseStorage, trial_id: int, scores: Mapping[int, float]) -> None:
+    """Show earlier scores of a learner as the trial's own, so that its plot is whole."""
+    for size, score in scores.items():
+        storage.set_trial_intermediate_value(trial_id, size, score)

@@ -1,0 +1,217 @@
+"""What happened in a study, as plain records in the direction of the user's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal
+
+import optuna
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.policies.decision import Finish
+from optuna_daub.study import keys
+from optuna_daub.study.ledger import Ledger
+from optuna_daub.study.ledger import ledger_of
+from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.study.reasons import verdict
+
+
+@dataclass(frozen=True)
+class LearnerCurve:
+    """The learning curve of one learner, all its runs merged."""
+
+    learner: int
+    """The learner's id: the number of the trial that ran it first."""
+    params: Mapping[str, Any]
+    """The learner's parameters."""
+    observations: tuple[Observation, ...]
+    """What was seen of it, sizes increasing."""
+    state: Literal["best", "complete", "running", "suspended", "dropped"]
+    """"best" is the selected learner; "complete" others trained on all the data."""
+    bound: float | None
+    """The bound on its score on all the data (the upper one for maximize), None without one."""
+    reason: str
+    """Why it is in this state."""
+
+    @property
+    def size(self) -> int:
+        """The largest training size, in examples; 0 before the first."""
+        return self.observations[-1].size if self.observations else 0
+
+    @property
+    def score(self) -> float | None:
+        """The score at the largest training size."""
+        return self.observations[-1].score if self.observations else None
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One probe: a learner trained once, in the order in which the probes ended."""
+
+    learner: int
+    trial: int
+    """Number of the trial that trained it."""
+    observation: Observation
+    """Size, scores and seconds."""
+
+
+@dataclass(frozen=True)
+class BestLearner:
+    """The selected learner, or the leader as long as the study is unfinished."""
+
+    learner: int
+    params: Mapping[str, Any]
+    score: float
+    """Its score at `size`."""
+    size: int
+    """The number of examples it was trained on."""
+    bound: float | None
+    """The bound on its score on all the data; the score itself once it is trained on them."""
+    rival_bound: float | None
+    """The best bound among the other learners that are not dropped, None without one."""
+    is_final: bool
+    """Whether the study has come to its end."""
+    reason: str
+    """Why it is the best, or what the policy wants to do next."""
+    examples: int
+    """Training examples spent on all learners, each probe counted in full."""
+    seconds: float
+    """Seconds spent on all probes, as far as they were measured."""
+
+
+def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
+    """Return the curve of every learner, in the order of their ids.
+
+    Raises:
+        ValueError: where the study's pruner is none of `optuna_daub`.
+    """
+    policy = _pruner_of(study).policy
+    ledger = ledger_of(study)
+    decision = ledger.decide(policy)
+    best = _winner(study, ledger) if isinstance(decision, Finish) else None
+    busy = ledger.busy()
+    curves = []
+    for learner in sorted(ledger.first_runs):
+        curve = ledger.curves[learner]
+        first = study._storage.get_trial(ledger.first_runs[learner])
+        curves.append(
+            LearnerCurve(
+                learner=learner,
+                params=first.params,
+                observations=tuple(ledger.signed(seen) for seen in curve.observations),
+                state=_state(curve, policy.sizes[-1], learner == best, learner in busy),
+                bound=_bound(study, ledger, curve),
+                reason=verdict(ledger, policy, learner, decision),
+            )
+        )
+    return curves
+
+
+def allocations(study: optuna.Study) -> list[Allocation]:
+    """Return the sequence of all probes (the paper's S), in the order in which they ended.
+
+    Needs no pruner: also a study that was loaded only to be looked at has it.
+    """
+    stamped: list[tuple[float, int, int, Allocation]] = []
+    for trial in study.get_trials(deepcopy=False):
+        run = keys.read_run(trial.system_attrs)
+        if run is None or run.learner is None:
+            continue
+        for seen, stored_at in keys.read_observations(trial, run.inherited):
+            stored_at = stored_at or _begun(trial)
+            probe = Allocation(run.learner, trial.number, seen)
+            stamped.append((stored_at, trial.number, seen.size, probe))
+    return [probe for *_, probe in sorted(stamped, key=lambda entry: entry[:3])]
+
+
+def best_learner(study: optuna.Study) -> BestLearner | None:
+    """Return the selected learner, or the leader of an unfinished study; None before any score.
+
+    The selected learner is the one of `study.best_trial`, trained on all the data. Of an
+    unfinished study it is the learner with the best score at the largest size any has reached.
+
+    Raises:
+        ValueError: where the study's pruner is none of `optuna_daub`.
+    """
+    policy = _pruner_of(study).policy
+    ledger = ledger_of(study)
+    decision = ledger.decide(policy)
+    is_final = isinstance(decision, Finish)
+    learner = _winner(study, ledger) if is_final else _leader(ledger)
+    if learner is None:
+        return None
+    curve = ledger.curves[learner]
+    bounds = {
+        other: ledger.sign * bound
+        for other in ledger.first_runs
+        if not ledger.curves[other].dropped
+        and (bound := _bound(study, ledger, ledger.curves[other])) is not None
+    }
+    rivals = [bound for other, bound in bounds.items() if other != learner]
+    spent = [seen for other in ledger.first_runs for seen in ledger.curves[other].observations]
+    return BestLearner(
+        learner=learner,
+        params=study._storage.get_trial(ledger.first_runs[learner]).params,
+        score=ledger.sign * curve.score,
+        size=curve.size,
+        bound=_bound(study, ledger, curve),
+        rival_bound=ledger.sign * max(rivals) if rivals else None,
+        is_final=is_final,
+        reason=verdict(ledger, policy, learner, decision),
+        examples=sum(seen.size for seen in spent),
+        seconds=sum(seen.seconds or 0.0 for seen in spent),
+    )
+
+
+def _pruner_of(study: optuna.Study) -> AllocationPruner:
+    if isinstance(study.pruner, AllocationPruner):
+        return study.pruner
+    raise ValueError(
+        "The results of a study depend on its pruner, which Optuna does not store: load it with "
+        "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the sizes it was begun with, but "
+        f"got {type(study.pruner).__name__}."
+    )
+
+
+def _winner(study: optuna.Study, ledger: Ledger) -> int | None:
+    """Return the learner of the best trial, so that there is one answer to who is the best."""
+    complete = [
+        (ledger.sign * trial.values[0], -trial.number, run.learner)
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        if (run := keys.read_run(trial.system_attrs)) is not None and run.learner is not None
+    ]
+    return max(complete)[2] if complete else None
+
+
+def _leader(ledger: Ledger) -> int | None:
+    curves = [ledger.curves[learner] for learner in ledger.first_runs]
+    alive = [curve for curve in curves if curve.observations and not curve.dropped]
+    if not alive:
+        return None
+    return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
+
+
+def _bound(study: optuna.Study, ledger: Ledger, curve: LearningCurve) -> float | None:
+    upper = _pruner_of(study).policy.interval(curve, ledger.curves).upper
+    return None if abs(upper) == float("inf") else ledger.sign * upper
+
+
+def _state(
+    curve: LearningCurve, full_size: int, is_best: bool, is_busy: bool
+) -> Literal["best", "complete", "running", "suspended", "dropped"]:
+    if is_best:
+        return "best"
+    if curve.dropped:
+        return "dropped"
+    if is_busy:
+        return "running"
+    return "complete" if curve.size == full_size else "suspended"
+
+
+def _begun(trial: FrozenTrial) -> float:
+    return trial.datetime_start.timestamp() if trial.datetime_start else 0.0

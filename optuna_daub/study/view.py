@@ -1,0 +1,66 @@
+"""The study as a base sampler sees it: one row per learner."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Container
+from collections.abc import Iterable
+
+import optuna
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub.study import keys
+
+
+class OneRowPerLearner(optuna.Study):
+    """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
+
+    The row of a learner is its first run, which is the one the base sampler proposed, with the
+    scores and the state of all its runs. Idle trials are hidden.
+    """
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.__dict__.update(study.__dict__)
+        self.is_stopped = False
+        self._rows: list[FrozenTrial] | None = None
+
+    def stop(self) -> None:
+        """Note that the sampler has nothing left to propose."""
+        self.is_stopped = True
+
+    def _get_trials(
+        self,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+        use_cache: bool = False,
+    ) -> list[FrozenTrial]:
+        if self._rows is None or not use_cache:
+            trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
+            self._rows = one_row_per_learner(trials)
+        rows = [row for row in self._rows if states is None or row.state in states]
+        return copy.deepcopy(rows) if deepcopy else rows
+
+
+def one_row_per_learner(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Return the trials with all runs of each learner merged into its first."""
+    rows: dict[int, FrozenTrial] = {}
+    for trial in trials:
+        run = keys.read_run(trial.system_attrs)
+        if run is None or trial.state == TrialState.WAITING:
+            rows[trial.number] = trial
+        elif run.learner is not None:
+            first = rows.get(run.learner)
+            rows[run.learner] = trial if first is None else _merged(first, trial)
+    return [*rows.values()]
+
+
+def _merged(row: FrozenTrial, run: FrozenTrial) -> FrozenTrial:
+    """Return the row of a learner with what a later run of it brought."""
+    merged = copy.copy(row)
+    merged.intermediate_values = {**row.intermediate_values, **run.intermediate_values}
+    if run.state in (TrialState.COMPLETE, TrialState.PRUNED) and run.values is not None:
+        merged.state = run.state
+        merged.values = run.values
+        merged.datetime_complete = run.datetime_complete
+    return merged
