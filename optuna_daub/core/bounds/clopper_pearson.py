@@ -1,0 +1,41 @@
+"""The exact binomial tails of Clopper and Pearson, for the mean of n outcomes that are 0 or 1.
+
+Never wider than Chernoff's, Massart's or Hoeffding's inequality, which all bound these tails from
+above; but it holds for 0/1 outcomes only, such as right and wrong answers.
+
+[1] C. J. Clopper, E. S. Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the
+    Case of the Binomial", Biometrika 26, 1934. https://doi.org/10.1093/biomet/26.4.404
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+
+def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
+    """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
+
+    One-sided. The width belongs to the side that faces 1/2, which is the wider one, so it holds
+    below the mean too; a two-sided interval of confidence 1 - delta takes ``tail=delta / 2``.
+    The ends are in [0, 1] on the side that faces 1/2. Needs SciPy.
+
+    Args:
+        n: number of outcomes, at least 1.
+        mean: their mean, in [0, 1]; broadcast against `n`. Where n * mean is no whole number, as
+            in an average over folds, the limits of the two whole numbers are joined smoothly.
+        tail: probability of one tail, in (0, 1).
+
+    >>> round(float(half_width(100, 1.0, tail=0.05)), 6)  # 1 - 0.05 ** (1 / 100)
+    0.029513
+    """
+    from scipy.special import betaincinv  # not at the top: it takes longer than all of the core
+
+    size, rarer = np.broadcast_arrays(
+        np.asarray(n, dtype=np.float64), 0.5 - np.abs(np.asarray(mean, dtype=np.float64) - 0.5)
+    )
+    count = size * rarer  # outcomes of the rarer kind
+    # The limit is the mu with P(X <= count | mu) = I_{1 - mu}(n - count, count + 1) = tail.
+    limit = 1.0 - betaincinv(size - count, count + 1.0, tail)  # [1] p_2, the upper limit
+    return np.asarray(limit - rarer)

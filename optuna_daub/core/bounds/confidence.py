@@ -1,0 +1,212 @@
+"""ABC's confidence interval: where a learner's full-data accuracy lies, judged from samples.
+
+The upper end rests on the training score and not on the validation score, the lower end on the
+validation score and not on the training score. What must hold:
+
+* The full data are split at random into training and validation data, and every probe uses random
+  samples of the two; both may be nested, drawn without replacement ([2] Section 6).
+* The score is a mean over examples of values in [0, 1], such as accuracy. The exact binomial tails
+  of `clopper_pearson` need 0/1 values; an F1 score or an area under a curve is no such mean.
+* For the upper end, the fitness condition: on the examples that it was trained on, a learner
+  scores at least as well as if it had been trained on any others.
+* For the lower end, more data do not hurt: trained on all examples, a learner scores at least as
+  well as trained on a sample.
+
+[1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
+    Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
+[2] W. Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 58, 1963.
+    https://doi.org/10.1080/01621459.1963.10500830
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+from optuna_daub.core.bounds import hoeffding
+from optuna_daub.core.bounds.interval import Interval
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
+
+
+HalfWidth: TypeAlias = Callable[[ArrayLike, ArrayLike, float], NDArray[np.float64]]
+"""An inequality, asked (n, mean, tail): how far the expected value of `n` values in [0, 1] may lie
+from their mean on one side, but for a probability `tail`; `half_width` of `hoeffding`, `massart`,
+`chernoff` and `clopper_pearson`."""
+
+HALVINGS = 60
+"""Bisection steps of `sample_above`: 2^-60 is below the spacing of floats around 1/2."""
+
+CACHED_PROBES = 2**14
+"""Probes whose ends are remembered: a thousand learners on every size of a long ladder."""
+
+
+def upper_end(
+    training_score: ArrayLike,
+    size: ArrayLike,
+    *,
+    full_validation: int,
+    failure: float,
+    half_width: HalfWidth = hoeffding.half_width,
+) -> NDArray[np.float64]:
+    """Return what the full-data score exceeds with probability <= `failure` / 2, at most 1.
+
+    From the training score to the score on all data, then to that on the validation part of
+    them; with Hoeffding's inequality both steps are ``sqrt(ln(4 / failure) / (2 n))``.
+
+    Args:
+        training_score: acc(H_Str, S_tr), in [0, 1]; broadcast against `size`.
+        size: abs(S_tr), the number of training examples, at least 1.
+        full_validation: abs(D_te), the number of all validation examples, at least 1.
+        failure: d_c, the failure probability of the whole interval, in (0, 1); half of it goes
+            to this end, one quarter to each step.
+        half_width: the inequality.
+
+    >>> end = upper_end(0.85, 1000, full_validation=100_000, failure=0.002)
+    >>> round(float(end), 6)
+    0.917813
+    """
+    tail = failure / 4.0
+    on_sample = np.asarray(training_score, dtype=np.float64)
+    on_all = np.minimum(1.0, on_sample + half_width(size, on_sample, tail))  # [1] Eq. (5), (6)
+    return sample_above(on_all, full_validation, tail, half_width)  # [1] Eq. (4): Theorem 1
+
+
+def lower_end(
+    score: ArrayLike,
+    n_validation: ArrayLike,
+    *,
+    failure: float,
+    half_width: HalfWidth = hoeffding.half_width,
+) -> NDArray[np.float64]:
+    """Return what the full-data score falls below with probability <= `failure` / 2, at least 0.
+
+    Args:
+        score: acc(H_Str, S_te), in [0, 1]; broadcast against `n_validation`.
+        n_validation: abs(S_te), the number of validation examples scored on, at least 1.
+        failure: d_c, the failure probability of the whole interval, in (0, 1).
+        half_width: the inequality; Hoeffding's is ``sqrt(ln(2 / failure) / (2 n))``.
+
+    >>> round(float(lower_end(0.80, 2000, failure=0.002)), 6)
+    0.758444
+    """
+    width = half_width(n_validation, score, failure / 2.0)
+    return np.maximum(0.0, np.asarray(score, dtype=np.float64) - width)  # [1] Theorem 2
+
+
+def sample_above(
+    mean: ArrayLike, n: int, tail: float, half_width: HalfWidth
+) -> NDArray[np.float64]:
+    """Return what the mean of a sample exceeds with probability <= `tail`, at most 1.
+
+    The inequality the other way round: the largest sample mean that would not yet put the
+    expected value above `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
+
+    Args:
+        mean: the expected value, in [0, 1].
+        n: number of values in the sample, at least 1.
+        tail: probability of the tail, in (0, 1).
+        half_width: the inequality.
+    """
+    expected = np.asarray(mean, dtype=np.float64)
+    low, high = expected, np.ones(expected.shape)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        compatible = middle - half_width(n, middle, tail) <= expected
+        low, high = np.where(compatible, middle, low), np.where(compatible, high, middle)
+    return high
+
+
+def confidence_interval(
+    curve: LearningCurve,
+    full_size: int,
+    *,
+    full_validation: int,
+    failure: float,
+    half_width: HalfWidth = hoeffding.half_width,
+) -> Interval:
+    """Return the interval of a learner's score at `full_size`, within [0, 1].
+
+    Its ends are the best of all probes, so that it never expands ([1] Section "Algorithm").
+    A probe scored on all validation examples has its score as lower end; if it was trained on
+    all examples too, its score is the answer and both ends. Where the ends would cross, one of
+    the conditions above does not hold; the lower end, which needs fewer of them, then stands.
+
+    Args:
+        curve: the probes so far; before the first, the interval is [0, 1].
+        full_size: abs(D_tr) = N, the number of all training examples.
+        full_validation: abs(D_te), the number of all validation examples.
+        failure: d_c, the probability that one probe's interval is wrong, in (0, 1).
+        half_width: the inequality.
+
+    Raises:
+        ValueError: where a probe lacks its training score or number of validation examples, has
+            more of them than `full_validation`, or a score outside [0, 1].
+
+    >>> curve = LearningCurve(0, (Observation(1000, 0.80, 0.85, n_validation=2000),))
+    >>> interval = confidence_interval(curve, 10**6, full_validation=10**5, failure=0.002)
+    >>> round(interval.lower, 6), round(interval.upper, 6)
+    (0.758444, 0.917813)
+    """
+    lower, upper = 0.0, 1.0  # [1] Alg. 1: l_i <- 0, u_i <- 1
+    for probe in curve.observations:
+        if not math.isfinite(probe.score):
+            continue  # a failed probe, for which its learner was dropped
+        _check(probe, curve.learner, full_validation)
+        if probe.size >= full_size and probe.n_validation == full_validation:
+            return Interval(probe.score, probe.score)
+        probe_lower, probe_upper = _ends(probe, full_validation, failure, half_width)
+        lower, upper = max(lower, probe_lower), min(upper, probe_upper)
+    return Interval(lower, max(lower, upper))
+
+
+@lru_cache(CACHED_PROBES)
+def _ends(
+    probe: Observation, full_validation: int, failure: float, half_width: HalfWidth
+) -> tuple[float, float]:
+    """Return both ends of [1] Corollary 1 for one probe, without regard to the others."""
+    assert probe.training_score is not None
+    assert probe.n_validation is not None
+    upper = upper_end(
+        probe.training_score,
+        probe.size,
+        full_validation=full_validation,
+        failure=failure,
+        half_width=half_width,
+    )
+    if probe.n_validation == full_validation:
+        return probe.score, float(upper)  # no sampling error is left below
+    lower = lower_end(probe.score, probe.n_validation, failure=failure, half_width=half_width)
+    return float(lower), float(upper)
+
+
+def _check(probe: Observation, learner: int, full_validation: int) -> None:
+    where = f"learner {learner} at {probe.size:,} training examples"
+    if probe.training_score is None:
+        raise ValueError(
+            f"A confidence interval needs the training score of every probe, but {where} has "
+            "none. Report it as `training_score`, measured on the examples trained on."
+        )
+    if probe.n_validation is None:
+        raise ValueError(
+            f"A confidence interval needs the number of validation examples of every probe, but "
+            f"{where} has none. Report it as `n_validation`."
+        )
+    if not 1 <= probe.n_validation <= full_validation:
+        raise ValueError(
+            f"A probe is scored on 1 to {full_validation:,} validation examples, the full "
+            f"held-out set, but {where} has {probe.n_validation:,}. Make the policy's "
+            "`n_validation` the size of the full held-out set."
+        )
+    for name, score in (("score", probe.score), ("training score", probe.training_score)):
+        if not 0.0 <= score <= 1.0:
+            raise ValueError(
+                f"A confidence interval needs scores in [0, 1], but the {name} of {where} is "
+                f"{score}. Report a mean over examples, larger is better, such as accuracy."
+            )

@@ -1,0 +1,198 @@
+"""Which undecided learner gets data next, and by what factor its data grow.
+
+A scheduler is a pure function: the undecided learners in, their ids out, the most deserving
+first. Whoever asks takes the first one that can be trained at the moment.
+
+[1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
+    Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import TypeAlias
+
+from optuna_daub.core.bounds.interval import Interval
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
+
+
+MIN_GROWTH = 0.01
+"""Smallest growth exponent that `step_for_growth` takes: already a step of 2^100."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An undecided learner with at least one probe, and what its last probe cost and changed."""
+
+    learner: int
+    n_probes: int
+    """Number of probes so far, at least 1."""
+    interval: Interval
+    """Where its full-data score lies, judged from all probes."""
+    before: Interval
+    """The same without the last probe; [0, 1] where that was the first."""
+    extra_cost: float
+    """How much longer the last probe took than the one before (than 0 for the first), at least 0;
+    seconds, or training examples where seconds were not measured."""
+
+    @property
+    def cost_of_rise(self) -> float:
+        """dT/dl, cost per unit that the lower end rose; infinite where it did not."""
+        return _slope(self.extra_cost, self.interval.lower - self.before.lower)
+
+    @property
+    def cost_of_fall(self) -> float:
+        """-dT/du, cost per unit that the upper end fell; infinite where it did not."""
+        return _slope(self.extra_cost, self.before.upper - self.interval.upper)
+
+
+Scheduler: TypeAlias = Callable[[Sequence[Candidate]], list[int]]
+"""The undecided learners in, all their ids out, the one that deserves data most first."""
+
+
+def gradient_ci(candidates: Sequence[Candidate]) -> list[int]:
+    """Return the learners in the order of [1] Algorithm 2, SchedulerGradientCI.
+
+    The likely best, whose upper end is the largest, goes first while its lower end rises at less
+    cost than the upper ends of all others together fall; otherwise the second largest goes first.
+    Equal upper ends, as of learners that memorise, are ordered by the lower end, then by id.
+
+    >>> unknown = Interval(0.0, 1.0)
+    >>> leader = Candidate(0, 1, Interval(0.8, 0.9), unknown, extra_cost=6.0)  # 7.5 per unit
+    >>> rival = Candidate(1, 1, Interval(0.6, 0.8), unknown, extra_cost=1.0)  # 5 per unit
+    >>> gradient_ci([leader, rival]), gradient_ci([leader, rival, replace(rival, learner=2)])
+    ([1, 0], [0, 1, 2])
+    """
+    best, *others = sorted(candidates, key=_by_upper_end)  # [1] Alg. 2, line 2
+    if others and best.cost_of_rise >= math.fsum(other.cost_of_fall for other in others):
+        best, others[0] = others[0], best  # [1] Alg. 2, line 3; the condition of Eq. (9)
+    return [candidate.learner for candidate in (best, *others)]
+
+
+def ucb(candidates: Sequence[Candidate]) -> list[int]:
+    """Return the learners by falling upper end ([1] Section "Experiments": UCB).
+
+    >>> unknown = Interval(0.0, 1.0)
+    >>> seen = Candidate(3, 1, Interval(0.5, 0.8), unknown, 1.0)
+    >>> ucb([seen, replace(seen, learner=7, interval=Interval(0.4, 0.9))])
+    [7, 3]
+    """
+    return [candidate.learner for candidate in sorted(candidates, key=_by_upper_end)]
+
+
+def round_robin(candidates: Sequence[Candidate]) -> list[int]:
+    """Return the learners with fewest probes first, then by id ([1] Section "Experiments").
+
+    >>> unknown = Interval(0.0, 1.0)
+    >>> seen = [Candidate(i, n, unknown, unknown, 1.0) for i, n in ((3, 2), (5, 1), (9, 1))]
+    >>> round_robin(seen)
+    [5, 9, 3]
+    """
+    return [
+        candidate.learner
+        for candidate in sorted(candidates, key=lambda seen: (seen.n_probes, seen.learner))
+    ]
+
+
+def candidates(
+    curves: Sequence[LearningCurve], interval: Callable[[LearningCurve], Interval]
+) -> list[Candidate]:
+    """Return what a scheduler needs to know of learners, each with at least one probe.
+
+    Costs are the measured seconds of the last two probes. Where one of these was not measured,
+    the training sizes stand in for the seconds of all learners: then all count as equally fast.
+
+    Args:
+        curves: the undecided learners.
+        interval: where a learner's full-data score lies, judged from its curve.
+
+    >>> probes = Observation(500, 0.8, seconds=2.0), Observation(1000, 0.8, seconds=5.0)
+    >>> known = LearningCurve(4, probes)
+    >>> [seen.extra_cost for seen in candidates([known], lambda curve: Interval(0.7, 0.9))]
+    [3.0]
+    """
+    cost = _seconds if all(_are_timed(curve) for curve in curves) else _size
+    return [
+        Candidate(
+            curve.learner,
+            len(curve.observations),
+            interval(curve),
+            interval(replace(curve, observations=curve.observations[:-1])),
+            _extra(cost, curve),
+        )
+        for curve in curves
+    ]
+
+
+def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
+    """Return alpha of T(s) = constant * s^alpha: the least-squares slope of log T on log s.
+
+    Args:
+        sizes: training sizes of probes of one learner, at least two different ones.
+        seconds: the time that each took, above 0.
+
+    Raises:
+        ValueError: where there are fewer than two different sizes, or a time is not above 0.
+
+    >>> round(growth_exponent([1000, 2000, 4000], [0.5, 2.0, 8.0]), 6)
+    2.0
+    """
+    if len(set(sizes)) < 2:
+        raise ValueError(f"Growth needs at least two different sizes, but got {list(sizes)}.")
+    if not all(time > 0 for time in seconds):
+        raise ValueError(f"`seconds` must be above 0, but got {list(seconds)}.")
+    return statistics.linear_regression(
+        [math.log(size) for size in sizes], [math.log(time) for time in seconds]
+    ).slope
+
+
+def step_for_growth(alpha: float) -> float:
+    """Return the factor between training sizes that suits training times growing as s^alpha.
+
+    With it every probe takes twice as long as the one before, and the time spent is at most 4
+    times that of a schedule that knows in advance where to stop ([1] Theorem 4).
+
+    >>> [round(step_for_growth(alpha), 6) for alpha in (0.5, 1.0, 1.5, 2.0, 3.0)]
+    [4.0, 2.0, 1.587401, 1.414214, 1.259921]
+
+    Raises:
+        ValueError: where `alpha` is below 0.01: time then hardly grows with the training size.
+    """
+    if not MIN_GROWTH <= alpha < math.inf:
+        raise ValueError(
+            f"`alpha` must be a finite number, at least {MIN_GROWTH}, but got {alpha}. Where time "
+            "hardly grows with the training size, train on all the data at once."
+        )
+    return float(2.0 ** (1.0 / alpha))  # [1] Appendix B: c^alpha = 2
+
+
+def _are_timed(curve: LearningCurve) -> bool:
+    return all(probe.seconds is not None for probe in curve.observations[-2:])
+
+
+def _seconds(probe: Observation) -> float:
+    assert probe.seconds is not None
+    return probe.seconds
+
+
+def _size(probe: Observation) -> float:
+    return probe.size
+
+
+def _extra(cost: Callable[[Observation], float], curve: LearningCurve) -> float:
+    *_, earlier, last = 0.0, *map(cost, curve.observations[-2:])  # T = 0 before the first probe
+    return max(0.0, last - earlier)  # less for more data is noise
+
+
+def _slope(cost: float, change: float) -> float:
+    return cost / change if change > 0.0 else math.inf
+
+
+def _by_upper_end(candidate: Candidate) -> tuple[float, float, int]:
+    return -candidate.interval.upper, -candidate.interval.lower, candidate.learner
