@@ -1,0 +1,300 @@
+"""Which rows are trained on and which are scored: nested subsets and divisions of the data.
+
+Everything here is about row numbers, counted from 0 in the order of the file; no example is read
+or copied.
+"""
+
+from __future__ import annotations
+
+import heapq
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupShuffleSplit
+from sklearn.model_selection import KFold
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection import check_cv
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils.multiclass import type_of_target
+
+
+Indices = NDArray[np.intp]
+"""Row numbers, or class codes in 0 ... number of classes - 1; one dimension."""
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The class labels of a table, encoded."""
+
+    names: NDArray[Any]
+    """The distinct labels, sorted; names[code] is the label of a code."""
+    codes: Indices
+    """The code of every row."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is known of the rows of a table that they are divided by."""
+
+    n_rows: int
+    """Number of rows, at least 1."""
+    seed: int = 0
+    """Seed of all permutations, at least 0."""
+    classes: Classes | None = None
+    """Classes that every division keeps in proportion; None for a plain permutation."""
+    groups: NDArray[Any] | None = None
+    """For each row the group that it belongs to; None where rows are independent."""
+    shuffle: bool = True
+    """Whether rows may be permuted; False where they are in time order."""
+
+    def __post_init__(self) -> None:
+        if self.groups is not None and self.groups.shape != (self.n_rows,):
+            raise ValueError(
+                f"`groups` must name one group for each of the {self.n_rows} rows, but got shape "
+                f"{self.groups.shape}."
+            )
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the rows into rows to train on and rows to score.
+
+    >>> Fold(np.array([4, 0, 2, 3]), np.array([1, 5])).subset(2)
+    array([4, 0])
+    >>> Fold(np.array([0, 1, 2, 3]), np.array([4, 5]), recent=True).subset(2)
+    array([2, 3])
+    """
+
+    training: Indices
+    """Rows to train on: in the order in which subsets take them, or in time order."""
+    validation: Indices
+    """Rows to score, none of them in `training`; empty where the rows to score are given apart."""
+    recent: bool = False
+    """Whether rows are in time order, so that a subset is the most recent rows."""
+
+    def subset(self, size: int) -> Indices:
+        """Return the `size` rows to train on; every subset contains all smaller ones."""
+        return self.training[-size:] if self.recent else self.training[:size]
+
+
+def class_labels(y: NDArray[Any]) -> Classes | None:
+    """Return the classes of a target, or None where it is not one label for every row.
+
+    >>> class_labels(np.array(["no", "yes", "no"])).codes
+    array([0, 1, 0])
+    >>> class_labels(np.array([0.5, 1.2, 3.4])) is None
+    True
+    """
+    if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
+        return None
+    encoder = LabelEncoder()
+    codes = encoder.fit_transform(y)
+    return Classes(encoder.classes_, codes)
+
+
+def nested_order(n_rows: int, seed: int, codes: Indices | None = None) -> Indices:
+    """Return one seeded permutation of the rows, whose prefixes are the nested subsets.
+
+    With class codes the prefixes are stratified: the first rows are one of each class, and from
+    then on the number of rows of a class in a prefix of n rows differs from n times its share of
+    all rows by less than two (by less than one for up to three classes), whatever the number of
+    classes. Where a prefix is so short that one row is more than the share of some classes, the
+    other classes make room for them in proportion.
+
+    >>> nested_order(6, seed=0, codes=np.array([0, 0, 0, 0, 1, 1]))
+    array([3, 5, 2, 0, 4, 1])
+    """
+    shuffled = np.random.default_rng(seed).permutation(n_rows)
+    if codes is None:
+        return shuffled
+    by_class = shuffled[np.argsort(codes[shuffled], kind="stable")]
+    counts = np.bincount(codes)
+    order = _interleaved(np.split(by_class, np.cumsum(counts)[:-1]))
+    first = np.sort(np.unique(codes[order], return_index=True)[1])
+    return np.concatenate([order[first], np.delete(order, first)])
+
+
+def _interleaved(classes: Sequence[Indices]) -> Indices:
+    """Merge the rows of all classes, so that they are spread evenly among each other.
+
+    The two smallest groups are merged first, as in Huffman's code: on the way up a group's share
+    of the group it was merged into falls at least like 1/Fibonacci, so the roundings of half a row
+    at each merge add up to less than two rows for any number of classes.
+    """
+    groups = [(len(rows), code, rows) for code, rows in enumerate(classes) if len(rows)]
+    heapq.heapify(groups)
+    while len(groups) > 1:
+        n_fewest, _, fewest = heapq.heappop(groups)
+        n_fewer, code, fewer = groups[0]
+        heapq.heapreplace(groups, (n_fewest + n_fewer, code, _merged(fewest, fewer)))
+    return groups[0][2]
+
+
+def _merged(one: Indices, other: Indices) -> Indices:
+    """Merge two groups of rows: the k-th of n rows stands at the fraction (k + 1/2) / n."""
+    place = np.concatenate([(np.arange(len(rows)) + 0.5) / len(rows) for rows in (one, other)])
+    return np.concatenate([one, other])[np.argsort(place, kind="stable")]
+
+
+def undivided(layout: Layout) -> Fold:
+    """Return the fold that trains on all rows and scores none.
+
+    >>> undivided(Layout(4, shuffle=False)).subset(3)
+    array([1, 2, 3])
+    """
+    return _fold(layout, np.arange(layout.n_rows), np.arange(0))
+
+
+def held_out_fold(layout: Layout, test_size: float) -> Fold:
+    """Return the fold that holds `test_size` of the rows (a fraction, or a number) out.
+
+    The held-out rows are a stratified sample; with groups whole groups (`test_size` then counts
+    groups); in time order the last rows.
+
+    >>> held_out_fold(Layout(10, shuffle=False), 0.3).validation
+    array([7, 8, 9])
+
+    Raises:
+        ValueError: where a class has a single row, or `test_size` leaves no rows on one side.
+    """
+    _check_groups_can_be_kept(layout)
+    rows = np.arange(layout.n_rows)
+    if layout.groups is not None:
+        splitter = GroupShuffleSplit(1, test_size=test_size, random_state=layout.seed)
+        return _fold(layout, *next(splitter.split(rows, groups=layout.groups)))
+    _check_every_class_divides(layout.classes)
+    if not layout.shuffle:
+        return _fold(layout, *train_test_split(rows, test_size=test_size, shuffle=False))
+    codes = None if layout.classes is None else layout.classes.codes
+    split = train_test_split(rows, test_size=test_size, random_state=layout.seed, stratify=codes)
+    return _fold(layout, *split)
+
+
+def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> tuple[Fold, ...]:
+    """Return the folds of `cv`, an int or a scikit-learn splitter, fixed once and for all.
+
+    An int means k folds drawn with the layout's seed: stratified where there are classes, of whole
+    groups where there are groups, a `TimeSeriesSplit` in time order.
+
+    >>> rows = np.arange(6)
+    >>> [
+    ...     fold.validation
+    ...     for fold in cross_validation_folds(Layout(6, shuffle=False), 2, rows, rows)
+    ... ]
+    [array([2, 3]), array([4, 5])]
+
+    Raises:
+        ValueError: where the splitter gives other folds when asked again, or puts a row or a
+            group on both sides of a fold.
+    """
+    splitter = _splitter(layout, cv)
+    rows = np.arange(layout.n_rows)
+    splits, again = (
+        [(rows[train], rows[test]) for train, test in splitter.split(X, y, layout.groups)]
+        for _ in range(2)
+    )
+    if not all(map(np.array_equal, chain.from_iterable(splits), chain.from_iterable(again))):
+        raise ValueError(
+            f"`cv` must give the same folds each time it is asked, but {splitter} does not: no "
+            "two workers would train on the same rows. Pass it an int as `random_state`."
+        )
+    for number, (training, validation) in enumerate(splits, start=1):
+        name = f"fold {number} of {splitter}"
+        _check_disjoint(layout, training, validation, name)
+    if isinstance(splitter, TimeSeriesSplit):
+        layout = replace(layout, shuffle=False)
+    return tuple(_fold(layout, training, validation) for training, validation in splits)
+
+
+def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:
+    """Return the smallest size at which every subset holds every class, and who comes last.
+
+    Raises:
+        ValueError: where a class is missing from all the training rows of a fold.
+    """
+    if classes is None:
+        return 1, None
+    arrivals = [_arrivals(fold, classes) for fold in folds]
+    latest = np.max(arrivals, axis=0)
+    return int(latest.max()), classes.names[latest.argmax()]
+
+
+def _arrivals(fold: Fold, classes: Classes) -> Indices:
+    """Return for every class the smallest size whose subset holds it."""
+    taken = classes.codes[fold.training[::-1] if fold.recent else fold.training]
+    present, first = np.unique(taken, return_index=True)
+    if len(present) == len(classes.names):
+        return first + 1
+    code = np.setdiff1d(classes.codes, present)[0]
+    count = np.count_nonzero(classes.codes == code)
+    raise ValueError(
+        "Every class must be among the rows that a fold trains on, but class "
+        f"{classes.names[code]}, with {count} examples in all, is not. Add examples, leave the "
+        "class out, divide the rows otherwise, or pass `stratify=False` (for a regression target "
+        "too)."
+    )
+
+
+def _fold(layout: Layout, training: Indices, validation: Indices) -> Fold:
+    """Return the fold with its training rows in the order in which subsets take them."""
+    if not layout.shuffle:
+        return Fold(np.sort(training), np.sort(validation), recent=True)
+    codes = None if layout.classes is None else layout.classes.codes[training]
+    order = nested_order(len(training), layout.seed, codes)
+    return Fold(training[order], np.sort(validation))
+
+
+def _splitter(layout: Layout, cv: Any) -> Any:
+    if not isinstance(cv, numbers.Integral):
+        return check_cv(cv)
+    _check_groups_can_be_kept(layout)
+    if not layout.shuffle:
+        return TimeSeriesSplit(cv)
+    if layout.groups is None:
+        kind = KFold if layout.classes is None else StratifiedKFold
+        return kind(cv, shuffle=True, random_state=layout.seed)
+    if layout.classes is None:
+        return GroupKFold(cv)
+    return StratifiedGroupKFold(cv, shuffle=True, random_state=layout.seed)
+
+
+def _check_groups_can_be_kept(layout: Layout) -> None:
+    if layout.groups is not None and not layout.shuffle:
+        raise ValueError(
+            "`groups` go with `shuffle=True`, but got `shuffle=False`: rows that are divided at a "
+            "point in time can have a group on both sides. Pass a splitter that respects both as "
+            "`cv`."
+        )
+
+
+def _check_every_class_divides(classes: Classes | None) -> None:
+    if classes is None:
+        return
+    counts = np.bincount(classes.codes)
+    if counts.min() < 2:
+        raise ValueError(
+            "Every class needs at least 2 examples, one to train on and one to hold out, but "
+            f"class {classes.names[counts.argmin()]} has 1. Add examples, leave the class out, or "
+            "pass `stratify=False` (for a regression target too)."
+        )
+
+
+def _check_disjoint(layout: Layout, training: Indices, validation: Indices, name: str) -> None:
+    kind = "row" if layout.groups is None else "group"
+    units = np.arange(layout.n_rows) if layout.groups is None else layout.groups
+    shared = np.intersect1d(units[training], units[validation])
+    if shared.size:
+        raise ValueError(
+            f"A {kind} must be either trained on or scored, but {kind} {shared[0]} is on both "
+            f"sides of {name}. Take a splitter that keeps every {kind} on one side."
+        )
