@@ -1,7 +1,6 @@
 """Which rows are trained on and which are scored: nested subsets and divisions of the data.
 
-Everything here is about row numbers, counted from 0 in the order of the file; no example is read
-or copied.
+Everything here is about row numbers, counted from 0 in the order of the file.
 """
 
 from __future__ import annotations
@@ -12,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from itertools import chain
+from itertools import starmap
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -203,14 +204,15 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
         [(rows[train], rows[test]) for train, test in splitter.split(X, y, layout.groups)]
         for _ in range(2)
     )
-    if not all(map(np.array_equal, chain.from_iterable(splits), chain.from_iterable(again))):
+    name = type(splitter).__name__
+    sides = zip_longest(chain.from_iterable(splits), chain.from_iterable(again))
+    if not all(starmap(np.array_equal, sides)):
         raise ValueError(
-            f"`cv` must give the same folds each time it is asked, but {splitter} does not: no "
-            "two workers would train on the same rows. Pass it an int as `random_state`."
+            f"`cv` must give the same folds each time it is asked, but {name} does not: no two "
+            "workers would train on the same rows. Pass it an int as `random_state`."
         )
     for number, (training, validation) in enumerate(splits, start=1):
-        name = f"fold {number} of {splitter}"
-        _check_disjoint(layout, training, validation, name)
+        _check_disjoint(layout, training, validation, f"fold {number} of {name}")
     if isinstance(splitter, TimeSeriesSplit):
         layout = replace(layout, shuffle=False)
     return tuple(_fold(layout, training, validation) for training, validation in splits)
@@ -278,10 +280,7 @@ def _check_groups_can_be_kept(layout: Layout) -> None:
 
 
 def _check_every_class_divides(classes: Classes | None) -> None:
-    if classes is None:
-        return
-    counts = np.bincount(classes.codes)
-    if counts.min() < 2:
+    if classes is not None and (counts := np.bincount(classes.codes)).min() < 2:
         raise ValueError(
             "Every class needs at least 2 examples, one to train on and one to hold out, but "
             f"class {classes.names[counts.argmin()]} has 1. Add examples, leave the class out, or "
