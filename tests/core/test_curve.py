@@ -1,0 +1,101 @@
+"""Observations and learning curves."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from tests.strategies import LADDER
+from tests.strategies import learning_curves
+from tests.strategies import observations
+from tests.strategies import scores
+
+
+@pytest.mark.parametrize("size", [0, -500])
+def test_a_training_size_is_at_least_1(size: int) -> None:
+    with pytest.raises(ValueError, match=f"must be at least 1, but got {size}"):
+        Observation(size, 0.5)
+
+
+@given(sizes=st.lists(st.integers(1, 20), min_size=2, max_size=5))
+def test_sizes_are_strictly_increasing(sizes: list[int]) -> None:
+    seen = tuple(Observation(size, 0.5) for size in sizes)
+    if sizes == sorted(set(sizes)):
+        assert LearningCurve(7, seen).sizes == tuple(sizes)
+    else:
+        with pytest.raises(ValueError, match="strictly increasing, but learner 7 has"):
+            LearningCurve(7, seen)
+
+
+def test_before_the_first_probe_every_other_score_is_better() -> None:
+    empty = LearningCurve(7)
+    assert (empty.sizes, empty.size, empty.score, empty.dropped) == ((), 0, -math.inf, "")
+
+
+@given(seen=learning_curves(7).filter(lambda curve: curve.size > 0))
+def test_size_and_score_are_those_of_the_last_probe(seen: LearningCurve) -> None:
+    last = seen.observations[-1]
+    assert (seen.size, seen.score) == (last.size, last.score)
+    assert seen.sizes == LADDER[: len(seen.observations)]
+
+
+@given(seen=learning_curves(7), probe=observations(LADDER[-1] + 1))
+def test_extended_adds_at_the_end_of_a_new_curve(seen: LearningCurve, probe: Observation) -> None:
+    before = seen.observations
+    longer = seen.extended(probe)
+    assert longer.observations == (*before, probe)
+    assert seen.observations == before
+    assert (longer.learner, longer.dropped) == (7, "")
+
+
+@given(seen=learning_curves(7).filter(lambda curve: curve.size > 0), score=scores)
+def test_no_size_is_trained_twice(seen: LearningCurve, score: float) -> None:
+    for size in seen.sizes:
+        with pytest.raises(ValueError, match="strictly increasing"):
+            seen.extended(Observation(size, score))
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> None:
+    curve = LearningCurve(7).extended(Observation(1500, score))
+    assert curve.dropped == f"score {score} at 1,500 examples"
+    assert curve.size == 1500
+
+
+@pytest.mark.xfail(strict=True, reason="bug: a NaN bound makes rankings depend on the order")
+def test_a_training_score_that_is_nan_drops_the_learner() -> None:
+    assert LearningCurve(7).extended(Observation(1500, 0.5, math.nan)).dropped
+
+
+@given(seen=learning_curves(7))
+def test_drop_keeps_the_observations_and_says_why(seen: LearningCurve) -> None:
+    dropped = seen.drop("failed twice")
+    assert dropped == LearningCurve(7, seen.observations, "failed twice")
+    assert seen.dropped == ""
+
+
+@given(seen=learning_curves(7))
+def test_a_dropped_learner_stays_dropped(seen: LearningCurve) -> None:
+    probe = Observation(LADDER[-1] + 1, 0.5)
+    assert seen.drop("worst").extended(probe).dropped == "worst"
+
+
+@given(seen=learning_curves(7), size=st.integers(1, 60))
+def test_at_finds_what_was_observed_at_a_size(seen: LearningCurve, size: int) -> None:
+    assert seen.at(size) == {o.size: o for o in seen.observations}.get(size)
+
+
+@given(seen=learning_curves(7), probe=observations(3))
+def test_both_are_frozen_values(seen: LearningCurve, probe: Observation) -> None:
+    assert dataclasses.replace(seen) == seen
+    assert hash(dataclasses.replace(probe)) == hash(probe)
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
+        seen.learner = 8  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
+        probe.score = 1.0  # type: ignore[misc]
