@@ -70,19 +70,24 @@ class LearningCurve:
         """The validation score at the largest size; minus infinity before the first probe."""
         return self.observations[-1].score if self.observations else -math.inf
 
-    def extended(self, observation: Observation) -> LearningCurve:
-        """Return the curve with one more observation, at a larger size than all before.
+    def extended(self, *observations: Observation) -> LearningCurve:
+        """Return the curve with more observations, at larger sizes than all before.
 
         A score that is no finite number drops the learner: nothing can be projected from it.
         """
-        curve = replace(self, observations=(*self.observations, observation))
-        if math.isfinite(observation.score):
-            return curve
-        return curve.drop(f"score {observation.score} at {observation.size:,} examples")
+        curve = replace(self, observations=(*self.observations, *observations))
+        for seen in observations:
+            if not math.isfinite(seen.score):
+                return curve.drop(f"score {seen.score} at {seen.size:,} examples")
+        return curve
 
     def drop(self, reason: str) -> LearningCurve:
         """Return the curve marked as getting no data ever again, for `reason`."""
         return replace(self, dropped=reason)
+
+    def __contains__(self, size: int) -> bool:
+        """Return whether the learner was trained on `size` examples."""
+        return self.at(size) is not None
 
     def at(self, size: int) -> Observation | None:
         """Return the observation at `size`, or None where the learner was not trained on it."""

@@ -57,8 +57,7 @@ def deal(
     has_complained = False
     nap = SHORTEST_NAP
     while True:
-        release_dead(study, stale_after)
-        run = _claim(study, trial, policy, n_learners)
+        run = _claim(study, trial, policy, n_learners, stale_after)
         if run is not None:
             return run
         time.sleep(nap)
@@ -68,48 +67,54 @@ def deal(
             _logger.warning(_complaint(ledger_of(study), trial))
 
 
-def release_dead(study: optuna.Study, stale_after: float | None) -> None:
+def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None) -> None:
     """Give up the runs whose worker is surely dead, or silent for `stale_after` seconds."""
-    for trial in [*ledger_of(study).unfinished.values()]:
-        run = keys.read_run(trial.system_attrs)
-        if run is None or trial.state != TrialState.RUNNING:
-            continue
-        if workers.is_dead(run.worker) or (
+    for number, run in [*ledger.running.items()]:
+        trial = ledger.unfinished[number]
+        is_silent = (
             stale_after is not None
             and run.learner is not None
             and time.time() - _last_sign(trial, run) > stale_after
-        ):
+        )
+        if is_silent or workers.is_dead(run.worker):
             with suppress(RuntimeError):  # another worker, or its own, was faster
                 study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-                _logger.warning(
-                    "Trial %d was given up: its worker is dead or silent.", trial.number
-                )
+                _logger.warning("Trial %d was given up: its worker is dead or silent.", number)
 
 
 def _last_sign(trial: FrozenTrial, run: Run) -> float:
     """Return when a run was last heard of, seconds since the epoch."""
-    return max([run.since, *(at for _, at in keys.read_observations(trial, run.inherited))])
+    sizes = keys.own_sizes(trial, run.inherited)
+    return max([run.since, *(keys.read_time(trial, size) for size in sizes)])
 
 
-def _claim(study: optuna.Study, trial: FrozenTrial, policy: Policy, n_learners: int) -> Run | None:
+def _claim(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    policy: Policy,
+    n_learners: int,
+    stale_after: float | None,
+) -> Run | None:
     """Return a run once it is surely ours, None where there is nothing to run at the moment."""
     ledger = ledger_of(study)
     with ledger.lock:
         ledger.sync(study._storage)
+        if len(ledger.running) > 0:
+            release_dead(study, ledger, stale_after)
+            ledger.sync(study._storage)
         ledger.n_learners = n_learners
         run = _offer(study, ledger, trial, policy)
-        if run is None:
-            if ledger.run_of(trial.number) is None:
-                _write(study, ledger, trial, _idle(n_learners, "every learner is held"))
-            return None
-        _write(study, ledger, trial, run)
-    if run.learner is None:
+        if run is None and trial.number in ledger.running:
+            return None  # idle, and marked so
+        keys.write_run(study, trial._trial_id, run or _idle(ledger, "every learner is held"))
+        ledger.sync(study._storage)
+    if run is None or run.learner is None:
         return run
     if not _stands(study, ledger, trial, run):
-        _write(study, ledger, trial, _idle(n_learners, "another worker was faster"))
+        keys.write_run(study, trial._trial_id, _idle(ledger, "another worker was faster"))
         return None
     if run.inherited:
-        known = ledger_of(study).scores(run.learner)
+        known = ledger.scores(run.learner)
         missing = {n: score for n, score in known.items() if n not in trial.intermediate_values}
         keys.copy_scores(study._storage, trial._trial_id, missing)
     return run
@@ -119,47 +124,47 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
     """Return what the trial should run, None if it is to wait."""
     asked = keys.read_run(trial.system_attrs)
     if asked is not None and asked.learner is not None:  # a copy of a run that died
-        return _again(ledger, asked.learner, policy)
+        return _again(ledger, trial.number, asked.learner, policy)
     if "fixed_params" in trial.system_attrs:
         return _run(ledger, trial.number, policy.sizes[0], "enqueued")
     if getattr(study, "_stop_flag", False):
-        return _idle(ledger.n_learners, "the study was stopped")
+        return _idle(ledger, "the study was stopped")
     match ledger.decide(policy, trial.number):
         case Extend(learner, size, reason):
             return _run(ledger, learner, size, spoken(reason, ledger.sign))
         case Finish(_, reason):
-            return _idle(ledger.n_learners, f"finished: {spoken(reason, ledger.sign)}")
+            return _idle(ledger, f"finished: {spoken(reason, ledger.sign)}")
         case Wait():
             return None
         case decision:
             raise AssertionError(decision)
 
 
-def _again(ledger: Ledger, learner: int, policy: Policy) -> Run:
+def _again(ledger: Ledger, number: int, learner: int, policy: Policy) -> Run:
     """Return the next run of a learner whose parameters the trial brings with it."""
     curve = ledger.curves.get(learner, LearningCurve(learner))
     size = next_size(policy.sizes, curve.size)
-    if curve.dropped or size is None or learner in ledger.busy():
-        return _idle(ledger.n_learners, f"learner {learner} needs no other run now")
+    if curve.dropped or size is None or learner in ledger.busy(but_for=number):
+        return _idle(ledger, f"learner {learner} needs no other run now")
     return _run(ledger, learner, size, "its last run died")
 
 
 def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a claim that was written is the only one; steps back where it is not."""
+    """Return whether a claim that was written, and read back, is the only one on its learner."""
+    is_proposed = run.learner == trial.number and "fixed_params" not in trial.system_attrs
     patience = time.monotonic() + PATIENCE
     while True:
         with ledger.lock:
-            ledger.sync(study._storage)
-            runs = ledger.running()
-            rivals = [n for n, r in runs.items() if r.learner == run.learner and n != trial.number]
-            is_new = run.learner == trial.number and "fixed_params" not in trial.system_attrs
-            if is_new and ledger.is_excess(trial.number):
+            if is_proposed and ledger.is_excess(trial.number):
                 return False
+            rivals = [n for n, other in ledger.running.items() if other.learner == run.learner]
+        rivals.remove(trial.number)
         if not rivals:
             return True
         if min(rivals) < trial.number or time.monotonic() > patience:
             return False
         time.sleep(SHORTEST_NAP)
+        ledger.sync(study._storage)
 
 
 def _run(ledger: Ledger, learner: int, size: int, reason: str) -> Run:
@@ -169,17 +174,16 @@ def _run(ledger: Ledger, learner: int, size: int, reason: str) -> Run:
     return Run(learner, size, inherited, ledger.n_learners, reason, worker, now)
 
 
-def _idle(n_learners: int, reason: str) -> Run:
-    return Run(None, 0, 0, n_learners, reason, workers.this_worker(), time.time())
-
-
-def _write(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> None:
-    keys.write_run(study, trial._trial_id, run)
-    ledger.sync(study._storage)
+def _idle(ledger: Ledger, reason: str) -> Run:
+    return Run(None, 0, 0, ledger.n_learners, reason, workers.this_worker(), time.time())
 
 
 def _complaint(ledger: Ledger, trial: FrozenTrial) -> str:
-    held = [f"{run.learner} (trial {number})" for number, run in ledger.running().items()]
+    held = [
+        f"{run.learner} (trial {number})"
+        for number, run in ledger.running.items()
+        if run.learner is not None
+    ]
     return (
         f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "
         f"{', '.join(held) or '(none)'}, which other workers hold. If such a worker is dead, use "

@@ -7,10 +7,8 @@ attributes; scores themselves are Optuna's intermediate values, with the trainin
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +50,7 @@ class Run:
 
 def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
     """Store what a trial was dealt, in place of what it was dealt before."""
-    study._storage.set_trial_system_attr(trial_id, _RUN, asdict(run))
+    study._storage.set_trial_system_attr(trial_id, _RUN, {**vars(run)})
 
 
 def read_run(attrs: Mapping[str, Any]) -> Run | None:
@@ -75,13 +73,27 @@ def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> 
     study._storage.set_trial_system_attr(trial_id, f"{_OBSERVATION}{seen.size}", facts)
 
 
-def read_observations(trial: FrozenTrial, inherited: int) -> Iterator[tuple[Observation, float]]:
-    """Yield what the trial itself observed, sizes increasing, with the time it was stored."""
-    for size, score in sorted(trial.intermediate_values.items()):
-        if size > inherited:
-            facts = dict(trial.system_attrs.get(f"{_OBSERVATION}{size}", {}))
-            stored_at = facts.pop("time", 0.0)
-            yield Observation(size, score, **facts), stored_at
+def read_observation(trial: FrozenTrial, size: int) -> Observation:
+    """Return what the trial observed at `size`."""
+    facts = trial.system_attrs.get(f"{_OBSERVATION}{size}", {})
+    return Observation(
+        size,
+        trial.intermediate_values[size],
+        training_score=facts.get("training_score"),
+        n_validation=facts.get("n_validation"),
+        seconds=facts.get("seconds"),
+    )
+
+
+def read_time(trial: FrozenTrial, size: int) -> float:
+    """Return when the observation at `size` was stored, seconds since the epoch, 0 if unknown."""
+    stored = trial.system_attrs.get(f"{_OBSERVATION}{size}", {})
+    return float(stored.get("time", 0.0))
+
+
+def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
+    """Return the sizes that the trial observed itself, increasing."""
+    return sorted(size for size in trial.intermediate_values if size > inherited)
 
 
 def write_failure(study: optuna.Study, trial_id: int, size: int) -> None:

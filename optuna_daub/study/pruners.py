@@ -20,7 +20,7 @@ from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.study import keys
 from optuna_daub.study.ledger import Ledger
-from optuna_daub.study.ledger import ledger_of
+from optuna_daub.study.ledger import synced_ledger_of
 
 
 _logger = logging.getLogger(__name__)
@@ -42,8 +42,8 @@ class AllocationPruner(BasePruner):
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether the turn passes to another learner; reads the storage, writes nothing."""
-        ledger = ledger_of(study)
-        run = ledger.run_of(trial.number)
+        ledger = synced_ledger_of(study)
+        run = ledger.running.get(trial.number)
         if run is None:
             return self._prune_alone(ledger, trial)
         decision = ledger.decide(self.policy, trial.number)
@@ -121,9 +121,8 @@ class DAUBPruner(AllocationPruner):
             )
 
     def _prune_alone(self, ledger: Ledger, trial: FrozenTrial) -> bool:
-        curve = LearningCurve(trial.number)
-        for seen, _ in keys.read_observations(trial, inherited=0):
-            curve = curve.extended(ledger.signed(seen))
+        seen = [keys.read_observation(trial, size) for size in keys.own_sizes(trial)]
+        curve = LearningCurve(trial.number).extended(*map(ledger.signed, seen))
         rival = ledger.best_score_but_for(trial.number)
         if len(curve.observations) < MIN_SIZES or curve.dropped or rival is None:
             return False

@@ -16,7 +16,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.policies.decision import Finish
 from optuna_daub.study import keys
 from optuna_daub.study.ledger import Ledger
-from optuna_daub.study.ledger import ledger_of
+from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.pruners import AllocationPruner
 from optuna_daub.study.reasons import verdict
 
@@ -91,7 +91,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
     policy = _pruner_of(study).policy
-    ledger = ledger_of(study)
+    ledger = synced_ledger_of(study)
     decision = ledger.decide(policy)
     best = _winner(study, ledger) if isinstance(decision, Finish) else None
     busy = ledger.busy()
@@ -122,10 +122,10 @@ def allocations(study: optuna.Study) -> list[Allocation]:
         run = keys.read_run(trial.system_attrs)
         if run is None or run.learner is None:
             continue
-        for seen, stored_at in keys.read_observations(trial, run.inherited):
-            stored_at = stored_at or _begun(trial)
-            probe = Allocation(run.learner, trial.number, seen)
-            stamped.append((stored_at, trial.number, seen.size, probe))
+        for size in keys.own_sizes(trial, run.inherited):
+            stored_at = keys.read_time(trial, size) or _begun(trial)
+            probe = Allocation(run.learner, trial.number, keys.read_observation(trial, size))
+            stamped.append((stored_at, trial.number, size, probe))
     return [probe for *_, probe in sorted(stamped, key=lambda entry: entry[:3])]
 
 
@@ -139,7 +139,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
     policy = _pruner_of(study).policy
-    ledger = ledger_of(study)
+    ledger = synced_ledger_of(study)
     decision = ledger.decide(policy)
     is_final = isinstance(decision, Finish)
     learner = _winner(study, ledger) if is_final else _leader(ledger)

@@ -15,6 +15,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Finish
 from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.core.sizes import next_size
@@ -24,6 +25,7 @@ from optuna_daub.study.dealing import deal
 from optuna_daub.study.keys import Run
 from optuna_daub.study.ledger import Ledger
 from optuna_daub.study.ledger import ledger_of
+from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.pruners import AllocationPruner
 from optuna_daub.study.reasons import verdict
 from optuna_daub.study.view import OneRowPerLearner
@@ -147,12 +149,13 @@ class DataAllocationSampler(BaseSampler):
             self._base_sampler.after_trial(view, trial, state, values)
             if view.is_stopped:
                 keys.write_exhaustion(study, trial._trial_id)
-        ledger = ledger_of(study)
+        ledger = synced_ledger_of(study)
         if _is_early(ledger, policy, run, state):
             _reject(study, ledger, trial, run, policy, values)
+        decision = ledger.decide(policy, trial.number)
         if run.learner is not None:
-            _close(study, ledger, trial, run, policy, state)
-        if isinstance(ledger_of(study).decide(policy, trial.number), Finish):
+            _close(study, ledger, trial, run, policy, state, decision)
+        if isinstance(decision, Finish):
             _stop(study)
 
     def _policy_of(self, study: optuna.Study) -> Policy | None:
@@ -230,6 +233,7 @@ def _close(
     run: Run,
     policy: Policy,
     state: TrialState,
+    decision: Decision,
 ) -> None:
     """Store how a run ended: whether it failed, and what users should see of it."""
     assert run.learner is not None
@@ -239,7 +243,6 @@ def _close(
         failed_at = next_size(policy.sizes, curve.size) or curve.size
         keys.write_failure(study, trial._trial_id, failed_at)
         return
-    decision = ledger.decide(policy, trial.number)
     attrs: dict[str, Any] = {
         "training_size": curve.size,
         "reason": verdict(ledger, policy, run.learner, decision),

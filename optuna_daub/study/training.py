@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import replace
 
 import optuna
 
@@ -16,6 +17,7 @@ from optuna_daub.core.sizes import whole_number
 from optuna_daub.study import keys
 from optuna_daub.study.keys import Run
 from optuna_daub.study.ledger import ledger_of
+from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.pruners import AllocationPruner
 from optuna_daub.study.reasons import verdict
 
@@ -26,6 +28,7 @@ class _Turn:
 
     size: int
     since: float
+    is_reported: bool = False
 
 
 _TURNS: weakref.WeakKeyDictionary[optuna.Trial, _Turn] = weakref.WeakKeyDictionary()
@@ -60,7 +63,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     [[500, 750, 1125], [500, 750, 1125]]
     """
     pruner = _pruner_of(trial)
-    run = ledger_of(trial.study).run_of(trial.number)
+    run = ledger_of(trial.study).running.get(trial.number)
     if run is None:
         return _all_sizes(trial, pruner.policy)
     return _sizes_of_run(trial, pruner.policy, run)
@@ -97,7 +100,7 @@ def report(
             f"`report` must be given the size that was handed out, but got {size:,} while "
             f"trial {trial.number} was to train on {turn.size:,}."
         )
-    if size in trial.study._storage.get_trial(trial._trial_id).intermediate_values:
+    if turn.is_reported if turn else _is_stored(trial, size):
         raise ValueError(
             f"A size must be reported once, but {size:,} was reported for trial "
             f"{trial.number} before."
@@ -109,6 +112,8 @@ def report(
         trial.study.pruner.check(seen, trial)
     keys.write_observation(trial.study, trial._trial_id, seen)
     trial.report(score, size)
+    if turn is not None:
+        _TURNS[trial] = replace(turn, is_reported=True)
 
 
 def mark_interrupted(trial: optuna.Trial) -> None:
@@ -135,8 +140,8 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, run: Run) -> Iterator[int
     size = run.size
     while True:
         yield from _handed_out(trial, size)
-        ledger = ledger_of(trial.study)
-        if ledger.curves[run.learner].at(size) is None:
+        ledger = synced_ledger_of(trial.study)
+        if size not in ledger.curves[run.learner]:
             raise ValueError(_not_reported(trial, size))
         decision = ledger.decide(policy, trial.number)
         if size == policy.sizes[-1] and not ledger.curves[run.learner].dropped:
@@ -150,7 +155,7 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
     """Yield every size to a trial of another sampler, until the pruner ends it for good."""
     for size in policy.sizes:
         yield from _handed_out(trial, size)
-        if size not in trial.study._storage.get_trial(trial._trial_id).intermediate_values:
+        if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
             raise optuna.TrialPruned(f"pruned at {size:,}: bound below a score already reached")
@@ -159,6 +164,10 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
 def _handed_out(trial: optuna.Trial, size: int) -> Iterator[int]:
     _TURNS[trial] = _Turn(size, time.perf_counter())
     yield size
+
+
+def _is_stored(trial: optuna.Trial, size: int) -> bool:
+    return size in trial.study._storage.get_trial(trial._trial_id).intermediate_values
 
 
 def _not_reported(trial: optuna.Trial, size: int) -> str:

@@ -9,8 +9,7 @@ from functools import lru_cache
 
 def this_worker() -> str:
     """Return an id of this process: machine, process id, start time."""
-    pid = os.getpid()
-    return f"{_machine()}|{pid}|{_start_time(pid)}"
+    return _worker(os.getpid())
 
 
 def is_dead(worker: str) -> bool:
@@ -20,9 +19,14 @@ def is_dead(worker: str) -> bool:
     or `stale_after` are for those.
     """
     machine, pid, start_time = worker.split("|") if worker.count("|") == 2 else ("", "", "")
-    if not start_time or machine != _machine():
+    if not start_time or machine != _machine() or int(pid) == os.getpid():
         return False
     return _start_time(int(pid)) != start_time
+
+
+@lru_cache(maxsize=1)
+def _worker(pid: int) -> str:
+    return f"{_machine()}|{pid}|{_start_time(pid)}"
 
 
 @lru_cache(maxsize=1)
