@@ -1,0 +1,198 @@
+"""What the boosting classifiers share as scikit-learn estimators: checks, votes, probabilities."""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import validate_data
+
+from optuna_daub.learners.boosting import Ensemble
+from optuna_daub.learners.boosting import Source
+from optuna_daub.learners.boosting import boost
+from optuna_daub.learners.stumps import Features
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Checked input of `fit`."""
+
+    X: Features
+    labels: NDArray[np.float64]
+    """-1 or +1, shape (n_problems, n_samples): one problem for two classes, else one for each."""
+    weights: NDArray[np.float64]
+    """Positive, shape (n_samples,)."""
+    names: tuple[str, ...]
+    """Of the features; x0, x1, ... where the input has none."""
+
+
+class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+    """A weighted vote of classifiers, one problem for two classes, else each against the rest."""
+
+    n_estimators: int
+    ensemble_: Ensemble
+
+    _logit_scale = 2.0
+    """Log odds per unit of the decision function. The minimiser of the exponential loss is half
+    the log odds (J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression", Annals
+    of Statistics 28, 2000, Lemma 1)."""
+
+    @abstractmethod
+    def _boost(self, data: TrainingSet) -> Ensemble:
+        """Return the vote and set the attributes of the subclass."""
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier.
+
+        Args:
+            X: array, data frame or sparse matrix, shape (n_samples, n_features), finite.
+            y: class labels, shape (n_samples,), at least two classes.
+            sample_weight: at least 0, shape (n_samples,); None for 1 each. Examples of weight 0
+                are left out.
+
+        Raises:
+            ValueError: a parameter or the data break a rule that the message states.
+        """
+        if not isinstance(self.n_estimators, Integral) or self.n_estimators < 1:
+            raise ValueError(
+                f"`n_estimators` must be an integer of at least 1, but got {self.n_estimators!r}."
+            )
+        self.ensemble_ = self._boost(self._checked(X, y, sample_weight))
+        return self
+
+    def _checked(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingSet:
+        dtypes = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, accept_sparse="csc", dtype=dtypes)
+        check_classification_targets(y)
+        weights = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        if not weights.all():
+            kept = weights > 0.0
+            X, y, weights = X[kept], np.asarray(y)[kept], weights[kept]
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "y must have at least two classes, but got only one class with positive weight: "
+                f"{self.classes_.tolist()}."
+            )
+        ones = np.arange(1, 2) if len(self.classes_) == 2 else np.arange(len(self.classes_))
+        labels = np.where(numbers == ones[:, np.newaxis], 1.0, -1.0)
+        default = [f"x{column}" for column in range(X.shape[1])]
+        names = tuple(map(str, getattr(self, "feature_names_in_", default)))
+        return TrainingSet(X, labels, weights, names)
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """Hypotheses in order of the rounds; with more than two classes, one tuple a round."""
+        rounds = self.ensemble_.hypotheses
+        return [one[0] for one in rounds] if len(rounds[0]) == 1 else list(rounds)
+
+    @property
+    def estimator_weights_(self) -> NDArray[np.float64]:
+        """Weights of the votes, shape (n_rounds,), or (n_rounds, n_classes) beyond two."""
+        return self._per_round(self.ensemble_.weights)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the weighted vote, shape (n_samples,), or (n_samples, n_classes) beyond two.
+
+        With two classes, positive values speak for ``classes_[1]``.
+        """
+        return self._per_round(self._votes(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class with the largest vote, shape (n_samples,)."""
+        return self._classes_of(self._votes(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return probabilities of the classes, shape (n_samples, n_classes).
+
+        The logistic function of the vote; beyond two classes, scaled to sum to 1.
+        """
+        return self._probabilities(self._votes(X))
+
+    def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Yield `decision_function` after each round."""
+        for votes in self._staged_votes(X):
+            yield self._per_round(votes).copy()
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Yield `predict` after each round."""
+        for votes in self._staged_votes(X):
+            yield self._classes_of(votes)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Yield `predict_proba` after each round."""
+        for votes in self._staged_votes(X):
+            yield self._probabilities(votes)
+
+    def staged_score(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Iterator[float]:
+        """Yield the accuracy after each round."""
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        for predicted in self.staged_predict(X):
+            yield float(np.average(predicted == np.asarray(y), weights=weights))
+
+    def _votes(self, X: Any) -> NDArray[np.float64]:
+        *_, votes = self._staged_votes(X)
+        return votes
+
+    def _staged_votes(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        check_is_fitted(self)
+        dtypes = [np.float64, np.float32]
+        X = validate_data(self, X, accept_sparse="csc", dtype=dtypes, reset=False)
+        return self.ensemble_.stages(X)
+
+    def _per_round(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Drop the axis of problems if there is one problem."""
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def _classes_of(self, votes: NDArray[np.float64]) -> NDArray[Any]:
+        binary = votes.shape[1] == 1
+        best = (votes[:, 0] > 0.0).astype(int) if binary else votes.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _probabilities(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
+        positive = 0.5 * (1.0 + np.tanh(0.5 * self._logit_scale * votes))  # logistic function
+        if votes.shape[1] == 1:
+            return np.hstack([1.0 - positive, positive])
+        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def run(source: Source, n_estimators: int) -> Ensemble:
+    """Return the vote of all rounds of boosting.
+
+    Raises:
+        ValueError: already in the first round no hypothesis is better than guessing.
+    """
+    rounds = list(boost(source, n_estimators))
+    if not rounds:
+        raise ValueError(
+            "Boosting needs a hypothesis that is right on more than half of the weight, but the "
+            "first round found none: no single feature tells these classes apart."
+        )
+    return Ensemble.of(rounds)

@@ -1,0 +1,151 @@
+"""What a round can choose from: every stump, or classifiers fitted by scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from optuna_daub.learners.boosting import Hypothesis
+from optuna_daub.learners.stumps import Bins
+from optuna_daub.learners.stumps import Features
+from optuna_daub.learners.stumps import best_edges
+from optuna_daub.learners.stumps import best_stump
+
+
+class Candidates(Protocol):
+    """Hypotheses for one problem, on the weights of one round."""
+
+    edges: NDArray[np.float64]
+    """gamma of each, shape (n_candidates,)."""
+
+    def price(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each candidate's features cost, shape (n_candidates,)."""
+
+    def hypothesis(self, candidate: int) -> Hypothesis:
+        """Return one of them."""
+
+
+FindCandidates = Callable[[NDArray[np.float64], NDArray[np.float64]], Candidates]
+"""Candidates from weights that sum to 1 and labels in {-1, +1}, both of shape (n_samples,)."""
+
+
+class StumpCandidates:
+    """The best stump of each feature."""
+
+    def __init__(
+        self, bins: Bins, weights: NDArray[np.float64], labels: NDArray[np.float64]
+    ) -> None:
+        self._bins = bins
+        self._signed = weights * labels
+        self.edges = best_edges(bins, self._signed)
+
+    def price(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each candidate's features cost, shape (n_features,)."""
+        return costs
+
+    def hypothesis(self, candidate: int) -> Hypothesis:
+        """Return the best stump of a feature."""
+        return best_stump(self._bins, self._signed, candidate)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A classifier fitted on the labels -1 and +1 of some columns."""
+
+    estimator: Any
+    columns: tuple[int, ...] | None
+    """Columns that it was fitted on; None for all."""
+    features: tuple[int, ...]
+    """Columns of X that it uses."""
+
+    def vote(self, X: Features) -> NDArray[np.float64]:
+        """Return -1 or +1 for each row of X, shape (n_samples,)."""
+        own = X if self.columns is None else X[:, self.columns]
+        return np.asarray(self.estimator.predict(own), dtype=np.float64)
+
+
+class FittedCandidates:
+    """Given classifiers, which pay for all the features that they use."""
+
+    def __init__(
+        self,
+        fitted: Sequence[Fitted],
+        X: Features,
+        weights: NDArray[np.float64],
+        labels: NDArray[np.float64],
+    ) -> None:
+        self._fitted = fitted
+        signed = weights * labels
+        # A constant classifier would cost nothing and always win: like a constant stump, its
+        # edge counts as 0.
+        self.edges = np.array([signed @ one.vote(X) if one.features else 0.0 for one in fitted])
+
+    def price(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what each candidate's features cost, shape (n_candidates,)."""
+        return np.array([costs[list(one.features)].sum() for one in self._fitted])
+
+    def hypothesis(self, candidate: int) -> Hypothesis:
+        """Return one of the classifiers."""
+        return self._fitted[candidate]
+
+
+def fit_candidates(
+    estimator: Any, X: Features, *, alternatives: bool, random_state: np.random.RandomState
+) -> FindCandidates:
+    """Return a function that fits `estimator` to the weights of a round.
+
+    Args:
+        estimator: a scikit-learn classifier whose `fit` takes `sample_weight`.
+        X: shape (n_samples, n_features).
+        alternatives: besides the fit on all features, offer one on each feature alone, so that
+            there is something to choose from; costs n_features further fits a round.
+        random_state: gives each fit its seed.
+    """
+    subsets: list[tuple[int, ...] | None] = [None]
+    if alternatives:
+        subsets += [(feature,) for feature in range(X.shape[1])]
+
+    def find(weights: NDArray[np.float64], labels: NDArray[np.float64]) -> Candidates:
+        fitted = [_fit(subset, weights, labels) for subset in subsets]
+        return FittedCandidates(fitted, X, weights, labels)
+
+    def _fit(
+        columns: tuple[int, ...] | None, weights: NDArray[np.float64], labels: NDArray[np.float64]
+    ) -> Fitted:
+        own = X if columns is None else X[:, columns]
+        model = clone(estimator)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=random_state.randint(np.iinfo(np.int32).max))
+        model.fit(own, labels.astype(int), sample_weight=weights)
+        used = used_features(model, own.shape[1])
+        return Fitted(model, columns, used if columns is None else tuple(columns[i] for i in used))
+
+    return find
+
+
+def used_features(estimator: Any, n_features: int) -> tuple[int, ...]:
+    """Return the columns that a fitted classifier looks at.
+
+    Read from the splits of a tree, else from non-zero coefficients or importances; a classifier
+    that tells none of them is taken to use all.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[5, 0], [5, 1]], [-1, 1])
+    >>> used_features(tree, 2)
+    (1,)
+    """
+    if hasattr(estimator, "tree_"):
+        splits = np.unique(estimator.tree_.feature)
+        return tuple(int(feature) for feature in splits[splits >= 0])
+    for name in ("coef_", "feature_importances_"):
+        if hasattr(estimator, name):
+            strength = np.abs(np.atleast_2d(getattr(estimator, name))).max(axis=0)
+            return tuple(int(feature) for feature in np.flatnonzero(strength))
+    return tuple(range(n_features))

@@ -1,0 +1,99 @@
+"""Feature costs and the budget for them; a feature is paid once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+
+ROUNDING = 1e-12
+"""Relative excess of the budget that is put down to the rounding of sums."""
+
+
+@dataclass(frozen=True)
+class Purse:
+    """What features cost, what may be spent and what was bought.
+
+    >>> purse = Purse(np.array([2.0, 0.5]), budget=3.0).buy((0,))
+    >>> purse.spent, purse.unpaid.tolist(), purse.affords([0.5, 1.5]).tolist()
+    (2.0, [0.0, 0.5], [True, False])
+    """
+
+    costs: NDArray[np.float64]
+    """Cost of each feature, at least 0, shape (n_features,), in the units of the budget."""
+    budget: float
+    """At least 0, or infinity."""
+    bought: tuple[int, ...] = ()
+    """Features in the order in which they were paid."""
+
+    @property
+    def spent(self) -> float:
+        """Sum of the costs of the bought features."""
+        return float(self.costs[list(self.bought)].sum())
+
+    @property
+    def unpaid(self) -> NDArray[np.float64]:
+        """What each feature would cost now: 0 once it is bought."""
+        costs = self.costs.copy()
+        costs[list(self.bought)] = 0.0
+        return costs
+
+    def affords(self, prices: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether so much is left, for each price."""
+        return np.asarray(self.spent + np.asarray(prices) <= self.budget * (1.0 + ROUNDING))
+
+    def buy(self, features: Iterable[int]) -> Purse:
+        """Return the purse after paying for those of the features that are not yet bought."""
+        new = tuple(dict.fromkeys(one for one in features if one not in self.bought))
+        return replace(self, bought=self.bought + new)
+
+
+def open_purse(
+    costs: ArrayLike | None, budget: float | None, n_features: int, names: Sequence[str]
+) -> Purse:
+    """Return a purse from the parameters of an estimator.
+
+    Args:
+        costs: one for each feature; None for 1 each.
+        budget: None for no limit.
+        n_features: number of columns of X.
+        names: of the features, for messages.
+
+    Raises:
+        ValueError: costs are not finite numbers >= 0 or not one for each feature; the budget is
+            negative, not a number, or below the cost of the cheapest feature.
+    """
+    values = np.ones(n_features) if costs is None else np.asarray(costs, dtype=np.float64)
+    if values.shape != (n_features,):
+        raise ValueError(
+            f"`feature_costs` must have one cost for each of the {n_features} features, but got "
+            f"shape {values.shape}."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+    if wrong.size:
+        raise ValueError(
+            "`feature_costs` must be finite and at least 0, but feature "
+            f"{names[wrong[0]]!r} costs {values[wrong[0]]}."
+        )
+    limit = np.inf if budget is None else float(budget)
+    if not limit >= 0.0:
+        raise ValueError(f"`budget` must be at least 0 or None, but got {budget!r}.")
+    purse = Purse(values, limit)
+    if not purse.affords(values.min()):
+        raise ValueError(f"{nothing_bought(purse, names)} Raise the budget.")
+    return purse
+
+
+def nothing_bought(purse: Purse, names: Sequence[str]) -> str:
+    """Return a sentence on a budget that buys nothing; names the cheapest feature."""
+    cheapest = int(np.argmin(purse.costs))
+    return (
+        f"`budget` must pay for the features of at least one hypothesis, but got {purse.budget}; "
+        f"the cheapest feature is {names[cheapest]!r} at {purse.costs[cheapest]}."
+    )

@@ -1,0 +1,197 @@
+"""Validation on as few examples as a stopping rule needs.
+
+[1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
+    ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils import check_consistent_length
+
+from optuna_daub.core.stopping import SizeRule
+from optuna_daub.core.stopping import StoppingRule
+from optuna_daub.core.stopping import absolute_error_size
+from optuna_daub.core.stopping import first_stop
+from optuna_daub.learners.adaptive import EXPONENTS
+
+
+HORIZON = 1000
+"""Examples that are looked ahead at least."""
+
+RuleName = Literal["massart", "chernoff", "hoeffding"]
+
+
+@dataclass(frozen=True)
+class SequentialAccuracy:
+    """An accuracy and what it rests on."""
+
+    accuracy: float
+    """Share of the examples used that were classified rightly, in [0, 1]."""
+    n_samples: int
+    """Number of examples it rests on, at least 1."""
+    n_predicted: int
+    """Number of examples predicted: `n_samples` and the rest of the last batch."""
+    satisfied: bool
+    """Whether the rule stopped; False if the examples ran out, which makes it exact on them."""
+
+
+@dataclass(frozen=True)
+class SequentialScorer:
+    """A scikit-learn scorer: accuracy within `epsilon` with probability 1 - `delta`.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.zeros((10_000, 1)), np.arange(10_000) % 10 == 0
+    >>> model = DummyClassifier().fit(X, y)
+    >>> SequentialScorer(epsilon=0.1, delta=0.1).estimate(model, X, y).n_samples
+    62
+    """
+
+    epsilon: float
+    """Absolute error, in (0, 1)."""
+    delta: float
+    """Probability of a larger error, in (0, 1)."""
+    rule: RuleName = "massart"
+    """Inequality of the rule."""
+    batch_size: int = 32
+    """Least number of examples that are predicted at a time."""
+    seed: int = 0
+    """Of the order in which examples are taken, the same for all estimators."""
+
+    def __post_init__(self) -> None:
+        if self.rule not in EXPONENTS:
+            raise ValueError(f"`rule` must be one of {[*EXPONENTS]}, but got {self.rule!r}.")
+        if self.batch_size < 1:
+            raise ValueError(f"`batch_size` must be at least 1, but got {self.batch_size}.")
+        self._stopping_rule()
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
+        """Return the estimated accuracy of a fitted classifier."""
+        return self.estimate(estimator, X, y).accuracy
+
+    def estimate(self, estimator: Any, X: Any, y: ArrayLike) -> SequentialAccuracy:
+        """Return the accuracy of a fitted classifier and the number of examples it took.
+
+        Args:
+            estimator: fitted, with `predict`.
+            X: validation examples, at least one, in any order: they are taken in a random one.
+            y: their labels, shape (n_samples,).
+        """
+        check_consistent_length(X, y)
+        rule = self._stopping_rule()
+        labels = np.asarray(y)
+        order = np.random.default_rng(self.seed).permutation(len(labels))
+        right = 0
+        seen = 0
+        while seen < len(order):
+            size = max(self.batch_size, next_possible_stop(rule, seen, right, len(order)) - seen)
+            batch = order[seen : seen + size]
+            hits = estimator.predict(_safe_indexing(X, batch)) == labels[batch]
+            n = np.arange(seen + 1, seen + len(batch) + 1)
+            sums = right + np.cumsum(hits)
+            stop = first_stop(rule, n, sums / n)
+            if stop is not None:
+                return SequentialAccuracy(
+                    float(sums[stop] / n[stop]), int(n[stop]), int(n[-1]), satisfied=True
+                )
+            seen, right = int(n[-1]), int(sums[-1])
+        return SequentialAccuracy(right / seen, seen, seen, satisfied=False)
+
+    def _stopping_rule(self) -> StoppingRule:
+        return SizeRule(absolute_error_size, self.epsilon, self.delta, EXPONENTS[self.rule])
+
+
+def next_possible_stop(rule: StoppingRule, seen: int, right: int, most: int) -> int:
+    """Return a number of examples before which the rule cannot stop, at most `most`.
+
+    It stops earliest if all further examples are right, or all are wrong: any other outcomes
+    leave the mean closer to 1/2, where rules for the absolute error need more. Looks no further
+    ahead than `HORIZON` and twice what was seen.
+
+    >>> next_possible_stop(SizeRule(absolute_error_size, 0.1, 0.1), seen=0, right=0, most=1000)
+    38
+    """
+    horizon = min(most, max(HORIZON, 2 * seen))
+    n = np.arange(seen + 1, horizon + 1)
+    stops = [first_stop(rule, n, sums / n) for sums in (right + n - seen, right + 0 * n)]
+    possible: list[NDArray[np.int64]] = [n[stop] for stop in stops if stop is not None]
+    return int(min(possible, default=horizon))
+
+
+@overload
+def sequential_score(
+    estimator: None = None,
+    X: None = None,
+    y: None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    rule: RuleName = ...,
+) -> SequentialScorer: ...
+
+
+@overload
+def sequential_score(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    epsilon: float,
+    delta: float,
+    rule: RuleName = ...,
+) -> float: ...
+
+
+def sequential_score(
+    estimator: Any = None,
+    X: Any = None,
+    y: ArrayLike | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    rule: RuleName = "massart",
+) -> float | SequentialScorer:
+    """Return the accuracy of a classifier, estimated on as few examples as the rule needs.
+
+    Worth its name where prediction is expensive, as with nearest neighbours or kernels. Without
+    an estimator the result is a scorer, for ``TrainingSizeObjective(...,
+    scoring=sequential_score(epsilon=0.02, delta=0.05))`` or any ``scoring=`` of scikit-learn.
+
+    The validation examples are taken in one seeded random order and predicted in batches, but
+    the rule is asked after every example. If they run out first, the result is their accuracy.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X = np.random.default_rng(0).random((3000, 2))
+    >>> y = X[:, 0] > X[:, 1]
+    >>> model = KNeighborsClassifier().fit(X[:1000], y[:1000])
+    >>> sequential_score(model, X[1000:], y[1000:], epsilon=0.05, delta=0.05) > 0.9
+    True
+
+    Args:
+        estimator: fitted classifier; None for a scorer.
+        X: validation examples, shape (n_samples, n_features).
+        y: their labels, shape (n_samples,).
+        epsilon: absolute error, in (0, 1).
+        delta: probability of a larger error, in (0, 1).
+        rule: "massart" ([1] Eq. 1) or its twins with the inequalities of "chernoff" (never
+            more examples) and "hoeffding" (as many at any accuracy).
+
+    Raises:
+        ValueError: a parameter is out of its range, or `estimator` comes without X and y.
+    """
+    scorer = SequentialScorer(epsilon, delta, rule)
+    if estimator is None:
+        return scorer
+    if X is None or y is None:
+        raise ValueError(
+            "`estimator` must come with `X` and `y`; leave out all three for a scorer."
+        )
+    return scorer(estimator, X, y)
