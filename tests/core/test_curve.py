@@ -54,6 +54,15 @@ def test_extended_adds_at_the_end_of_a_new_curve(seen: LearningCurve, probe: Obs
     assert (longer.learner, longer.dropped) == (7, "")
 
 
+@given(seen=learning_curves(7, complete=True))
+def test_extended_by_many_is_extended_one_by_one(seen: LearningCurve) -> None:
+    one_by_one = LearningCurve(7)
+    for probe in seen.observations:
+        one_by_one = one_by_one.extended(probe)
+    assert LearningCurve(7).extended(*seen.observations) == one_by_one == seen
+    assert seen.extended() == seen
+
+
 @given(seen=learning_curves(7).filter(lambda curve: curve.size > 0), score=scores)
 def test_no_size_is_trained_twice(seen: LearningCurve, score: float) -> None:
     for size in seen.sizes:
@@ -89,6 +98,7 @@ def test_a_dropped_learner_stays_dropped(seen: LearningCurve) -> None:
 @given(seen=learning_curves(7), size=st.integers(1, 60))
 def test_at_finds_what_was_observed_at_a_size(seen: LearningCurve, size: int) -> None:
     assert seen.at(size) == {o.size: o for o in seen.observations}.get(size)
+    assert (size in seen) == (size in seen.sizes)
 
 
 @given(seen=learning_curves(7), probe=observations(3))

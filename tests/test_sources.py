@@ -1,0 +1,62 @@
+"""What every source file owes its reader: where formulas come from, and no more than 300 lines."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "optuna_daub").rglob("*.py"))
+CEILING = 300
+
+WITHOUT_FORMULAS = {"__init__.py", "interval.py", "decision.py", "protocol.py"}
+FORMULAS = [
+    path
+    for folder in ("bounds", "policies")
+    for path in sorted((ROOT / "optuna_daub/core" / folder).glob("*.py"))
+    if path.name not in WITHOUT_FORMULAS
+]
+
+
+def missing_citations(source: str) -> list[str]:
+    """Return what a file with formulas lacks."""
+    header = ast.get_docstring(ast.parse(source), clean=False) or ""
+    body = source.replace(header, "", 1)
+    references = re.split(r"^(?=\[\d+\] )", header, flags=re.MULTILINE)[1:]
+    linked = [text.partition(" ")[0] for text in references if re.search(r"https?://\S", text)]
+    if not linked:
+        return ["a numbered reference with a link"]
+    return [] if any(tag in body for tag in linked) else [f"a {linked[0]} at a formula"]
+
+
+@pytest.mark.parametrize("path", FORMULAS, ids=lambda path: path.name)
+def test_formulas_say_where_they_come_from(path: Path) -> None:
+    assert missing_citations(path.read_text()) == []
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_stay_below_the_ceiling(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= CEILING
+
+
+def test_the_files_are_found() -> None:
+    assert {"projection.py", "daub.py", "halving.py"} <= {path.name for path in FORMULAS}
+    assert {path.name for path in SOURCES} >= WITHOUT_FORMULAS
+
+
+@pytest.mark.parametrize(
+    ("source", "lacks"),
+    [
+        ('"""A bound."""\nx = 1  # [1] Eq. (2)\n', ["a numbered reference with a link"]),
+        ('"""A.\n\n[1] Who.\n"""\nx = 1  # [1]\n', ["a numbered reference with a link"]),
+        ('"""A.\n\n[1] W. https://a.b\n"""\nx = 1\n', ["a [1] at a formula"]),
+        ('"""A [1].\n\n[1] W. https://a.b\n"""\nx = 1  # [3]\n', ["a [1] at a formula"]),
+        ('"""A.\n\n[1] W. https://a.b\n"""\nx = 1  # [1] Eq. (2)\n', []),
+    ],
+)
+def test_the_check_can_fail(source: str, lacks: list[str]) -> None:
+    assert missing_citations(source) == lacks
