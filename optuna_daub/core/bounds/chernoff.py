@@ -68,6 +68,6 @@ def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64
 
 def _weighted_log(z: NDArray[np.float64], step: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return z ln((z + step) / z), which is 0 at z = 0."""
-    safe = np.where(z > 0.0, z, 1.0)
-    ratio = np.where(z > 0.0, step / safe, 0.0)
+    positive = z >= np.finfo(np.float64).tiny  # below, step / z may overflow
+    ratio = np.where(positive, step / np.where(positive, z, 1.0), 0.0)
     return z * np.log1p(ratio)
