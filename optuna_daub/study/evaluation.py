@@ -14,10 +14,15 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_array
 from sklearn.utils import indexable
+from sklearn.utils.multiclass import type_of_target
 
+
+Indices = NDArray[np.intp]
+"""Row numbers, or class codes in 0 ... number of classes - 1; one dimension."""
 
 Scorer = Callable[..., float]
 """scorer(estimator, X, y) -> score, as scikit-learn's `make_scorer` returns."""
@@ -42,10 +47,35 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, rows: NDArray[np.intp]) -> Rows:
+    def take(self, rows: Indices) -> Rows:
         """Return a copy of these rows only, by position."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         return Rows(_safe_indexing(self.X, rows), self.y[rows], weight)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The class labels of a table, encoded."""
+
+    names: NDArray[Any]
+    """The distinct labels, sorted; names[code] is the label of a code."""
+    codes: Indices
+    """The code of every row."""
+
+
+def class_labels(y: NDArray[Any]) -> Classes | None:
+    """Return the classes of a target, or None where it is not one label for every row.
+
+    >>> class_labels(np.array(["no", "yes", "no"])).codes
+    array([0, 1, 0])
+    >>> class_labels(np.array([0.5, 1.2, 3.4])) is None
+    True
+    """
+    if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
+        return None
+    encoder = LabelEncoder()
+    codes = encoder.fit_transform(y)
+    return Classes(encoder.classes_, codes)
 
 
 def checked_rows(X: Any, y: Any, sample_weight: Any = None, *, suffix: str = "") -> Rows:
@@ -196,8 +226,8 @@ def _check_length(values: Any, name: str, n_rows: int) -> None:
 
 
 def _stacked(first: Any, second: Any) -> Any:
-    if scipy.sparse.issparse(first):
-        return scipy.sparse.vstack([first, second], format="csr")
+    if hasattr(first, "tocsr"):
+        return scipy.sparse.vstack([first, second]).tocsr()
     if hasattr(first, "iloc"):
         import pandas as pd  # the caller has it: it passed a data frame
 

@@ -17,19 +17,19 @@ from optuna.trial import Trial
 from optuna.trial import TrialState
 
 from optuna_daub.core.policies.protocol import Policy
+from optuna_daub.study.evaluation import Indices
 from optuna_daub.study.evaluation import Rows
 from optuna_daub.study.evaluation import check_weights
 from optuna_daub.study.evaluation import checked_rows
 from optuna_daub.study.evaluation import checked_scorer
 from optuna_daub.study.evaluation import checked_validation
+from optuna_daub.study.evaluation import class_labels
 from optuna_daub.study.evaluation import fitted
 from optuna_daub.study.evaluation import joined
 from optuna_daub.study.evaluation import scored
 from optuna_daub.study.pruners import AllocationPruner
 from optuna_daub.study.subsets import Fold
-from optuna_daub.study.subsets import Indices
 from optuna_daub.study.subsets import Layout
-from optuna_daub.study.subsets import class_labels
 from optuna_daub.study.subsets import complete_from
 from optuna_daub.study.subsets import cross_validation_folds
 from optuna_daub.study.subsets import held_out_fold

@@ -10,6 +10,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from itertools import starmap
 from itertools import zip_longest
@@ -25,22 +26,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.model_selection import check_cv
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils.multiclass import type_of_target
 
-
-Indices = NDArray[np.intp]
-"""Row numbers, or class codes in 0 ... number of classes - 1; one dimension."""
-
-
-@dataclass(frozen=True)
-class Classes:
-    """The class labels of a table, encoded."""
-
-    names: NDArray[Any]
-    """The distinct labels, sorted; names[code] is the label of a code."""
-    codes: Indices
-    """The code of every row."""
+from optuna_daub.study.evaluation import Classes
+from optuna_daub.study.evaluation import Indices
 
 
 @dataclass(frozen=True)
@@ -86,21 +74,6 @@ class Fold:
     def subset(self, size: int) -> Indices:
         """Return the `size` rows to train on; every subset contains all smaller ones."""
         return self.training[-size:] if self.recent else self.training[:size]
-
-
-def class_labels(y: NDArray[Any]) -> Classes | None:
-    """Return the classes of a target, or None where it is not one label for every row.
-
-    >>> class_labels(np.array(["no", "yes", "no"])).codes
-    array([0, 1, 0])
-    >>> class_labels(np.array([0.5, 1.2, 3.4])) is None
-    True
-    """
-    if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
-        return None
-    encoder = LabelEncoder()
-    codes = encoder.fit_transform(y)
-    return Classes(encoder.classes_, codes)
 
 
 def nested_order(n_rows: int, seed: int, codes: Indices | None = None) -> Indices:
@@ -166,19 +139,28 @@ def held_out_fold(layout: Layout, test_size: float) -> Fold:
     array([7, 8, 9])
 
     Raises:
-        ValueError: where a class has a single row, or `test_size` leaves no rows on one side.
+        ValueError: where a class has a single row, or `test_size` leaves no room for rows or
+            classes on one side.
     """
     _check_groups_can_be_kept(layout)
     rows = np.arange(layout.n_rows)
     if layout.groups is not None:
         splitter = GroupShuffleSplit(1, test_size=test_size, random_state=layout.seed)
         return _fold(layout, *next(splitter.split(rows, groups=layout.groups)))
-    _check_every_class_divides(layout.classes)
     if not layout.shuffle:
         return _fold(layout, *train_test_split(rows, test_size=test_size, shuffle=False))
-    codes = None if layout.classes is None else layout.classes.codes
-    split = train_test_split(rows, test_size=test_size, random_state=layout.seed, stratify=codes)
-    return _fold(layout, *split)
+    split = partial(train_test_split, rows, test_size=test_size, random_state=layout.seed)
+    if layout.classes is None:
+        return _fold(layout, *split())
+    _check_every_class_divides(layout.classes)
+    try:
+        return _fold(layout, *split(stratify=layout.classes.codes))
+    except ValueError as error:
+        raise ValueError(
+            f"Both parts must have room for a row of each of the {len(layout.classes.names)} "
+            f"classes, but got `test_size={test_size}`: {error} Take another `test_size`, or pass "
+            "`stratify=False` (for a regression target too)."
+        ) from error
 
 
 def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> tuple[Fold, ...]:
@@ -279,8 +261,9 @@ def _check_groups_can_be_kept(layout: Layout) -> None:
         )
 
 
-def _check_every_class_divides(classes: Classes | None) -> None:
-    if classes is not None and (counts := np.bincount(classes.codes)).min() < 2:
+def _check_every_class_divides(classes: Classes) -> None:
+    counts = np.bincount(classes.codes)
+    if counts.min() < 2:
         raise ValueError(
             "Every class needs at least 2 examples, one to train on and one to hold out, but "
             f"class {classes.names[counts.argmin()]} has 1. Add examples, leave the class out, or "

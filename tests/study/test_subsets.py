@@ -20,11 +20,11 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.model_selection import ShuffleSplit
 from sklearn.model_selection import TimeSeriesSplit
 
-from optuna_daub.study.subsets import Classes
+from optuna_daub.study.evaluation import Classes
+from optuna_daub.study.evaluation import Indices
+from optuna_daub.study.evaluation import class_labels
 from optuna_daub.study.subsets import Fold
-from optuna_daub.study.subsets import Indices
 from optuna_daub.study.subsets import Layout
-from optuna_daub.study.subsets import class_labels
 from optuna_daub.study.subsets import complete_from
 from optuna_daub.study.subsets import cross_validation_folds
 from optuna_daub.study.subsets import held_out_fold
@@ -71,7 +71,8 @@ def test_other_seeds_give_other_orders() -> None:
 
 def test_the_order_is_the_same_in_every_process() -> None:
     program = (
-        "import numpy as np; from optuna_daub.study.subsets import class_labels, nested_order;"
+        "import numpy as np; from optuna_daub.study.evaluation import class_labels;"
+        "from optuna_daub.study.subsets import nested_order;"
         "y = np.array(['b', 'a', 'c', 'a', 'b', 'a'] * 20, dtype=object);"
         "print(nested_order(120, 5, class_labels(y).codes).tolist())"
     )

@@ -1,0 +1,612 @@
+"""The ready-made objective, in studies of the real sampler and pruner."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from typing import ClassVar
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+import scipy.sparse
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
+from sklearn.datasets import make_classification
+from sklearn.datasets import make_regression
+from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import Ridge
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import fbeta_score
+from sklearn.metrics import get_scorer
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection import cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub.core import DAUB
+from optuna_daub.core import Observation
+from optuna_daub.study.objective import TrainingSizeObjective
+from optuna_daub.study.pruners import AllocationPruner
+
+
+SIZES = (30, 60, 100)
+X, Y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
+X_REG, Y_REG = make_regression(200, 4, noise=30, random_state=0)
+
+
+def build(trial: optuna.Trial) -> Any:
+    return GaussianNB(var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1e-1, log=True))
+
+
+def build_linear(trial: optuna.Trial) -> Any:
+    return LinearRegression(fit_intercept=trial.suggest_categorical("fit_intercept", [True]))
+
+
+class Witness(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that notes the first feature, a row number, of what it is given."""
+
+    def __init__(self, fault: type[BaseException] | None = None) -> None:
+        self.fault = fault
+
+    fits: ClassVar[list[NDArray[Any]]] = []
+    predictions: ClassVar[list[NDArray[Any]]] = []
+
+    def fit(self, X: Any, y: Any) -> Witness:
+        if self.fault is not None:
+            raise self.fault("no luck")
+        self.fits.append(np.asarray(X)[:, 0].astype(int))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        self.predictions.append(np.asarray(X)[:, 0].astype(int))
+        return np.full(len(X), self.classes_[0])
+
+
+def witness(trial: optuna.Trial) -> Witness:
+    trial.suggest_float("unused", 0, 1)
+    return Witness()
+
+
+@pytest.fixture(autouse=True)
+def _fresh_witness() -> Iterator[None]:
+    yield
+    Witness.fits.clear()
+    Witness.predictions.clear()
+
+
+def numbered(n_rows: int, n_classes: int = 2) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return features whose first column is the row number, and labels in turn."""
+    return np.column_stack([np.arange(n_rows), np.ones(n_rows)]), np.arange(n_rows) % n_classes
+
+
+def study_of(
+    objective: Any, sizes: Sequence[int] = SIZES, *, n_learners: int = 1, **kwargs: Any
+) -> optuna.Study:
+    """Return a study that the objective has run through; with one learner, at every size."""
+    study = optuna.create_study(
+        direction=kwargs.pop("direction", "maximize"),
+        sampler=DataAllocationSampler(
+            optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
+        ),
+        pruner=kwargs.pop("pruner", None) or DAUBPruner(sizes=sizes),
+    )
+    study.optimize(objective, **kwargs)
+    return study
+
+
+def observations(study: optuna.Study) -> list[Observation]:
+    """Return what the study's one learner reported."""
+    return [probe.observation for probe in allocations(study)]
+
+
+# -- subsets and scores ------------------------------------------------------------------------
+
+
+def test_every_size_is_trained_on_a_subset_that_holds_the_smaller_ones() -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200, n_classes=5))
+    study_of(objective)
+    assert [len(rows) for rows in Witness.fits] == [*SIZES]
+    for smaller, larger in zip(Witness.fits, Witness.fits[1:], strict=False):
+        assert set(smaller) < set(larger)
+    for rows in Witness.fits:
+        assert np.bincount(rows % 5).tolist() == [len(rows) // 5] * 5
+        assert not set(rows) & set(Witness.predictions[0])
+
+
+def test_scores_are_those_of_the_estimator_on_the_same_rows() -> None:
+    features = np.column_stack([np.arange(200), X])
+    study_of(TrainingSizeObjective(witness, features, Y))
+    held_out = Witness.predictions[0]
+    objective = TrainingSizeObjective(build, X, Y)
+    study = study_of(objective)
+    for seen, rows in zip(observations(study), Witness.fits, strict=True):
+        model = build(study.best_trial).fit(X[rows], Y[rows])
+        assert seen.size == len(rows)
+        assert seen.score == accuracy_score(Y[held_out], model.predict(X[held_out]))
+        assert seen.training_score == accuracy_score(Y[rows], model.predict(X[rows]))
+        assert seen.n_validation == len(held_out) == objective.n_validation == 60
+        assert seen.seconds is not None
+        assert seen.seconds > 0
+
+
+def test_seeds_decide_the_subsets() -> None:
+    for seed in (0, 0, 1):
+        study_of(TrainingSizeObjective(witness, *numbered(200), seed=seed))
+    first, again, other = (Witness.fits[run * len(SIZES)] for run in range(3))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_a_plain_permutation_where_strata_are_not_wanted() -> None:
+    study_of(TrainingSizeObjective(witness, *numbered(200), stratify=False))
+    counts = [np.bincount(rows % 2).tolist() for rows in Witness.fits]
+    assert counts != [[size // 2, size // 2] for size in SIZES]
+
+
+def test_the_learner_of_a_study_with_several_is_the_best_of_them() -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    study = study_of(objective, (30, 60, 100, objective.n_train), n_learners=4)
+    winner = objective.refit(study)
+    assert winner.var_smoothing == study.best_params["var_smoothing"]
+    assert study.best_trial.last_step == objective.n_train == 140
+
+
+def test_an_objective_can_be_sent_to_another_process() -> None:
+    objective = TrainingSizeObjective(build, X, Y, scoring="f1_macro")
+    sent = pickle.loads(pickle.dumps(objective))
+    assert study_of(sent).best_value == study_of(objective).best_value
+
+
+# -- kinds of input ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda X: X.tolist(),
+        lambda X: pd.DataFrame(X, index=np.arange(len(X))[::-1] * 7).rename(columns="x{}".format),
+        scipy.sparse.csr_matrix,
+        scipy.sparse.csc_matrix,
+        scipy.sparse.coo_array,
+    ],
+)
+@pytest.mark.parametrize("cv", [None, 3])
+def test_all_kinds_of_features_give_the_same_scores(kind: Any, cv: int | None) -> None:
+    def build(trial: optuna.Trial) -> Any:
+        depth = trial.suggest_int("depth", 4, 4)
+        return DecisionTreeClassifier(max_depth=depth, random_state=0)
+
+    plain = study_of(TrainingSizeObjective(build, X, Y, cv=cv)).best_value
+    other = TrainingSizeObjective(build, kind(X), Y.tolist(), cv=cv)
+    study = study_of(other)
+    assert study.best_value == plain
+    fixed = TrainingSizeObjective(build, kind(X), Y, X_valid=kind(X), y_valid=Y)
+    model = fixed.refit(study_of(fixed), include_validation=True)
+    assert model.tree_.n_node_samples[0] == 400
+
+
+def test_data_frames_keep_their_columns_types_and_rows_by_position() -> None:
+    class Picky(Witness):
+        def fit(self, X: Any, y: Any) -> Picky:
+            assert X["kind"].dtype == frame["kind"].dtype
+            assert np.array_equal(y, Y[X["row"]])
+            super().fit(X, y)
+            return self
+
+    def build(trial: optuna.Trial) -> Picky:
+        return Picky()
+
+    frame = pd.DataFrame({"row": np.arange(200), "kind": pd.Categorical(["a", "b"] * 100)})
+    frame.index = pd.Index(np.zeros(200, dtype=int))
+    objective = TrainingSizeObjective(build, frame, pd.Series(Y, index=np.arange(200)[::-1]))
+    study = study_of(objective)
+    objective.refit(study, include_validation=True)
+    assert sorted(Witness.fits[-1]) == [*range(200)]
+
+
+def test_string_labels() -> None:
+    names = np.array(["blue", "green", "red"], dtype=object)
+    study = study_of(TrainingSizeObjective(build, X, names[Y]))
+    assert study.best_value == study_of(TrainingSizeObjective(build, X, Y)).best_value
+
+
+def test_booster_that_needs_all_labels_in_every_subset() -> None:
+    xgboost = pytest.importorskip("xgboost")
+
+    def build(trial: optuna.Trial) -> Any:
+        return xgboost.XGBClassifier(n_estimators=trial.suggest_int("n", 2, 2), n_jobs=1)
+
+    rare = np.where(np.arange(200) % 50 == 0, 3, Y)  # 4 of 200: less than one in 30
+    assert study_of(TrainingSizeObjective(build, X, rare)).best_trial.last_step == SIZES[-1]
+
+
+# -- validation --------------------------------------------------------------------------------
+
+
+def test_a_fixed_validation_set_leaves_all_rows_for_training() -> None:
+    features, y = numbered(150)
+    objective = TrainingSizeObjective(
+        witness, features, y, X_valid=features[:40] + 1000, y_valid=y[:40]
+    )
+    assert (objective.n_train, objective.n_validation) == (150, 40)
+    study_of(objective, (30, 60, 150))
+    assert sorted(Witness.fits[-1]) == [*range(150)]
+    assert Witness.predictions[0].tolist() == [*range(1000, 1040)]
+
+
+@pytest.mark.parametrize("cv", [4, StratifiedKFold(4)])
+def test_cross_validated_scores_at_full_size_are_scikit_learns(cv: Any) -> None:
+    objective = TrainingSizeObjective(build, X[:198], Y[:198], cv=cv, seed=3)
+    assert (objective.n_train, objective.n_validation) == (148, 198)
+    study = study_of(objective, (30, 60, 148))
+    splitter = StratifiedKFold(4, shuffle=True, random_state=3) if cv == 4 else cv
+    expected = [
+        cross_validate(
+            build(study.best_trial),
+            X[:198],
+            Y[:198],
+            cv=[(train[:size], test) for train, test in ordered(objective, splitter)],
+            return_train_score=True,
+        )
+        for size in (30, 60, 148)
+    ]
+    for seen, scores in zip(observations(study), expected, strict=True):
+        assert seen.score == pytest.approx(scores["test_score"].mean())
+        assert seen.training_score == pytest.approx(scores["train_score"].mean())
+        assert seen.n_validation == 198
+
+
+def ordered(objective: TrainingSizeObjective, splitter: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the folds of a splitter, training rows in the order that the objective takes them."""
+    splits = splitter.split(X[:198], Y[:198])
+    for fold, (train, test) in zip(objective._folds, splits, strict=True):
+        assert set(fold.training) == set(train)
+        yield fold.training, test
+
+
+@pytest.mark.parametrize("cv", [None, 4, GroupKFold(4)])
+def test_no_group_is_trained_on_and_scored(cv: Any) -> None:
+    features, y = numbered(200)
+    groups = np.arange(200) // 8
+    study_of(TrainingSizeObjective(witness, features, y, cv=cv, groups=groups.astype(str)))
+    assert len(Witness.fits) == len(SIZES) * (1 if cv is None else 4)
+    for rows, held_out in zip(Witness.fits, Witness.predictions[::2], strict=True):
+        assert not set(groups[rows]) & set(groups[held_out])
+
+
+@pytest.mark.parametrize(
+    ("cv", "shuffle"), [(None, False), (3, False), (TimeSeriesSplit(2), True)]
+)
+def test_no_row_trained_on_is_later_than_one_scored(cv: Any, shuffle: bool) -> None:
+    features, y = numbered(400)
+    study_of(TrainingSizeObjective(witness, features, y, cv=cv, shuffle=shuffle))
+    for rows, held_out in zip(Witness.fits, Witness.predictions[::2], strict=True):
+        assert rows.tolist() == [*range(held_out.min() - len(rows), held_out.min())]
+
+
+@dataclass(frozen=True)
+class Sampling(DAUB):
+    """DAUB that asks for a validation sample half as large as the training size."""
+
+    def validation_size(self, training_size: int) -> int:
+        return training_size // 2
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_policy_may_ask_for_a_growing_sample_of_the_validation_rows(fixed: bool) -> None:
+    features, y = numbered(200, n_classes=5)
+    given = {"X_valid": features[:60], "y_valid": y[:60]} if fixed else {}
+    objective = TrainingSizeObjective(witness, features, y, **given)
+    sizes = (30, 60, 140)
+    study = study_of(objective, pruner=AllocationPruner(Sampling(sizes)))
+    samples = Witness.predictions[::2]
+    assert [seen.n_validation for seen in observations(study)] == [15, 30, 60]
+    assert [len(rows) for rows in samples] == [15, 30, 60]
+    assert set(samples[0]) < set(samples[1]) < set(samples[2])
+    assert np.bincount(samples[0] % 5).tolist() == [3] * 5
+
+
+def test_samples_of_several_validation_sets_are_refused() -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200), cv=3)
+    with pytest.raises(ValueError, match=r"one validation set .* got `cv` with 3 folds"):
+        study_of(objective, pruner=AllocationPruner(Sampling(SIZES)))
+
+
+# -- scorers -----------------------------------------------------------------------------------
+
+
+def cost(estimator: Any, X: Any, y: Any) -> float:
+    return float(np.mean(estimator.predict(X) != y))
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "accuracy",
+        "balanced_accuracy",
+        "f1_macro",
+        "precision_weighted",
+        "recall_micro",
+        "roc_auc_ovr",
+        "roc_auc_ovo_weighted",
+        "neg_log_loss",
+        make_scorer(fbeta_score, beta=2, average="macro"),
+        cost,
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_are_the_scorers(scoring: Any, n_classes: int) -> None:
+    y = np.minimum(Y, n_classes - 1)
+    objective = TrainingSizeObjective(
+        build, X[:150], y[:150], X_valid=X[150:], y_valid=y[150:], scoring=scoring
+    )
+    study = study_of(
+        objective,
+        (30, 60, objective.n_train),
+        direction="minimize" if scoring is cost else "maximize",
+    )
+    winner = objective.refit(study)
+    scorer = get_scorer(scoring)
+    assert study.best_value == scorer(winner, X[150:], y[150:])
+    training_score = observations(study)[-1].training_score
+    assert training_score == pytest.approx(scorer(winner, X[:150], y[:150]), abs=1e-12)
+
+
+@pytest.mark.parametrize("scoring", ["f1", "precision", "recall", "roc_auc"])
+def test_scorers_of_two_classes(scoring: str) -> None:
+    objective = TrainingSizeObjective(build, X, Y > 0, scoring=scoring)
+    assert 0.5 < study_of(objective).best_value <= 1
+
+
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_regression(scoring: str, n_outputs: int) -> None:
+    y = np.column_stack([Y_REG, -3 * Y_REG])[:, :n_outputs]
+    objective = TrainingSizeObjective(
+        build_linear, X_REG[:150], y[:150], X_valid=X_REG[150:], y_valid=y[150:], scoring=scoring
+    )
+    study = study_of(objective, (30, 60, 150))
+    model = LinearRegression().fit(X_REG[:150], y[:150])
+    expected = get_scorer(scoring)(model, X_REG[150:], y[150:])
+    assert study.best_value == pytest.approx(expected)
+
+
+# -- weights -----------------------------------------------------------------------------------
+
+
+def build_pipeline(trial: optuna.Trial) -> Any:
+    return make_pipeline("passthrough", make_pipeline(StandardScaler(), build_linear(trial)))
+
+
+def spoilt_scores(build: Any, *, spoil: slice, **kwargs: Any) -> list[float | None]:
+    """Return scores, weighted and not, when the rows of `spoil` are without weight and wrong."""
+    y, weight = Y_REG.copy(), np.ones(200)
+    y[spoil] += 1000 * np.arange(200)[spoil]
+    weight[spoil] = 0
+    if kwargs.pop("weighted", True):
+        kwargs["sample_weight"], kwargs["sample_weight_valid"] = weight[:150], weight[150:]
+    objective = TrainingSizeObjective(
+        build, X_REG[:150], y[:150], X_valid=X_REG[150:], y_valid=y[150:], scoring="r2", **kwargs
+    )
+    return [seen.score for seen in observations(study_of(objective, (30, 60, 150)))]
+
+
+TRAINED, SCORED, NONE = slice(0, 150, 3), slice(150, 200, 3), slice(0, 0)
+
+
+@pytest.mark.parametrize("build", [build_linear, build_pipeline])
+def test_rows_without_weight_have_no_influence_on_the_fit(build: Any) -> None:
+    spoilt = spoilt_scores(build, spoil=TRAINED)
+    zeroed = spoilt_scores(lambda trial: ZeroesIgnored(), spoil=TRAINED)
+    assert spoilt == pytest.approx(zeroed)
+    assert spoilt_scores(build, spoil=TRAINED, weighted=False) != pytest.approx(zeroed, abs=0.5)
+
+
+class ZeroesIgnored(LinearRegression):  # type: ignore[misc]
+    """Linear regression that leaves rows without weight out instead of weighing them."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ZeroesIgnored:
+        kept = sample_weight > 0
+        super().fit(X[kept], y[kept])
+        return self
+
+
+def test_rows_without_weight_are_scored_unless_the_score_is_weighted() -> None:
+    clean = spoilt_scores(build_linear, spoil=NONE)
+    plain = spoilt_scores(build_linear, spoil=SCORED)
+    assert plain != pytest.approx(clean, abs=0.5)
+    first, *_ = spoilt_scores(build_linear, spoil=SCORED, weighted_score=True)
+    rows = np.setdiff1d(np.arange(150, 200), np.arange(200)[SCORED])
+    kept = TrainingSizeObjective(
+        build_linear,
+        X_REG[:150],
+        Y_REG[:150],
+        X_valid=X_REG[rows],
+        y_valid=Y_REG[rows],
+        scoring="r2",
+    )
+    assert first == pytest.approx(observations(study_of(kept, (30, 60, 150)))[0].score)
+
+
+def test_weights_are_routed_where_the_user_routes_metadata() -> None:
+    def build(trial: optuna.Trial) -> Any:
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        return make_pipeline(scaler, Ridge(alpha=1e-9).set_fit_request(sample_weight=True))
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = spoilt_scores(build, spoil=TRAINED)
+    assert routed == pytest.approx(spoilt_scores(build_linear, spoil=TRAINED))
+
+
+# -- refit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "trained", "with_validation"),
+    [
+        ({}, 140, 200),
+        ({"shuffle": False}, 140, 200),
+        ({"cv": 3}, 200, 200),
+        ({"cv": TimeSeriesSplit(2, test_size=40)}, 200, 200),
+        ({"X_valid": numbered(50)[0] + 200, "y_valid": numbered(50)[1]}, 200, 250),
+    ],
+)
+def test_refit_trains_on_the_rows_it_promises(
+    kwargs: dict[str, Any], trained: int, with_validation: int
+) -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200), **kwargs)
+    study = study_of(objective)
+    held_out = {row for rows in Witness.predictions[::2] for row in rows}
+    objective.refit(study)
+    assert len(set(Witness.fits[-1])) == len(Witness.fits[-1]) == trained
+    assert "cv" in kwargs or not set(Witness.fits[-1]) & held_out
+    objective.refit(study, include_validation=True)
+    assert sorted(Witness.fits[-1]) == [*range(with_validation)]
+
+
+def test_refit_weighs_the_rows() -> None:
+    weight = np.where(np.arange(200) % 3, 1.0, 0.0)
+    objective = TrainingSizeObjective(
+        build_linear, X_REG, Y_REG, scoring="r2", sample_weight=weight
+    )
+    winner = objective.refit(study_of(objective), include_validation=True)
+    expected = LinearRegression().fit(X_REG, Y_REG, weight)
+    assert winner.coef_ == pytest.approx(expected.coef_)
+
+
+def test_refit_needs_a_learner_trained_on_all_the_data() -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    with pytest.raises(ValueError, match="has no such trial yet"):
+        objective.refit(optuna.create_study())
+
+
+def test_refit_on_validation_rows_needs_their_weights() -> None:
+    objective = TrainingSizeObjective(
+        build, X, Y, X_valid=X[:50], y_valid=Y[:50], sample_weight=np.ones(200)
+    )
+    study = study_of(objective)
+    objective.refit(study)
+    with pytest.raises(ValueError, match="only one of `sample_weight`"):
+        objective.refit(study, include_validation=True)
+
+
+# -- failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(ValueError(), "add_note"), reason="notes came with Python 3.11")
+def test_an_error_of_the_estimator_names_learner_and_size() -> None:
+    def build(trial: optuna.Trial) -> Witness:
+        trial.suggest_int("depth", 7, 7)
+        return Witness(ArithmeticError)
+
+    with pytest.raises(ArithmeticError, match="no luck") as raised:
+        study_of(TrainingSizeObjective(build, *numbered(200)))
+    assert raised.value.__notes__ == ["Learner {'depth': 7} was being trained on 30 examples."]
+
+
+def test_an_interruption_is_passed_on_and_not_held_against_the_learner() -> None:
+    def interrupted(trial: optuna.Trial) -> Witness:
+        trial.suggest_float("unused", 0, 1)
+        return Witness(KeyboardInterrupt)
+
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    for _ in range(3):  # a learner that fails twice at one size is dropped
+        with pytest.raises(KeyboardInterrupt):
+            study.optimize(TrainingSizeObjective(interrupted, *numbered(200)))
+    study.optimize(TrainingSizeObjective(witness, *numbered(200)))
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"build": GaussianNB()}, "`build` must be a function .* Wrap it"),
+        ({"seed": -1}, "`seed` must be an int of at least 0, but got -1"),
+        ({"seed": None}, "`seed` must be an int of at least 0, but got None"),
+        ({"y": Y[:50]}, "`X` must have as many rows as the target, but got 200 rows for 50"),
+        ({"X": X[:0], "y": Y[:0]}, "`y` must have a value for each of at least one row"),
+        ({"y": np.where(Y == 1, np.nan, Y)}, "`y` must have a value .* NaN"),
+        ({"y": [None, "a"] * 100}, "`y` must have a value for each row, but got None"),
+        ({"y": pd.Series([pd.NA, 1] * 100, dtype="Int64")}, "`y` must have a value .* NaN"),
+        ({"y": np.where(np.arange(200), Y, 7)}, "class 7 has 1"),
+        ({"scoring": "accurracy"}, "accurracy"),
+        ({"scoring": ["accuracy", "f1"]}, "`scoring` must be one scorer"),
+        ({"scoring": None}, "`scoring` must be one scorer"),
+        ({"scoring": accuracy_score}, "scorer"),
+        ({"X_valid": X}, r"both `X_valid` and `y_valid`, but got only \['X_valid'\]"),
+        ({"y_valid": Y}, r"but got only \['y_valid'\]"),
+        ({"sample_weight_valid": Y}, r"but got only \['sample_weight_valid'\]"),
+        ({"X_valid": X[:, :3], "y_valid": Y}, r"as many features as `X`.*\(3,\).*\(6,\)"),
+        ({"X_valid": X, "y_valid": Y[:9]}, "`X_valid` must have as many rows"),
+        ({"X_valid": X, "y_valid": Y, "cv": 3}, "Leave out one or the other"),
+        ({"X_valid": X, "y_valid": Y, "groups": Y}, "Leave out one or the other"),
+        ({"sample_weight": Y[:9]}, "`sample_weight` must have as many rows"),
+        ({"sample_weight": -Y}, "smallest weight -2"),
+        ({"sample_weight": np.full(200, np.nan)}, "`sample_weight` .* NaN"),
+        ({"weighted_score": True}, "`weighted_score=True` needs the weights"),
+        (
+            {"weighted_score": True, "sample_weight": Y, "X_valid": X, "y_valid": Y},
+            "with `X_valid` also `sample_weight_valid`",
+        ),
+        ({"groups": Y[:9]}, "one group for each of the 200 rows"),
+        ({"cv": ShuffleSplit(2)}, "same folds each time"),
+        ({"y": np.sort(Y), "cv": TimeSeriesSplit(2)}, r"class \d, .* divide the rows otherwise"),
+        ({"test_size": 1.5}, "test_size"),
+        ({"y": np.arange(200) // 2}, "100 classes, but got `test_size=0.3`"),
+    ],
+)
+def test_bad_arguments_are_refused_at_once(kwargs: dict[str, Any], message: str) -> None:
+    arguments = {"build": build, "X": X, "y": Y} | kwargs
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        TrainingSizeObjective(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "sizes", "message"),
+    [
+        ({}, (30, 60, 141), "exceed the 140 rows there are to train on, but got 141"),
+        ({"cv": 4}, (30, 60, 151), "150 rows there are to train on in the smallest fold"),
+        ({"y": np.arange(200) // 4}, (30, 60, 140), "at least 50, the smallest .* got 30"),
+        (
+            {"y": np.arange(200) > 150, "shuffle": False, "test_size": 20},
+            (20, 60, 90),
+            "least 30, .*class False",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused_before_training(
+    kwargs: dict[str, Any], sizes: tuple[int, ...], message: str
+) -> None:
+    features, y = numbered(200)
+    objective = TrainingSizeObjective(witness, features, **({"y": y} | kwargs))
+    with pytest.raises(ValueError, match=message):
+        study_of(objective, sizes)
+    assert not Witness.fits
+
+
+def test_a_target_of_numbers_has_no_classes_where_strata_are_not_wanted() -> None:
+    objective = TrainingSizeObjective(
+        build_linear, X_REG, np.round(Y_REG), scoring="r2", stratify=False
+    )
+    assert study_of(objective).best_value > 0.5
