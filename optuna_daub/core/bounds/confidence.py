@@ -10,7 +10,7 @@ validation score and not on the training score. What must hold:
 * For the upper end, the fitness condition: on the examples that it was trained on, a learner
   scores at least as well as if it had been trained on any others.
 * For the lower end, more data do not hurt: trained on all examples, a learner scores at least as
-  well as trained on a sample.
+  well as trained on a sample; or else the model trained on the sample is kept as the answer.
 
 [1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
     Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
