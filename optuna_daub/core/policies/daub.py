@@ -96,11 +96,11 @@ class DAUB:
         bounds = self.bound(curve), self.bound(by)
         if bounds[0] < bounds[1] - self.tolerance:
             return Reason(f"bound {{0}} {{less}} {{1}} of learner {by.learner}", bounds)
-        return Reason(
-            f"bound {{0}} ties with {{1}} of learner {by.learner}, which goes first with "
-            f"{by.size:,} examples",
-            bounds,
+        merit = (
+            f"more data ({by.size:,})" if by.size > curve.size else "a better score or lower id"
         )
+        text = f"bound {{0}} ties with {{1}} of learner {by.learner}, which has {merit}"
+        return Reason(text, bounds)
 
     def _rank(self, curve: LearningCurve) -> tuple[Any, ...] | None:
         if curve.dropped:
