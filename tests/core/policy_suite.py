@@ -24,6 +24,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Policy
 from optuna_daub.core import Wait
+from tests.strategies import N_VALIDATION
 from tests.strategies import known_curves
 
 
@@ -79,7 +80,7 @@ def steps(
 
 def flat(learner: int, sizes: tuple[int, ...], score: float) -> LearningCurve:
     """Return a learner that is as good with little data as with all of them, and no better."""
-    observations = (Observation(n, score, score, n_validation=10**9) for n in sizes)
+    observations = (Observation(n, score, score, n_validation=N_VALIDATION) for n in sizes)
     return LearningCurve(learner, tuple(observations))
 
 

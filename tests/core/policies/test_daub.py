@@ -83,7 +83,7 @@ def transcribed(daub: DAUB, known: Sequence[LearningCurve], **options: Any) -> D
 
 
 class TestAgainstTheTranscription:
-    @settings(max_examples=300)
+    @settings(max_examples=500)
     @given(data=st.data(), daub=daubs, training=st.booleans(), failures=st.booleans())
     def test_on_random_curves(
         self, data: st.DataObject, daub: DAUB, training: bool, failures: bool
