@@ -179,8 +179,10 @@ class TestReasons:
         loser = curve(1, 0.1, 0.2, 0.3, bound=0.871)
         leader = curve(17, 0.1, 0.2, 0.3, 0.4, bound=0.884)
         assert outranked(loser, leader) == "bound 0.871 < 0.884 of learner 17"
-        tie = "ties with 0.884 of learner 17, which goes first with 8 examples"
-        assert outranked(loser, leader, tolerance=0.02) == f"bound 0.871 {tie}"
+        tie = "bound 0.871 ties with 0.884 of learner 17, which has"
+        assert outranked(loser, leader, tolerance=0.02) == f"{tie} more data (8)"
+        even = curve(17, 0.1, 0.2, 0.3, bound=0.884)
+        assert outranked(loser, even, tolerance=0.02) == f"{tie} a better score or lower id"
         starting = "learner 2 has not had its first 3 sizes yet"
         assert outranked(loser, curve(2, 0.1)) == starting
 
