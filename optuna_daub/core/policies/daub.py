@@ -142,7 +142,9 @@ class DAUB:
             return Reason(f"every learner is first trained on {MIN_SIZES} sizes")
         rival = self._rival(chosen, curves)
         if rival is None:
-            return Reason("bound {0}; no other learner is left", (self.bound(chosen),))
+            is_alone = sum(1 for _ in islice(curves.ranking(self._rank), 2)) == 1
+            others = "is left" if is_alone else "has a bound yet"
+            return Reason(f"bound {{0}}; no other learner {others}", (self.bound(chosen),))
         bounds = self.bound(chosen), self.bound(rival)
         if bounds[0] > bounds[1]:
             text = f"bound {{0}} is the {{largest}}; next is {{1}} of learner {rival.learner}"

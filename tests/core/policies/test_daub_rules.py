@@ -186,7 +186,6 @@ class TestReasons:
         starting = "learner 2 has not had its first 3 sizes yet"
         assert outranked(loser, curve(2, 0.1)) == starting
 
-    @pytest.mark.xfail(strict=True, reason="bug: learners in their first sizes count as none left")
     def test_do_not_forget_learners_that_have_no_bound_yet(self) -> None:
         pair = curve(0, 0.1), curve(1, 0.1, 0.2, 0.3, bound=0.9)
         assert "no other learner is left" not in self.said(*pair, busy={0})
