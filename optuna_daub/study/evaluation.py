@@ -177,9 +177,9 @@ def checked_scorer(scoring: Any) -> Scorer:
 def fitted(estimator: Any, rows: Rows) -> Any:
     """Return a fresh copy of the estimator fitted on the rows, with their weights if any."""
     fresh = clone(estimator)
-    if rows.sample_weight is None:
-        return fresh.fit(rows.X, rows.y)
-    return fresh.fit(rows.X, rows.y, **{_weight_name(fresh): rows.sample_weight})
+    weight = {} if rows.sample_weight is None else {_weight_name(fresh): rows.sample_weight}
+    fresh.fit(rows.X, rows.y, **weight)
+    return fresh
 
 
 def scored(scorer: Scorer, estimator: Any, rows: Rows, *, weighted: bool = False) -> float:

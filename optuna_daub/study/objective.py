@@ -47,16 +47,26 @@ class TrainingSizeObjective:
     fitted on the first so many rows of one seeded permutation, and scored on validation rows and
     on the rows it was trained on. Pass `max_resource=objective.n_train` to the pruner.
 
+    >>> from optuna import create_study
+    >>> from optuna.samplers import RandomSampler
     >>> from sklearn.datasets import load_iris
-    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from optuna_daub import DataAllocationSampler, DAUBPruner
     >>> def build(trial):
-    ...     return LogisticRegression(C=trial.suggest_float("C", 1e-3, 1e3, log=True))
+    ...     smoothing = trial.suggest_float("var_smoothing", 1e-9, 1, log=True)
+    ...     return GaussianNB(var_smoothing=smoothing)
     >>> objective = TrainingSizeObjective(build, *load_iris(return_X_y=True))
     >>> objective.n_train, objective.n_validation
     (105, 45)
+    >>> sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=3)
+    >>> pruner = DAUBPruner(min_resource=30, max_resource=objective.n_train)
+    >>> study = create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    >>> study.optimize(objective)
+    >>> objective.refit(study).var_smoothing == study.best_params["var_smoothing"]
+    True
 
-    After `study.optimize(objective)` the winner is `study.best_params` with the validation score
-    `study.best_value`, and `objective.refit(study)` is the winner fitted.
+    After the study the winner is `study.best_params` with the validation score `study.best_value`;
+    `objective.refit(study)` is the winner, fitted.
 
     **Validation** is one of three: the fixed set `X_valid`, `y_valid`; cross-validation with `cv`,
     where scores are means over the folds and every fold trains on as many rows as the size says;
@@ -71,7 +81,7 @@ class TrainingSizeObjective:
     Args:
         build: Function from a trial to an unfitted estimator or pipeline. Define it at the top of
             a module where the objective is to be sent to other processes.
-        X: Features, one row per example: array, data frame, scipy sparse matrix or list.
+        X: Features, one row per example: array, pandas data frame, scipy sparse matrix or list.
         y: Targets, shape (n,) or, for several outputs, (n, number of outputs).
         X_valid: Features of a fixed validation set; all of `X` is then for training.
         y_valid: Its targets.
@@ -79,7 +89,8 @@ class TrainingSizeObjective:
         cv: Number of folds, or a scikit-learn splitter, or an iterable of pairs (training rows,
             validation rows). Its folds are fixed here, once.
         test_size: Part of the rows to hold out where there is neither fixed set nor `cv`: a
-            fraction in (0, 1), or a number of rows. 0.3 is the DAUB paper's split.
+            fraction in (0, 1), or a number of rows (with `groups`, of groups). 0.3 is the DAUB
+            paper's split.
         groups: For each row the group that it belongs to; no group is both trained on and scored.
         scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float.
         sample_weight: Weights of the rows, at least 0, handed to `fit` (of a pipeline: to its last

@@ -81,9 +81,9 @@ def nested_order(n_rows: int, seed: int, codes: Indices | None = None) -> Indice
 
     With class codes the prefixes are stratified: the first rows are one of each class, and from
     then on the number of rows of a class in a prefix of n rows differs from n times its share of
-    all rows by less than two (by less than one for up to three classes), whatever the number of
-    classes. Where a prefix is so short that one row is more than the share of some classes, the
-    other classes make room for them in proportion.
+    all rows by less than two, whatever the number of classes (by at most a half for two classes,
+    less than one for three). Where a prefix is so short that one row is more than the share of
+    some classes, the other classes make room for them in proportion.
 
     >>> nested_order(6, seed=0, codes=np.array([0, 0, 0, 0, 1, 1]))
     array([3, 5, 2, 0, 4, 1])

@@ -70,6 +70,7 @@ class Witness(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Witness:
         if self.fault is not None:
             raise self.fault("no luck")
+        assert not hasattr(self, "classes_"), "fitted before"
         self.fits.append(np.asarray(X)[:, 0].astype(int))
         self.classes_ = np.unique(y)
         return self
@@ -79,9 +80,12 @@ class Witness(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.full(len(X), self.classes_[0])
 
 
+THE_WITNESS = Witness()
+
+
 def witness(trial: optuna.Trial) -> Witness:
     trial.suggest_float("unused", 0, 1)
-    return Witness()
+    return THE_WITNESS  # one for all, which the objective must copy before it is fitted
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -70,23 +71,23 @@ def test_other_seeds_give_other_orders() -> None:
 
 
 def test_the_order_is_the_same_in_every_process() -> None:
+    y = np.array(["b", "a", "c", "a", "b", "a"] * 20, dtype=object)
     program = (
         "import numpy as np; from optuna_daub.study.evaluation import class_labels;"
         "from optuna_daub.study.subsets import nested_order;"
-        "y = np.array(['b', 'a', 'c', 'a', 'b', 'a'] * 20, dtype=object);"
+        f"y = np.array({y.tolist()}, dtype=object);"
         "print(nested_order(120, 5, class_labels(y).codes).tolist())"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    assert len(printed) == 1
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    classes = class_labels(y)
+    assert classes is not None
+    assert elsewhere.stdout.strip() == str(nested_order(120, 5, classes.codes).tolist())
 
 
 @given(class_codes(), seeds)
@@ -96,6 +97,7 @@ def test_the_first_rows_are_one_of_each_class(codes: Indices, seed: int) -> None
     assert sorted(first) == [*range(n_classes)]
 
 
+@example(np.repeat(np.arange(13), [600, *[3] * 12]), 0)
 @given(class_codes(), seeds)
 def test_every_prefix_keeps_the_shares(codes: Indices, seed: int) -> None:
     shares = np.bincount(codes) / len(codes)
@@ -106,8 +108,7 @@ def test_every_prefix_keeps_the_shares(codes: Indices, seed: int) -> None:
     early = np.sum((sizes - len(shares)) * shares < 2, axis=1, keepdims=True)
     off = np.abs(counts - sizes * shares)
     assert np.all(off < 2 + early * shares)
-    if len(shares) <= 3:
-        assert np.all(off[early[:, 0] == 0] < 1)
+    assert np.all(off[early[:, 0] == 0] < {2: 0.5 + 1e-9, 3: 1}.get(len(shares), 2))
 
 
 @given(seeds)
