@@ -22,7 +22,6 @@ from pool import POOL
 from pool import build
 from screen import print_result
 from screen import show_progress
-from sklearn.exceptions import ConvergenceWarning
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
@@ -75,5 +74,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    warnings.simplefilter("ignore", ConvergenceWarning)  # some learners stop early on purpose
+    warnings.filterwarnings("ignore", module="sklearn")  # of learners that do not suit the data
     main()

@@ -39,8 +39,8 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         state = curve.reason if curve.state == "dropped" else curve.state
         numbers = f"{curve.size:>9,}{_number(curve.score)}{_number(curve.bound)}"
         print(f"{curve.learner:>3} {name:<19}{numbers}  {state}")
-    verdict = "is" if leader.is_final else "has most data so far;"
-    print(f"\n{leader.params['learner']} {verdict} {leader.reason}")
+    verb = "is" if leader.is_final else "has most data so far:"
+    print(f"\n{leader.params['learner']} {verb} {leader.reason}")
     seconds = sum(_seconds_on(n_train, curve) for curve in curves)
     print(f"\n{'':<29}{'examples':>11}{'seconds':>13}")
     print(f"{'this study':<29}{leader.examples:>11,}{leader.seconds:>13,.1f}")
