@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 from hypothesis.stateful import invariant
@@ -68,6 +69,7 @@ class RankingsFollow(RuleBasedStateMachine):
 
 
 TestRankingsFollow = RankingsFollow.TestCase
+TestRankingsFollow.settings = settings(max_examples=40, stateful_step_count=25)
 
 
 @given(known=known_curves(), data=st.data())

@@ -209,13 +209,16 @@ class TestNoiseFreeConcaveLearners:
     """What formulas.md 1.6 and 1.7 promise where bounds hold."""
 
     @settings(max_examples=60)
-    @given(known=power_laws(SIZES), use_training_score=st.booleans())
-    def test_verified_stop_finds_the_best(
-        self, known: list[LearningCurve], use_training_score: bool
+    @given(known=power_laws(SIZES), use_training_score=st.booleans(), workers=st.integers(1, 3))
+    def test_verified_stop_finds_the_best_with_any_number_of_workers(
+        self, known: list[LearningCurve], use_training_score: bool, workers: int
     ) -> None:
-        _, _, winner = told(DAUB(SIZES, use_training_score=use_training_score), known)
-        assert winner is not None
-        assert known[winner].score >= max(curve.score for curve in known) - ROUNDING
+        daub = DAUB(SIZES, use_training_score=use_training_score)
+        *_, last = steps(daub, known, workers, next_done=max)
+        assert isinstance(last.decision, Finish)
+        assert last.decision.learner is not None
+        winner = known[last.decision.learner]
+        assert winner.score >= max(curve.score for curve in known) - ROUNDING
 
     @settings(max_examples=60)
     @given(known=power_laws(SIZES), stop=st.sampled_from(["verified", "first"]))
