@@ -213,8 +213,8 @@ class TrainingSizeObjective:
         if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             raise ValueError(
                 "A learner must have been trained on `max_resource` examples to be fitted again, "
-                f"but study {study.study_name!r} has no such trial yet. Continue it with "
-                "`study.optimize`."
+                f"but study {study.study_name!r} has no such trial. Continue it with "
+                "`study.optimize` and a pruner that trains its winner fully."
             )
         winner = study.best_trial
         fixed_trial = FixedTrial(winner.params, number=winner.number)

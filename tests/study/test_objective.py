@@ -497,7 +497,7 @@ def test_refit_weighs_the_rows() -> None:
 
 def test_refit_needs_a_learner_trained_on_all_the_data() -> None:
     objective = TrainingSizeObjective(build, X, Y)
-    with pytest.raises(ValueError, match="has no such trial yet"):
+    with pytest.raises(ValueError, match="has no such trial"):
         objective.refit(optuna.create_study())
 
 
