@@ -75,7 +75,7 @@ class LearningCurve:
 
         A score that is no finite number drops the learner: nothing can be projected from it.
         """
-        curve = replace(self, observations=(*self.observations, *observations))
+        curve = LearningCurve(self.learner, (*self.observations, *observations), self.dropped)
         for seen in observations:
             if not math.isfinite(seen.score):
                 return curve.drop(f"score {seen.score} at {seen.size:,} examples")

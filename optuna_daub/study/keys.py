@@ -121,15 +121,17 @@ def read_exhaustion(attrs: Mapping[str, Any]) -> bool:
     return bool(attrs.get(_EXHAUSTED, False))
 
 
-def check_settings(study: optuna.Study, sizes: Sequence[int]) -> None:
+def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:
     """Store what a study is begun with, or compare with what it was begun with.
+
+    As long as nothing was observed (`is_begun` is False) the settings may still be mended.
 
     Raises:
         ValueError: where the training sizes or the direction differ.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
     begun = study._storage.get_study_system_attrs(study._study_id).get(_SETTINGS)
-    if begun is None:
+    if begun is None or not is_begun:
         study._storage.set_study_system_attr(study._study_id, _SETTINGS, settings)
         return
     for name, value in settings.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -55,6 +55,10 @@ class Ledger:
         """What each running trial was dealt, by number; those dealt nothing yet are missing."""
         self.first_runs: dict[int, int] = {}
         """The id of the trial that ran a learner first, by learner."""
+        self.is_begun = False
+        """Whether any score has been observed."""
+        self.agreed: Policy | None = None
+        """The policy whose sizes are known to be those that the study was begun with."""
         self._study_id = study._study_id
         self._n_trials = 0
         self._newest_run = -1
@@ -152,16 +156,17 @@ class Ledger:
         if self._placeholder is None:
             self._placeholder = place
             self.curves.put(LearningCurve(place))
-        if sum(self._is_undealt(other) for other in self.unfinished if other < place) >= missing:
+        ahead = [n for n in self.unfinished if n < place and n not in self.running]
+        if sum(self._is_undealt(n) for n in ahead) >= missing:
             busy.add(place)
 
     def _run_of(self, number: int | None) -> Run | None:
         return None if number is None else self.running.get(number)
 
     def _is_undealt(self, number: int) -> bool:
-        """Return whether a trial was begun a moment ago and has not been dealt a learner yet."""
+        """Return whether a trial that was dealt nothing yet was begun only a moment ago."""
         trial = self.unfinished[number]
-        if trial.state != TrialState.RUNNING or number in self.running:
+        if trial.state != TrialState.RUNNING:
             return False
         begun = trial.datetime_start
         return begun is None or (datetime.now() - begun).total_seconds() < UNDEALT_SECONDS
@@ -206,8 +211,9 @@ class Ledger:
         if failed_at is not None:
             self._failures[run.learner][trial.number] = failed_at
         if news or failed_at is not None:
-            seen = [self.signed(keys.read_observation(trial, size)) for size in news]
-            self._put_curve(curve, seen)
+            self._put_curve(
+                curve, [self.signed(keys.read_observation(trial, size)) for size in news]
+            )
 
     def _begin(self, learner: int, trial_id: int) -> None:
         self.first_runs[learner] = trial_id
@@ -220,14 +226,16 @@ class Ledger:
         del self.first_runs[learner], self._failures[learner]
         self.curves.remove(learner)
 
-    def _put_curve(self, curve: LearningCurve, news: list[Observation] | None = None) -> None:
+    def _put_curve(self, curve: LearningCurve, news: Iterable[Observation] = ()) -> None:
         """Take in new observations of a learner and whatever drops it."""
-        seen = sorted([*curve.observations, *(news or ())], key=lambda each: each.size)
         learner = curve.learner
+        seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         curve = LearningCurve(learner, dropped=self._drops.get(learner, "")).extended(*seen)
-        for size, count in Counter(self._failures[learner].values()).items():
-            if count >= MAX_FAILURES:
-                curve = curve.drop(f"failed {count} times at {size:,} examples")
+        failures = self._failures[learner].values()
+        for size in {size for size in failures if [*failures].count(size) >= MAX_FAILURES}:
+            curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
+        self.is_begun = self.is_begun or bool(seen)
+        self.is_begun = self.is_begun or bool(seen)
         self.curves.put(curve)
 
 

@@ -87,7 +87,7 @@ class DataAllocationSampler(BaseSampler):
                 raise NotImplementedError(
                     "Trial.report is not supported for multi-objective optimization."
                 )
-            keys.check_settings(study, policy.sizes)
+            _agree(study, policy)
             run = deal(study, trial, policy, self._n_learners, self._stale_after)
             view = OneRowPerLearner(study)
             self._dealt[trial._trial_id] = run, view
@@ -193,6 +193,15 @@ def _is_optimizing(study: optuna.Study) -> bool:
 def _stop(study: optuna.Study) -> None:
     if _is_optimizing(study):
         study.stop()
+
+
+def _agree(study: optuna.Study, policy: Policy) -> None:
+    """Raise where the study was begun with other settings; asks the storage until that is sure."""
+    ledger = ledger_of(study)
+    if ledger.agreed is not policy:
+        ledger.sync(study._storage)
+        keys.check_settings(study, policy.sizes, is_begun=ledger.is_begun)
+        ledger.agreed = policy if ledger.is_begun else None
 
 
 def _is_early(ledger: Ledger, policy: Policy, run: Run, state: TrialState) -> bool:
