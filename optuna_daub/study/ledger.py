@@ -235,7 +235,6 @@ class Ledger:
         for size in {size for size in failures if [*failures].count(size) >= MAX_FAILURES}:
             curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
         self.is_begun = self.is_begun or bool(seen)
-        self.is_begun = self.is_begun or bool(seen)
         self.curves.put(curve)
 
 
