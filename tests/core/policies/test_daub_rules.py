@@ -61,23 +61,24 @@ class TestTheStart:
             assert isinstance(daub.decide(Curves([best, curve(1, 0.1)]), {1}), Wait)
 
 
+@pytest.mark.parametrize("daub", [DAUB_HERE, DAUB(SIZES, tolerance=0.001)])
 class TestTies:
-    def test_go_to_the_most_data(self) -> None:
+    def test_go_to_the_most_data(self, daub: DAUB) -> None:
         more = curve(9, 0.1, 0.2, 0.3, 0.4, bound=1.0)
-        assert extended(DAUB_HERE, curve(1, 0.7, 0.8, 0.9, bound=1.0), more) == (9, 16)
+        assert extended(daub, curve(1, 0.7, 0.8, 0.9, bound=1.0), more) == (9, 16)
 
-    def test_then_to_the_larger_score_as_observed_not_as_mended(self) -> None:
+    def test_then_to_the_larger_score_as_observed_not_as_mended(self, daub: DAUB) -> None:
         mended_to_55 = curve(1, 0.5, 0.6, 0.5, bound=1.0)
         observed_52 = curve(2, 0.50, 0.51, 0.52, bound=1.0)
-        assert extended(DAUB_HERE, mended_to_55, observed_52) == (2, 8)
+        assert extended(daub, mended_to_55, observed_52) == (2, 8)
 
-    def test_then_to_the_lower_id(self) -> None:
+    def test_then_to_the_lower_id(self, daub: DAUB) -> None:
         twins = [curve(i, 0.5, 0.6, 0.7, bound=1.0) for i in (12, 3, 7)]
-        assert extended(DAUB_HERE, *twins) == (3, 8)
+        assert extended(daub, *twins) == (3, 8)
 
-    def test_never_against_the_bound(self) -> None:
+    def test_never_against_the_bound(self, daub: DAUB) -> None:
         fuller = curve(1, 0.5, 0.6, 0.7, 0.8, bound=0.98)
-        assert extended(DAUB_HERE, fuller, curve(2, 0.1, 0.2, 0.3, bound=0.99)) == (2, 8)
+        assert extended(daub, fuller, curve(2, 0.1, 0.2, 0.3, bound=0.99)) == (2, 8)
 
 
 class TestTolerance:
@@ -158,6 +159,10 @@ class TestReasons:
         assert self.said(*pair) == "bound 0.900 is the largest; next is 0.800 of learner 2"
         assert self.said(*pair, busy={1}) == "bound 0.800 comes next; learner 1 has 0.900"
 
+    def test_of_a_tie(self) -> None:
+        twins = [curve(i, 0.1, 0.2, 0.3, bound=0.9) for i in (1, 2)]
+        assert self.said(*twins) == "bound 0.900 comes next; learner 2 has 0.900"
+
     def test_of_a_learner_alone(self) -> None:
         alone = curve(1, 0.1, 0.2, 0.3, bound=0.9)
         assert self.said(alone) == "bound 0.900; no other learner is left"
@@ -188,7 +193,7 @@ class TestReasons:
 
     def test_do_not_forget_learners_that_have_no_bound_yet(self) -> None:
         pair = curve(0, 0.1), curve(1, 0.1, 0.2, 0.3, bound=0.9)
-        assert "no other learner is left" not in self.said(*pair, busy={0})
+        assert self.said(*pair, busy={0}) == "bound 0.900; no other learner has a bound yet"
 
 
 @given(seen=learning_curves(3), training=st.booleans())
