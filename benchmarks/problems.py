@@ -1,0 +1,246 @@
+"""Problems with known learning curves: who scores what on how many examples, at what cost.
+
+========  =====================================================================================
+parity    41 learners on Parity, N = 21,500; cost = measured seconds of fit and validation
+covtype   41 learners on covtype, N = 38,500; cost as above
+lcdb      55 data sets of LCDB 1.1 with N >= 4,096 and 21-27 learners; cost = training examples
+lcdb-se   the same, every error rate drawn anew around its mean with its standard error
+made      12 learners whose curves are drawn power laws; cost = training examples; for smoke runs
+========  =====================================================================================
+
+On the tables, decisions and the final verdict use the same held-out scores. On LCDB decisions see
+validation scores only; the verdict is the test score, always without noise.
+
+LCDB 1.1: C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
+Ill-Behaved Than Previously Thought", NeurIPS 2025 (CC BY 4.0). https://arxiv.org/abs/2505.15657
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.rows import SHARED
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import geometric_sizes
+
+
+TABLES = SHARED / "tables"
+
+TABLE_VALIDATION = 10_000
+"""Examples that the scores of the tables were measured on."""
+
+LCDB_LEAST_FULL_SIZE = 4096
+"""Data sets with fewer training examples have too short a ladder to save anything on."""
+LCDB_FIRST = 128
+"""Smallest training size: the shortest ladder, to 4,096, then has 9 sizes; the paper's has 12."""
+LCDB_STRIDE = 5
+"""Every fifth size of LCDB's grid, a factor of 2^(5/8) = 1.54: the nearest to the paper's 1.5."""
+LCDB_BASELINES = ("DummyClassifier",)
+"""Learners left out: nobody chooses among models by guessing the majority class."""
+
+VALIDATION, TEST = 1, 2
+"""Of the axis (train, validation, test) of LCDB."""
+
+MADE_LEARNERS = 12
+MADE_VALIDATION = 4000
+MADE_RANGES = (0.6, 0.5, 0.3), (0.95, 2.0, 0.7)
+"""Least and largest limit, rise and rate of a made learning curve."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Learners whose scores and costs at every size are known."""
+
+    name: str
+    sizes: tuple[int, ...]
+    """Training sizes, increasing; the last is the full training set (N)."""
+    curves: tuple[LearningCurve, ...]
+    """What a method sees of a learner at each size once it has paid for it."""
+    costs: Mapping[tuple[int, int], float]
+    """What training a learner on so many examples costs: seconds, or training examples."""
+    verdicts: Mapping[int, float]
+    """The score that a learner is judged by, trained on all the data; only of those that can."""
+    n_validation: int | None = None
+    """Examples that each score was measured on; None where unknown."""
+
+    @property
+    def full_size(self) -> int:
+        """N, the number of examples of the whole training set."""
+        return self.sizes[-1]
+
+    @property
+    def best(self) -> int:
+        """The learner with the best verdict."""
+        return max(self.verdicts, key=lambda learner: (self.verdicts[learner], -learner))
+
+    @property
+    def full_cost(self) -> float:
+        """The cost of training every learner on all the data."""
+        return sum(self.costs[curve.learner, self.full_size] for curve in self.curves)
+
+    @property
+    def oracle_cost(self) -> float:
+        """The cost of training only the best learner, on all the data."""
+        return self.costs[self.best, self.full_size]
+
+    @property
+    def floor_cost(self) -> float:
+        """The cost of the first three sizes of every learner, and of the best one on all data."""
+        first = (self.costs[c.learner, n] for c in self.curves for n in self.sizes[:3])
+        return sum(first) + self.oracle_cost
+
+    def loss(self, learner: int) -> float:
+        """Return by how much the verdict of a learner is below the best one."""
+        return self.verdicts[self.best] - self.verdicts[learner]
+
+
+Problems: TypeAlias = Callable[[int], "Iterator[Problem]"]
+"""The problems of one name, for a seed."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the problems of one name come from."""
+
+    problems: Problems
+    """For a seed, one problem or one per data set."""
+    path: Path | None
+    """The file that must be there; None where nothing is read."""
+    cost: str
+    """Unit of the costs."""
+    is_random: bool = False
+    """Whether another seed gives other scores."""
+
+
+def table_problem(name: str) -> Problem:
+    """Return the problem of a measured table, `parity` or `covtype`."""
+    seen: dict[int, list[Observation]] = defaultdict(list)
+    costs = {}
+    names: dict[str, int] = {}
+    with (TABLES / f"{name}.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            learner = names.setdefault(row["learner"], len(names))
+            size = int(row["size"])
+            parts = row["fit_seconds"], row["validation_seconds"]
+            costs[learner, size] = sum(float(part or 0.0) for part in parts)  # "" where it failed
+            if not row["error"]:
+                seen[learner].append(_measured(row, size, costs[learner, size]))
+    curves = tuple(LearningCurve(i, tuple(seen[i])) for i in names.values())
+    sizes = tuple(sorted({size for _, size in costs}))
+    verdicts = {c.learner: c.score for c in curves if c.size == sizes[-1]}
+    return Problem(name, sizes, curves, costs, verdicts, TABLE_VALIDATION)
+
+
+def lcdb_problems(seed: int | None = None) -> Iterator[Problem]:
+    """Yield one problem per data set of LCDB with enough examples, in the order of the file.
+
+    A data set's N is the largest size that at least half of the learners were trained on; the
+    learners are those measured at every size of the ladder.
+
+    Args:
+        seed: of the noise, drawn independently for every error rate; None for no noise.
+    """
+    error, table = _lcdb_errors(seed), _lcdb()
+    kept = ~np.isin(table["learner"], LCDB_BASELINES)
+    for row, name in enumerate(table["openml_id"]):
+        known = np.isfinite(table["error_rate"][row, :, 0]).all(axis=-1) & kept[:, None]
+        full = int(np.flatnonzero(2 * known.sum(axis=0) >= kept.sum()).max(initial=0))
+        if table["size"][full] >= LCDB_LEAST_FULL_SIZE:
+            rungs = _rungs(table["size"], full)
+            learners = np.flatnonzero(known[:, rungs].all(axis=-1))
+            test = table["error_rate"][row, :, 0, full, TEST]
+            sizes = tuple(map(int, table["size"][rungs]))
+            yield _lcdb_problem(str(name), sizes, learners, error[row][:, rungs], test)
+
+
+def made_problem(seed: int) -> Problem:
+    """Return a problem whose curves are power laws: score(n) = limit - rise * n^-rate."""
+    sizes = geometric_sizes(100, 2000, 1.5)
+    laws = np.random.default_rng(seed).uniform(*MADE_RANGES, (MADE_LEARNERS, 3)).tolist()
+    curves = tuple(
+        LearningCurve(learner, tuple(_made(n, limit, rise * n**-rate) for n in sizes))
+        for learner, (limit, rise, rate) in enumerate(laws)
+    )
+    costs = {(curve.learner, n): float(n) for curve in curves for n in sizes}
+    verdicts = {curve.learner: curve.score for curve in curves}
+    return Problem(f"made {seed}", sizes, curves, costs, verdicts, MADE_VALIDATION)
+
+
+SOURCES: dict[str, Source] = {
+    "parity": Source(lambda _: iter([table_problem("parity")]), TABLES / "parity.csv", "seconds"),
+    "covtype": Source(
+        lambda _: iter([table_problem("covtype")]), TABLES / "covtype.csv", "seconds"
+    ),
+    "lcdb": Source(lambda _: lcdb_problems(), TABLES / "lcdb11_part.npz", "rows"),
+    "lcdb-se": Source(lcdb_problems, TABLES / "lcdb11_part.npz", "rows", is_random=True),
+    "made": Source(lambda seed: iter([made_problem(seed)]), None, "rows", is_random=True),
+}
+"""The table of problems."""
+
+
+def _made(size: int, limit: float, gap: float) -> Observation:
+    return Observation(size, limit - gap, min(1.0, limit + gap), MADE_VALIDATION)
+
+
+def _measured(row: Mapping[str, str], size: int, seconds: float) -> Observation:
+    score, training_score = float(row["validation_score"]), float(row["training_score"])
+    return Observation(size, score, training_score, TABLE_VALIDATION, seconds)
+
+
+@cache
+def _lcdb() -> dict[str, NDArray[Any]]:
+    with np.load(TABLES / "lcdb11_part.npz") as file:
+        return dict(file)
+
+
+def _lcdb_errors(seed: int | None) -> NDArray[np.float64]:
+    """Return error rates, axes (data set, learner, size, split), drawn anew for a seed."""
+    mean, standard_error = np.moveaxis(_lcdb()["error_rate"].astype(float), 2, 0)
+    if seed is not None:
+        mean = np.random.default_rng(seed).normal(mean, standard_error)
+    return np.asarray(np.clip(mean, 0.0, 1.0))
+
+
+def _rungs(grid: NDArray[np.int64], full: int) -> NDArray[np.int64]:
+    """Return the indices of the ladder's sizes; the last step may be a shorter one."""
+    first = int(np.searchsorted(grid, LCDB_FIRST))
+    return np.array([*range(first, full, LCDB_STRIDE), full])
+
+
+def _lcdb_problem(
+    name: str,
+    sizes: tuple[int, ...],
+    learners: NDArray[np.int64],
+    error: NDArray[np.float64],
+    test_error: NDArray[np.float64],
+) -> Problem:
+    curves = tuple(
+        LearningCurve(
+            int(learner),
+            tuple(
+                Observation(size, 1.0 - rates[VALIDATION], training_score=1.0 - rates[0])
+                for size, rates in zip(sizes, error[learner].tolist(), strict=True)
+            ),
+        )
+        for learner in learners
+    )
+    return Problem(
+        name=f"openml {name}",
+        sizes=sizes,
+        curves=curves,
+        costs={(int(i), size): float(size) for i in learners for size in sizes},
+        verdicts={int(i): 1.0 - float(test_error[i]) for i in learners},
+    )
