@@ -44,8 +44,8 @@ NEAR = 0.005
 COLUMNS = (
     "method",
     "mean loss",
-    "95 %",
-    "max",
+    "95 % loss",
+    "max loss",
     f"within {100 * NEAR:g} pp",
     "cost, % of all",
     "x oracle",
