@@ -9,6 +9,7 @@ from typing import Any
 
 
 if TYPE_CHECKING:
+    from optuna_daub.study import ABCPruner as ABCPruner
     from optuna_daub.study import DataAllocationSampler as DataAllocationSampler
     from optuna_daub.study import DAUBPruner as DAUBPruner
     from optuna_daub.study import TrainingSizeObjective as TrainingSizeObjective
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DAUBPruner",
+    "ABCPruner",
     "DataAllocationSampler",
     "TrainingSizeObjective",
     "training_sizes",

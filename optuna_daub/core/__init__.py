@@ -20,12 +20,15 @@ S                       the sequence of `Extend`      allocations (i, n) in orde
 ======================  ============================  ==========================================
 """
 
+from optuna_daub.core.bounds.confidence import confidence_interval as confidence_interval
 from optuna_daub.core.bounds.interval import Interval as Interval
 from optuna_daub.core.bounds.projection import projected_bound as projected_bound
 from optuna_daub.core.curve import LearningCurve as LearningCurve
 from optuna_daub.core.curve import Observation as Observation
 from optuna_daub.core.curves import Curves as Curves
+from optuna_daub.core.policies import ABC as ABC
 from optuna_daub.core.policies import DAUB as DAUB
+from optuna_daub.core.policies import BestGuess as BestGuess
 from optuna_daub.core.policies import Decision as Decision
 from optuna_daub.core.policies import Drop as Drop
 from optuna_daub.core.policies import Extend as Extend
@@ -34,6 +37,11 @@ from optuna_daub.core.policies import Policy as Policy
 from optuna_daub.core.policies import Reason as Reason
 from optuna_daub.core.policies import SuccessiveHalving as SuccessiveHalving
 from optuna_daub.core.policies import Wait as Wait
+from optuna_daub.core.policies import gradient_ci as gradient_ci
+from optuna_daub.core.policies import growth_exponent as growth_exponent
+from optuna_daub.core.policies import round_robin as round_robin
+from optuna_daub.core.policies import step_for_growth as step_for_growth
+from optuna_daub.core.policies import ucb as ucb
 from optuna_daub.core.replay import replay as replay
 from optuna_daub.core.sizes import PAPER_SIZES as PAPER_SIZES
 from optuna_daub.core.sizes import anchored_sizes as anchored_sizes

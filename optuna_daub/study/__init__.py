@@ -1,6 +1,7 @@
 """Translation between Optuna's trials and the learning curves of the core."""
 
 from optuna_daub.study.objective import TrainingSizeObjective as TrainingSizeObjective
+from optuna_daub.study.pruners import ABCPruner as ABCPruner
 from optuna_daub.study.pruners import AllocationPruner as AllocationPruner
 from optuna_daub.study.pruners import DAUBPruner as DAUBPruner
 from optuna_daub.study.results import Allocation as Allocation

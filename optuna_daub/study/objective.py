@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from optuna.trial import FixedTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
 
+from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study.evaluation import Indices
 from optuna_daub.study.evaluation import Rows
@@ -138,6 +140,8 @@ class TrainingSizeObjective:
             raise ValueError(f"`seed` must be an int of at least 0, but got {seed!r}.")
         self._build = build
         self._scorer = checked_scorer(scoring)
+        self._scoring = scoring
+        self._has_warned = False
         self._weighted_score = weighted_score
         rows = checked_rows(X, y, sample_weight)
         fixed = checked_validation(X_valid, y_valid, sample_weight_valid, like=rows)
@@ -237,18 +241,37 @@ class TrainingSizeObjective:
                 f"`min_resource={complete}` or more, or `stratify=False` (for a regression "
                 "target too)."
             )
-        if hasattr(policy, "validation_size") and len(self._folds) > 1:
+        if (isinstance(policy, ABC) or policy.validation_size(least)) and len(self._folds) > 1:
             raise ValueError(
                 "The pruner's intervals need one validation set that no learner is trained on, "
                 f"but got `cv` with {len(self._folds)} folds. Leave `cv` out, or pass `X_valid`."
             )
+        if isinstance(policy, ABC):
+            self._check_intervals(policy)
+
+    def _check_intervals(self, policy: ABC) -> None:
+        """Raise, or warn once, where ABC's intervals do not fit how scores are measured."""
+        if policy.n_validation not in (None, self.n_validation):
+            raise ValueError(
+                "`n_validation` of ABCPruner must be the size of the full held-out set, "
+                f"{self.n_validation}, but got {policy.n_validation}. Pass "
+                "`n_validation=objective.n_validation`."
+            )
+        if self._scoring not in ("accuracy", None) and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "ABC's intervals assume a score that is a mean over examples of values in "
+                f"[0, 1], such as accuracy, but `scoring` is {self._scoring!r}: unless it is such "
+                "a mean, the promise of epsilon and delta does not hold.",
+                stacklevel=2,
+            )
 
     def _validation_at(self, policy: Policy, size: int) -> tuple[Rows, ...]:
         """Return the rows to score a learner trained on `size` examples on, per fold."""
-        validation_size = getattr(policy, "validation_size", None)
-        if validation_size is None or validation_size(size) >= self.n_validation:
+        wanted = policy.validation_size(size)
+        if wanted is None or wanted >= self.n_validation:
             return self._validation
-        return (self._validation[0].take(self._validation_order[: validation_size(size)]),)
+        return (self._validation[0].take(self._validation_order[:wanted]),)
 
     @cached_property
     def _validation_order(self) -> Indices:

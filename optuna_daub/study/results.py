@@ -13,8 +13,12 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.policies.approximate_best import ABC
+from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Finish
+from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study import keys
+from optuna_daub.study.certificate import certificate
 from optuna_daub.study.ledger import Ledger
 from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.pruners import AllocationPruner
@@ -78,6 +82,10 @@ class BestLearner:
     """Whether the study has come to its end."""
     reason: str
     """Why it is the best, or what the policy wants to do next."""
+    promise: str
+    """What is guaranteed of it and under which conditions (ABC); empty where nothing is."""
+    better_size: int | None
+    """A smaller training size at which its score on as many validation examples was better."""
     examples: int
     """Training examples spent on all learners, each probe counted in full."""
     seconds: float
@@ -93,7 +101,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     policy = _pruner_of(study).policy
     ledger = synced_ledger_of(study)
     decision = ledger.decide(policy)
-    best = _winner(study, ledger) if isinstance(decision, Finish) else None
+    best = _winner(study, ledger, decision) if isinstance(decision, Finish) else None
     busy = ledger.busy()
     curves = []
     for learner in sorted(ledger.first_runs):
@@ -132,8 +140,9 @@ def allocations(study: optuna.Study) -> list[Allocation]:
 def best_learner(study: optuna.Study) -> BestLearner | None:
     """Return the selected learner, or the leader of an unfinished study; None before any score.
 
-    The selected learner is the one of `study.best_trial`, trained on all the data. Of an
-    unfinished study it is the learner with the best score at the largest size any has reached.
+    The selected learner is the one of `study.best_trial`, trained on all the data (with
+    `ABCPruner(refit=False)` the one identified). Of an unfinished study it is ABC's best guess,
+    with DAUB the learner with the best score at the largest size that any has reached.
 
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
@@ -142,7 +151,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     ledger = synced_ledger_of(study)
     decision = ledger.decide(policy)
     is_final = isinstance(decision, Finish)
-    learner = _winner(study, ledger) if is_final else _leader(ledger)
+    learner = _winner(study, ledger, decision) if is_final else _leader(ledger, policy)
     if learner is None:
         return None
     curve = ledger.curves[learner]
@@ -163,6 +172,8 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         rival_bound=ledger.sign * max(rivals) if rivals else None,
         is_final=is_final,
         reason=verdict(ledger, policy, learner, decision),
+        promise=certificate(policy, ledger.curves, learner) if isinstance(policy, ABC) else "",
+        better_size=_better_size(curve),
         examples=sum(seen.size for seen in spent),
         seconds=sum(seen.seconds or 0.0 for seen in spent),
     )
@@ -178,22 +189,38 @@ def _pruner_of(study: optuna.Study) -> AllocationPruner:
     )
 
 
-def _winner(study: optuna.Study, ledger: Ledger) -> int | None:
-    """Return the learner of the best trial, so that there is one answer to who is the best."""
+def _winner(study: optuna.Study, ledger: Ledger, decision: Decision) -> int | None:
+    """Return the learner of the best trial, so that there is one answer to who is the best.
+
+    Where the policy ended without training on all the data there is none but the policy's.
+    """
     complete = [
         (ledger.sign * trial.values[0], -trial.number, run.learner)
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if (run := keys.read_run(trial.system_attrs)) is not None and run.learner is not None
     ]
-    return max(complete)[2] if complete else None
+    if complete:
+        return max(complete)[2]
+    return decision.learner if isinstance(decision, Finish) else None
 
 
-def _leader(ledger: Ledger) -> int | None:
+def _leader(ledger: Ledger, policy: Policy) -> int | None:
+    if isinstance(policy, ABC):
+        guess = policy.best_guess(ledger.curves)
+        return None if guess is None or guess.learner not in ledger.first_runs else guess.learner
     curves = [ledger.curves[learner] for learner in ledger.first_runs]
     alive = [curve for curve in curves if curve.observations and not curve.dropped]
     if not alive:
         return None
     return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
+
+
+def _better_size(curve: LearningCurve) -> int | None:
+    """Return the size with the best score on as many examples, if it is not the last one."""
+    last = curve.observations[-1]
+    comparable = [s for s in curve.observations if s.n_validation == last.n_validation]
+    best = max(comparable, key=lambda seen: (seen.score, seen.size))
+    return best.size if best.size < last.size else None
 
 
 def _bound(study: optuna.Study, ledger: Ledger, curve: LearningCurve) -> float | None:

@@ -309,7 +309,7 @@ def test_no_row_trained_on_is_later_than_one_scored(cv: Any, shuffle: bool) -> N
 class Sampling(DAUB):
     """DAUB that asks for a validation sample half as large as the training size."""
 
-    def validation_size(self, training_size: int) -> int:
+    def validation_size(self, training_size: int) -> int:  # type: ignore[override]
         return training_size // 2
 
 

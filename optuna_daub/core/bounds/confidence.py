@@ -158,7 +158,8 @@ def confidence_interval(
     for probe in curve.observations:
         if not math.isfinite(probe.score):
             continue  # a failed probe, for which its learner was dropped
-        _check(probe, curve.learner, full_validation)
+        where = f"learner {curve.learner} at {probe.size:,} training examples"
+        check_probe(probe, where, full_validation)
         if probe.size >= full_size and probe.n_validation == full_validation:
             return Interval(probe.score, probe.score)
         probe_lower, probe_upper = _ends(probe, full_validation, failure, half_width)
@@ -186,8 +187,14 @@ def _ends(
     return float(lower), float(upper)
 
 
-def _check(probe: Observation, learner: int, full_validation: int) -> None:
-    where = f"learner {learner} at {probe.size:,} training examples"
+def check_probe(probe: Observation, where: str, full_validation: int | None) -> None:
+    """Raise a ValueError where no interval can be computed of a probe.
+
+    Args:
+        probe: the observation.
+        where: what to call it in the message.
+        full_validation: abs(D_te), the number of all validation examples, None if unknown.
+    """
     if probe.training_score is None:
         raise ValueError(
             f"A confidence interval needs the training score of every probe, but {where} has "
@@ -198,10 +205,10 @@ def _check(probe: Observation, learner: int, full_validation: int) -> None:
             f"A confidence interval needs the number of validation examples of every probe, but "
             f"{where} has none. Report it as `n_validation`."
         )
-    if not 1 <= probe.n_validation <= full_validation:
+    if not 1 <= probe.n_validation <= (full_validation or math.inf):
         raise ValueError(
-            f"A probe is scored on 1 to {full_validation:,} validation examples, the full "
-            f"held-out set, but {where} has {probe.n_validation:,}. Make the policy's "
+            f"A probe is scored on 1 to {full_validation or math.inf:,} validation examples, the "
+            f"full held-out set, but {where} has {probe.n_validation:,}. Make the policy's "
             "`n_validation` the size of the full held-out set."
         )
     for name, score in (("score", probe.score), ("training score", probe.training_score)):

@@ -1,5 +1,7 @@
 """Allocation policies, one paper per file."""
 
+from optuna_daub.core.policies.approximate_best import ABC as ABC
+from optuna_daub.core.policies.approximate_best import BestGuess as BestGuess
 from optuna_daub.core.policies.daub import DAUB as DAUB
 from optuna_daub.core.policies.decision import Decision as Decision
 from optuna_daub.core.policies.decision import Drop as Drop
@@ -9,3 +11,9 @@ from optuna_daub.core.policies.decision import Reason as Reason
 from optuna_daub.core.policies.decision import Wait as Wait
 from optuna_daub.core.policies.halving import SuccessiveHalving as SuccessiveHalving
 from optuna_daub.core.policies.protocol import Policy as Policy
+from optuna_daub.core.policies.schedulers import Scheduler as Scheduler
+from optuna_daub.core.policies.schedulers import gradient_ci as gradient_ci
+from optuna_daub.core.policies.schedulers import growth_exponent as growth_exponent
+from optuna_daub.core.policies.schedulers import round_robin as round_robin
+from optuna_daub.core.policies.schedulers import step_for_growth as step_for_growth
+from optuna_daub.core.policies.schedulers import ucb as ucb

@@ -88,8 +88,9 @@ class ABC:
 
     sizes: tuple[int, ...]
     """Training sizes, at least three, increasing; the last is the full training set (N)."""
-    n_validation: int
-    """Number of examples of the full held-out set, at least 1 (abs(D_te))."""
+    n_validation: int | None = None
+    """Number of examples of the full held-out set, at least 1 (abs(D_te)); None where every
+    probe is scored on all of them."""
     epsilon: float = 0.01
     """How far below the best the answer may be; in (0, 1), in units of the score. The default is
     the accuracy loss that [1] Section 5 reports."""
@@ -105,19 +106,23 @@ class ABC:
 
     def __post_init__(self) -> None:
         checked_sizes(self.sizes)
-        if whole_number("n_validation", self.n_validation) < 1:
+        if self.n_validation is not None and whole_number("n_validation", self.n_validation) < 1:
             raise ValueError(f"`n_validation` must be at least 1, but got {self.n_validation}.")
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
             if not 0.0 < value < 1.0:
                 raise ValueError(f"`{name}` must be between 0 and 1, but got {value}.")
 
-    def validation_size(self, training_size: int) -> int:
+    def validation_size(self, training_size: int) -> int | None:
         """Return on how many validation examples a probe of `training_size` is to be scored.
+
+        None stands for all of them, however many there are.
 
         >>> abc = ABC(sizes=(1000, 2000, 500_000), n_validation=100_000)
         >>> abc.validation_size(1000), abc.validation_size(500_000)
         (2000, 100000)
         """
+        if self.n_validation is None:
+            return None
         return min(VALIDATION_FACTOR * training_size, self.n_validation)
 
     def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
@@ -158,8 +163,8 @@ class ABC:
         return confidence_interval(
             curve,
             self.sizes[-1],
-            full_validation=self.n_validation,
-            failure=self._failure(curves),
+            full_validation=self.n_validation or _most_scored(curve),
+            failure=self.failure(curves),
             half_width=self.confidence,
         )
 
@@ -193,21 +198,25 @@ class ABC:
         if not alive:
             return None
         safest, highest = _leader(alive), min(alive, key=lambda i: (-alive[i].upper, i))
-        limit = alive[safest].lower + self.epsilon  # no learner was dropped with more
-        uppers = {
-            i: ends.upper if i in alive else min(ends.upper, limit)
+        guesses = [self.guess(learner, curves) for learner in (safest, highest)]
+        return min(guesses, key=lambda guess: guess.gap)  # [1] Appendix D.2
+
+    def guess(self, learner: int, curves: Curves) -> BestGuess:
+        """Return what is guaranteed of one learner that is not dropped."""
+        intervals = {i: self.interval(curve, curves) for i, curve in curves.items()}
+        alive = {i: ends for i, ends in intervals.items() if not curves[i].dropped}
+        # No learner was dropped for an upper end above this.
+        limit = max(ends.lower for ends in alive.values()) + self.epsilon
+        others = [
+            ends.upper if i in alive else min(ends.upper, limit)
             for i, ends in intervals.items()
-        }
+            if i != learner
+        ]
+        gap = max(0.0, max(others, default=0.0) - intervals[learner].lower)
+        return BestGuess(learner, gap, 1.0 - self.delta)
 
-        def gap(learner: int) -> float:
-            others = (upper for i, upper in uppers.items() if i != learner)
-            return max(0.0, max(others, default=0.0) - alive[learner].lower)
-
-        learner = min((safest, highest), key=gap)  # [1] Appendix D.2
-        return BestGuess(learner, gap(learner), 1.0 - self.delta)
-
-    def _failure(self, curves: Curves) -> float:
-        """Return d_c, the failure probability of one interval."""
+    def failure(self, curves: Curves) -> float:
+        """Return d_c, the failure probability of one interval: delta / n^2 for n learners."""
         return self.delta / len(curves) ** 2  # [1] Theorem 3: n learners in at most n - 1 rounds
 
     def _is_full(self, curve: LearningCurve) -> bool:
@@ -258,6 +267,11 @@ class ABC:
         ends = self.interval(chosen, curves)
         text = f"undecided between {{0}} and {{1}}, one of {len(started)} left"
         return Extend(chosen.learner, size, Reason(text, (ends.lower, ends.upper)))
+
+
+def _most_scored(curve: LearningCurve) -> int:
+    """Return the most validation examples that a probe of the curve was scored on."""
+    return max((seen.n_validation or 1 for seen in curve.observations), default=1)
 
 
 def _leader(intervals: Mapping[int, Interval]) -> int:

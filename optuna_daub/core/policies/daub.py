@@ -81,6 +81,9 @@ class DAUB:
         assert size is not None
         return Extend(chosen.learner, size, self._merit(chosen, curves))
 
+    def validation_size(self, training_size: int) -> None:
+        """Return None: every probe is scored on all validation examples."""
+
     def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
         """Return the range up to the learner's bound; before the first probe all numbers."""
         return Interval(upper=self.bound(curve)) if curve.observations else Interval()

@@ -67,6 +67,9 @@ class SuccessiveHalving:
         assert size is not None
         return Extend(chosen.learner, size, Reason(f"one of {len(alive)} left for this size"))
 
+    def validation_size(self, training_size: int) -> None:
+        """Return None: every probe is scored on all validation examples."""
+
     def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
         """Return all numbers: halving bounds nothing."""
         return Interval()

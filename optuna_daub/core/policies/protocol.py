@@ -23,6 +23,9 @@ class Policy(Protocol):
     def sizes(self) -> tuple[int, ...]:
         """The training sizes, increasing; the last is the full training set."""
 
+    def validation_size(self, training_size: int) -> int | None:
+        """Return on how many validation examples to score a probe; None stands for all."""
+
     def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
         """Return what to do next.
 
