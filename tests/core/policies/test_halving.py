@@ -84,6 +84,15 @@ def test_waits_for_the_round_to_end() -> None:
     assert str(decision.reason) == "the round after 10 examples is being trained"
 
 
+def test_a_round_is_cut_once_though_learners_come_late() -> None:
+    cut = [LearningCurve(0, dropped="worst"), LearningCurve(1, dropped="worst")]
+    ahead = [LearningCurve(i, (Observation(1, 0.8), Observation(2, 0.9))) for i in (2, 3)]
+    late = [LearningCurve(i, (Observation(1, 0.1),)) for i in (4, 5)]
+    decision = SuccessiveHalving((1, 2, 3)).decide(Curves([*cut, *ahead, *late]))
+    assert isinstance(decision, Extend)
+    assert (decision.learner, decision.size) == (4, 2)
+
+
 def test_a_drop_says_the_score_and_who_leads() -> None:
     seen = [LearningCurve(i, (Observation(1000, s),)) for i, s in enumerate([0.71, 0.62])]
     decision = SuccessiveHalving((1000, 2000, 3000)).decide(Curves(seen))
