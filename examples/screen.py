@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import optuna
@@ -21,7 +22,8 @@ def show_progress(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         f"{leader.score:.4f} | spent {leader.examples:,} examples, {leader.seconds:,.1f} s"
     )
     if sys.stdout.isatty():
-        print(f"\r{line:<99}", end="", flush=True)
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r{line[:width]:<{width}}", end="", flush=True)
     elif trial.params == leader.params:
         print(line, flush=True)
 
@@ -41,15 +43,16 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         print(f"{curve.learner:>3} {name:<19}{numbers}  {state}")
     verb = "is" if leader.is_final else "has most data so far:"
     print(f"\n{leader.params['learner']} {verb} {leader.reason}")
-    seconds = sum(_seconds_on(n_train, curve) for curve in curves)
     print(f"\n{'':<29}{'examples':>11}{'seconds':>13}")
     print(f"{'this study':<29}{leader.examples:>11,}{leader.seconds:>13,.1f}")
-    all_on_all = f"all {len(curves)} on all the data"
-    print(f"{all_on_all:<29}{len(curves) * n_train:>11,}{seconds:>11,.0f} *")
-    print(
-        "* an estimate, not a measurement: the seconds of each learner at its size above, scaled\n"
-        "  up in proportion to the examples. Many learners slow down faster than that."
-    )
+    if leader.is_final:
+        all_on_all = f"all {len(curves)} on all the data"
+        seconds = sum(_seconds_on(n_train, curve) for curve in curves)
+        print(f"{all_on_all:<29}{len(curves) * n_train:>11,}{seconds:>11,.0f} *")
+        print(
+            "* an estimate, not a measurement: the seconds of each learner at its size above,\n"
+            "  scaled up in proportion to the examples. Many learners slow down faster than that."
+        )
 
 
 def _rank(curve: LearnerCurve) -> tuple[bool, bool, int, float]:
