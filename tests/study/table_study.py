@@ -1,0 +1,207 @@
+"""A study whose objective looks its scores up in known curves: nothing is trained."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.core import Decision
+from optuna_daub.core import Extend
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Policy
+from optuna_daub.core import replay
+from optuna_daub.study import keys
+from tests.strategies import power_law
+
+
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+@event.listens_for(Engine, "connect")
+def _hurry(connection: Any, _: object) -> None:
+    """Do not wait for the disk: only processes die in these tests, not the machine."""
+    connection.execute("PRAGMA synchronous = OFF")
+
+
+SIZES = (6, 9, 15, 24, 36, 54)
+
+RIVALS = [
+    power_law(0, SIZES, end=0.80, drop=0.5, power=0.3),
+    power_law(1, SIZES, end=0.90, drop=1.5, power=0.5),
+    power_law(2, SIZES, end=0.60, drop=0.1, power=0.9),
+    power_law(3, SIZES, end=0.88, drop=1.2, power=0.5),
+    power_law(4, SIZES, end=0.95, drop=2.9, power=0.6),
+]
+"""Five learners between which the turn changes hands several times."""
+
+Objective = Callable[[optuna.Trial], float]
+
+
+class FailedFitError(Exception):
+    """What the objective raises where the table has no score."""
+
+
+class InOrder(BaseSampler):
+    """Proposes row 0, 1, 2, ...: as many as the learners that it sees before this one."""
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return {}
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        return sum(row.number < trial.number for row in study.get_trials(deepcopy=False))
+
+
+class TableObjective:
+    """Reports the scores of a row of the table; raises where there is none.
+
+    `before` and `after` are called with (row, size) around each look-up: the place to be killed.
+    """
+
+    def __init__(
+        self,
+        known: Sequence[LearningCurve],
+        sign: int = 1,
+        before: Callable[[int, int], None] = lambda row, size: None,
+        after: Callable[[int, int], None] = lambda row, size: None,
+    ) -> None:
+        self.rows = sorted(known, key=lambda curve: curve.learner)
+        self.sign = sign
+        self.before = before
+        self.after = after
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, len(self.rows) - 1)
+        score = float("nan")
+        for size in training_sizes(trial):
+            self.before(row, size)
+            seen = self.rows[row].at(size)
+            if seen is None:
+                raise FailedFitError(f"row {row} at {size}")
+            score = self.sign * seen.score
+            fitted = None if seen.training_score is None else self.sign * seen.training_score
+            report(trial, size, score, training_score=fitted)
+            self.after(row, size)
+        return score
+
+
+def table_study(
+    n_learners: int = len(RIVALS),
+    storage: str | BaseStorage | None = None,
+    name: str = "table",
+    direction: str = "maximize",
+    base: BaseSampler | None = None,
+    stale_after: float | None = None,
+    **rule: Any,
+) -> optuna.Study:
+    """Return a study with a sampler and a pruner of its own; opened if it is there already."""
+    return optuna.create_study(
+        study_name=name,
+        storage=storage,
+        direction=direction,
+        load_if_exists=True,
+        sampler=DataAllocationSampler(
+            base or InOrder(), n_learners=n_learners, stale_after=stale_after
+        ),
+        pruner=DAUBPruner(**{"sizes": SIZES, **rule}),
+    )
+
+
+def sqlite(folder: Path) -> str:
+    return f"sqlite:///{folder}/study.db"
+
+
+def probes(study: optuna.Study) -> list[tuple[int, int]]:
+    """Return the allocations (row of the table, size) of a study, in order."""
+    return [
+        (study.trials[probe.learner].params["row"], probe.observation.size)
+        for probe in allocations(study)
+    ]
+
+
+def runs(study: optuna.Study) -> list[tuple[FrozenTrial, keys.Run]]:
+    """Return the trials that ran a learner, with what they were dealt."""
+    dealt = [(trial, keys.read_run(trial.system_attrs)) for trial in study.trials]
+    return [(trial, run) for trial, run in dealt if run is not None and run.learner is not None]
+
+
+def idle(study: optuna.Study) -> list[FrozenTrial]:
+    """Return the trials that ran no learner."""
+    busy = {trial.number for trial, _ in runs(study)}
+    return [trial for trial in study.trials if trial.number not in busy]
+
+
+def replayed(
+    policy: Policy, known: Sequence[LearningCurve]
+) -> tuple[list[tuple[int, int]], Decision]:
+    """Return the successful allocations of a replay, by row of the table, and its last word."""
+    row = {learner: i for i, learner in enumerate(sorted(curve.learner for curve in known))}
+    table = {curve.learner: curve for curve in known}
+    steps = [*replay(policy, known)]
+    made = [
+        (row[step.learner], step.size)
+        for step in steps
+        if isinstance(step, Extend) and table[step.learner].at(step.size)
+    ]
+    return made, steps[-1]
+
+
+def expected() -> tuple[list[tuple[int, int]], int]:
+    """Return the allocations and the winner of `RIVALS`, as replayed."""
+    made, last = replayed(DAUBPruner(sizes=SIZES).policy, RIVALS)
+    assert last.learner is not None
+    return made, last.learner
+
+
+def assert_sound(study: optuna.Study) -> None:
+    """Assert what holds of every finished study, however it got there."""
+    trials = study.trials
+    full = study.pruner.policy.sizes[-1]
+    made = probes(study)
+    assert len(made) == len(set(made)), "a learner was trained twice at one size"
+    assert not [t for t in trials if t.state in (TrialState.RUNNING, TrialState.WAITING)]
+    for trial in trials:
+        if trial.state == TrialState.COMPLETE:
+            assert trial.last_step == full
+            assert trial.value == trial.intermediate_values[full]
+    assert study.best_trial.last_step == full
+
+
+def in_new_process(target: Callable[..., None], *args: Any) -> int | None:
+    """Run a function of a test module in a process of its own and return its exit code."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, target.__module__])
+    process = context.Process(target=target, args=args)
+    process.start()
+    process.join(60)
+    assert not process.is_alive(), "the study does not end"
+    return process.exitcode

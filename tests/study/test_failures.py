@@ -1,0 +1,294 @@
+"""Objectives that raise, stop early, or report nonsense: nothing is lost, nothing loops."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import in_new_process
+from tests.study.table_study import probes
+from tests.study.table_study import replayed
+from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+class BrokenError(Exception):
+    """What these objectives raise."""
+
+
+class Breaking:
+    """Raises at given (row, size) as many times as told."""
+
+    def __init__(self, times: dict[tuple[int, int], int], error: type[BaseException]) -> None:
+        self.left = Counter(times)
+        self.error = error
+
+    def __call__(self, row: int, size: int) -> None:
+        if self.left[row, size] > 0:
+            self.left[row, size] -= 1
+            raise self.error
+
+
+def breaking(
+    times: dict[tuple[int, int], int], error: type[BaseException] = BrokenError
+) -> TableObjective:
+    return TableObjective(RIVALS, before=Breaking(times, error))
+
+
+def without(row: int, size: int) -> list[LearningCurve]:
+    """Return the table with the row failing at a size, as replay sees it."""
+    return [
+        LearningCurve(c.learner, tuple(o for o in c.observations if o.size < size))
+        if c.learner == row
+        else c
+        for c in RIVALS
+    ]
+
+
+@pytest.mark.parametrize("at", MADE)
+def test_a_run_that_raises_once_is_retried_and_nothing_changes(at: tuple[int, int]) -> None:
+    study = table_study()
+    study.optimize(breaking({at: 1}), catch=(BrokenError,))
+    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
+    assert probes(study) == MADE
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+@pytest.mark.parametrize("at", MADE)
+def test_a_learner_that_raises_twice_at_a_size_is_dropped_with_the_reason(
+    at: tuple[int, int],
+) -> None:
+    row, size = at
+    study = table_study()
+    study.optimize(breaking({at: 2}), catch=(BrokenError,))
+    assert probes(study) == replayed(study.pruner.policy, without(row, size))[0]
+    curve = next(c for c in learning_curves(study) if c.params["row"] == row)
+    assert curve.state == "dropped"
+    assert f"failed 2 times at {size:,} examples" in curve.reason
+    assert_sound(study)
+
+
+def test_failures_at_different_sizes_do_not_add_up() -> None:
+    study = table_study()
+    study.optimize(breaking({(WINNER, size): 1 for size in SIZES}), catch=(BrokenError,))
+    assert probes(study) == MADE
+    assert study.best_trial.params["row"] == WINNER
+
+
+def test_an_error_that_is_not_caught_ends_optimize_and_a_rerun_goes_on() -> None:
+    study = table_study()
+    objective = breaking({(WINNER, SIZES[4]): 1})
+    with pytest.raises(BrokenError):
+        study.optimize(objective)
+    study.optimize(objective)
+    assert probes(study) == MADE
+    assert_sound(study)
+
+
+def test_when_all_learners_fail_the_study_ends_without_a_best() -> None:
+    study = table_study()
+    everywhere = {(row, SIZES[0]): 99 for row in range(len(RIVALS))}
+    study.optimize(breaking(everywhere), catch=(BrokenError,), n_trials=99)
+    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 2 * len(RIVALS)
+    assert best_learner(study) is None
+    assert {curve.state for curve in learning_curves(study)} == {"dropped"}
+
+
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2], SIZES[4]])
+@pytest.mark.parametrize("error", [BrokenError, optuna.TrialPruned])
+def test_an_objective_that_always_breaks_does_not_loop(error: type[Exception], size: int) -> None:
+    study = table_study()
+    everywhere = {(row, size): 99 for row in range(len(RIVALS))}
+    study.optimize(breaking(everywhere, error), catch=(BrokenError,), n_trials=200)
+    assert len(study.trials) < 200
+
+
+def test_a_run_that_prunes_itself_before_any_report_counts_as_a_failure() -> None:
+    study = table_study()
+    study.optimize(breaking({(WINNER, SIZES[0]): 99}, optuna.TrialPruned), n_trials=200)
+    assert probes(study) == replayed(study.pruner.policy, without(WINNER, SIZES[0]))[0]
+
+
+def test_memory_errors_are_failures_like_others() -> None:
+    study = table_study()
+    study.optimize(breaking({(WINNER, SIZES[3]): 2}, MemoryError), catch=(MemoryError,))
+    assert probes(study) == replayed(study.pruner.policy, without(WINNER, SIZES[3]))[0]
+
+
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2], SIZES[4], SIZES[-1]])
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_scores_that_are_no_numbers_drop_the_learner(
+    direction: str, score: float, size: int
+) -> None:
+    sign = 1 if direction == "maximize" else -1
+    spoilt = [
+        LearningCurve(
+            c.learner,
+            tuple(
+                Observation(o.size, sign * score if o.size == size else o.score, o.training_score)
+                for o in c.observations
+            ),
+        )
+        if c.learner == WINNER
+        else c
+        for c in RIVALS
+    ]
+    study = table_study(direction=direction)
+    study.optimize(TableObjective(spoilt, sign))
+    made = replayed(study.pruner.policy, without(WINNER, size))[0]
+    assert [probe for probe in probes(study) if probe != (WINNER, size)] == made
+    curve = next(c for c in learning_curves(study) if c.params["row"] == WINNER)
+    assert curve.state == "dropped"
+    assert f"at {size:,} examples" in curve.reason
+    assert study.best_trial.params["row"] != WINNER
+    for trial in study.trials:
+        assert all(
+            math.isfinite(value) for value in trial.user_attrs.values() if value != str(value)
+        )
+
+
+def test_a_dropped_learner_is_announced(caplog: pytest.LogCaptureFixture) -> None:
+    spoilt = [*RIVALS[:4], LearningCurve(4, (Observation(SIZES[0], math.nan),))]
+    with caplog.at_level("WARNING", logger="optuna_daub"):
+        table_study().optimize(TableObjective(spoilt))
+    assert any("nan" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("size", SIZES[:-1])
+def test_an_objective_that_returns_early_is_refused(size: int) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_int("row", 0, 9)
+        for n in training_sizes(trial):
+            report(trial, n, 0.5)
+            if n == size:
+                break
+        return 1e9
+
+    study = table_study(n_learners=1)
+    with pytest.raises(ValueError, match=f"returned after {size:,} of {SIZES[-1]:,} examples"):
+        study.optimize(objective)
+    study.optimize(TableObjective([LearningCurve(0, tuple(Observation(n, 0.5) for n in SIZES))]))
+    assert study.best_value == 0.5
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_value_returned_early_is_nobodys_best(direction: str) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_int("row", 0, 9)
+        return 0.5
+
+    study = table_study(direction=direction)
+    with pytest.raises(ValueError, match="must return only when"):
+        study.optimize(objective)
+    assert not any(trial.value == 0.5 for trial in study.trials)
+    assert best_learner(study) is None
+
+
+def test_the_winners_value_nan_is_a_failure_and_not_the_end() -> None:
+    table = TableObjective(RIVALS)
+    returned: list[float] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        returned.append(table(trial))
+        return math.nan if len(returned) == 1 else returned[-1]
+
+    study = table_study()
+    study.optimize(objective, n_trials=99)
+    study.optimize(objective, n_trials=99)
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+@pytest.mark.parametrize("catch", [(), (BrokenError,)])
+def test_an_error_after_the_last_report_does_not_lose_the_winner(
+    catch: tuple[type[Exception], ...],
+) -> None:
+    """Say, the model cannot be saved: scores are all there, but no trial is COMPLETE."""
+    table = TableObjective(RIVALS)
+    returned: list[float] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        returned.append(table(trial))
+        if len(returned) == 1:
+            raise BrokenError
+        return returned[-1]
+
+    study = table_study()
+    if catch:
+        study.optimize(objective, catch=catch)
+    else:
+        with pytest.raises(BrokenError):
+            study.optimize(objective)
+    study.optimize(objective, n_trials=99)
+    assert study.best_trial.params["row"] == WINNER
+    assert best_learner(study) is not None
+
+
+def test_an_error_of_the_base_sampler_leaves_no_running_trial() -> None:
+    class Broken(optuna.samplers.RandomSampler):
+        def before_trial(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+            raise BrokenError
+
+    study = table_study(base=Broken())
+    with pytest.raises(BrokenError):
+        study.optimize(TableObjective(RIVALS))
+    assert TrialState.RUNNING not in {trial.state for trial in study.trials}
+    study = table_study(storage=study._storage)
+    study.optimize(TableObjective([RIVALS[0], *RIVALS]))  # the broken trial is the first row
+    assert study.best_trial.params["row"] == WINNER + 1
+
+
+def test_several_objectives_are_refused_and_leave_no_running_trial() -> None:
+    study = table_study()
+    study = optuna.create_study(
+        directions=["maximize", "minimize"], sampler=study.sampler, pruner=study.pruner
+    )
+    with pytest.raises(NotImplementedError, match="multi-objective optimization"):
+        study.optimize(TableObjective(RIVALS))
+    assert TrialState.RUNNING not in {trial.state for trial in study.trials}
+
+
+def test_reopening_with_other_sizes_says_what_differs_and_loses_nothing(tmp_path: object) -> None:
+    url = sqlite(tmp_path)  # type: ignore[arg-type]
+    table_study(storage=url).optimize(TableObjective(RIVALS), n_trials=7)
+    other = table_study(storage=url, sizes=[6, 9, 15, 24])
+    with pytest.raises(ValueError, match=r"sizes .*\[6, 9, 15, 24, 36, 54\].*\[6, 9, 15, 24\]"):
+        other.optimize(TableObjective(RIVALS))
+    study = table_study(storage=url)
+    study.optimize(TableObjective(RIVALS))
+    assert probes(study) == MADE
+    assert_sound(study)
+
+
+def test_errors_of_earlier_processes_count(tmp_path: object) -> None:
+    url = sqlite(tmp_path)  # type: ignore[arg-type]
+    for _ in range(2):
+        assert in_new_process(_fail_once, url) == 0
+    study = table_study(storage=url)
+    study.optimize(TableObjective(RIVALS))
+    assert probes(study) == replayed(study.pruner.policy, without(2, SIZES[1]))[0]
+
+
+def _fail_once(url: str) -> None:
+    with pytest.raises(BrokenError):
+        table_study(storage=url).optimize(breaking({(2, SIZES[1]): 1}))

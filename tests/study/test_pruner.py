@@ -1,0 +1,273 @@
+"""The pruners: arguments, asking without a trace, alone with another sampler, plain objectives."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from optuna.samplers import RandomSampler
+from optuna.samplers import TPESampler
+from optuna.trial import TrialState
+
+from optuna_daub import DAUBPruner
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import projected_bound
+from tests.strategies import LADDER
+from tests.strategies import known_curves
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import probes
+from tests.study.table_study import table_study
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "`max_resource` .* or `sizes` must be given"),
+        ({"max_resource": 1000}, r"500 \* 1.5\^2 = 1125 > 1000"),
+        ({"max_resource": 1000, "min_resource": 0}, "`min_resource` must be at least 1.* 0"),
+        ({"max_resource": 1000.5}, "`max_resource` must be whole numbers.* 1000.5"),
+        ({"max_resource": 1000, "min_resource": 10.0}, "`min_resource` must be whole .* 10.0"),
+        ({"max_resource": 9000, "reduction_factor": 1}, "`reduction_factor` .* 1"),
+        ({"max_resource": 9000, "reduction_factor": 0.5}, "`reduction_factor` .* 0.5"),
+        ({"max_resource": 9000, "reduction_factor": math.nan}, "`reduction_factor` .* nan"),
+        ({"max_resource": 9000, "reduction_factor": math.inf}, "`reduction_factor` .* inf"),
+        ({"sizes": [10, 20]}, r"at least 3 training sizes.*\[10, 20\]"),
+        ({"sizes": [10, 20, 20, 40]}, "strictly increasing"),
+        ({"sizes": [40, 20, 10]}, "strictly increasing"),
+        ({"sizes": [0, 20, 40]}, "at least 1"),
+        ({"sizes": [10.5, 20, 40]}, "whole numbers.* 10.5"),
+        ({"sizes": [10, 20, 40], "max_resource": 50}, "40 and 50"),
+        ({"max_resource": 9000, "tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
+        ({"max_resource": 9000, "tolerance": math.nan}, "`tolerance` .* nan"),
+        ({"max_resource": 9000, "stop": "never"}, '"verified" or "first".* \'never\''),
+    ],
+)
+def test_wrong_arguments_state_the_rule_and_the_value(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        DAUBPruner(**arguments)
+
+
+def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
+    study = table_study()
+    answers: set[bool] = set()
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 9)
+        score = math.nan
+        for size in training_sizes(trial):
+            seen = RIVALS[row].at(size)
+            assert seen is not None
+            score = seen.score
+            report(trial, size, score, training_score=seen.training_score)
+            before = copy.deepcopy(
+                (
+                    study.trials,
+                    study.user_attrs,
+                    study._storage.get_study_system_attrs(study._study_id),
+                )
+            )
+            first, second = trial.should_prune(), trial.should_prune()
+            assert first == second
+            assert type(first) is bool
+            assert before == (
+                study.trials,
+                study.user_attrs,
+                study._storage.get_study_system_attrs(study._study_id),
+            )
+            answers.add(first)
+        return score
+
+    study.optimize(objective)
+    assert answers == {True, False}
+    assert probes(study) == expected()[0]
+
+
+# Plain objectives: trial.report and should_prune, nothing of ours
+
+
+def plain(trial: optuna.Trial) -> float:
+    row = trial.suggest_int("row", 0, 9)
+    known = RIVALS[row].observations
+    done = trial.study._storage.get_trial(trial._trial_id).intermediate_values
+    for seen in known:
+        if seen.size in done:
+            continue
+        trial.report(seen.score, seen.size)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return known[-1].score
+
+
+def test_the_pair_works_with_a_plain_objective() -> None:
+    """The curves without training scores are what `use_training_score=False` sees."""
+    study = table_study()
+    study.optimize(plain, n_trials=99)
+    other = table_study(use_training_score=False)
+    other.optimize(TableObjective(RIVALS))
+    assert probes(study) == probes(other)
+    assert study.best_trial.params == other.best_trial.params
+    assert_sound(study)
+
+
+@pytest.mark.filterwarnings("ignore:The reported value is ignored:UserWarning")
+def test_the_pair_works_with_a_plain_objective_that_starts_over() -> None:
+    """What most plain objectives do: a resumed run reports the sizes it inherited again."""
+
+    def naive(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 9)
+        for seen in RIVALS[row].observations:
+            trial.report(seen.score, seen.size)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return seen.score
+
+    study = table_study()
+    study.optimize(naive, n_trials=99)
+    assert study.best_trial.params["row"] == expected()[1]
+    assert_sound(study)
+
+
+def test_missing_training_scores_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    known = [
+        LearningCurve(c.learner, tuple(Observation(o.size, o.score) for o in c.observations))
+        for c in RIVALS
+    ]
+    with caplog.at_level("WARNING", logger="optuna_daub"):
+        table_study().optimize(TableObjective(known))
+    assert sum("No training score" in r.getMessage() for r in caplog.records) == 1
+
+
+@pytest.mark.parametrize("steps", [(1, 2, 3, 100), (10, 20, 30, 40, 50, 60), (55, 56, 57)])
+def test_steps_off_the_ladder_do_not_break_the_pair(steps: tuple[int, ...]) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_int("row", 0, 9) / 10
+        for step in steps:
+            trial.report(x, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    try:
+        table_study().optimize(objective, n_trials=30)
+    except ValueError as error:  # refused is fine, an internal error is not
+        assert "size" in str(error)
+
+
+# The pruner alone
+
+
+def alone(direction: str = "maximize", **rule: Any) -> optuna.Study:
+    return optuna.create_study(
+        direction=direction,
+        sampler=TPESampler(seed=0),
+        pruner=DAUBPruner(**{"sizes": LADDER, **rule}),
+    )
+
+
+@settings(max_examples=50)
+@given(known_curves(LADDER), st.sampled_from([1, -1]), st.booleans())
+def test_alone_it_prunes_where_the_bound_is_below_a_score_already_reached(
+    known: list[LearningCurve], sign: int, use_training_score: bool
+) -> None:
+    study = alone("maximize" if sign > 0 else "minimize", use_training_score=use_training_score)
+    reached = -math.inf
+    for curve in known:
+        trial = study.ask()
+        highest = -math.inf
+        for i, seen in enumerate(curve.observations, start=1):
+            training_score = sign * (seen.training_score or 0.0)
+            report(trial, seen.size, sign * seen.score, training_score=training_score)
+            highest = max(highest, seen.score)
+            upto = LearningCurve(0, curve.observations[:i])
+            bound = projected_bound(upto, LADDER[-1], use_training_score=use_training_score)
+            assert trial.should_prune() == (i >= 3 and bound < reached)
+        reached = max(reached, highest)
+        study.tell(trial, sign * seen.score)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_alone_it_compares_with_complete_trials_added_by_hand(sign: int) -> None:
+    study = alone("maximize" if sign > 0 else "minimize")
+    study.add_trial(optuna.create_trial(value=sign * 0.9))
+    trial = study.ask()
+    for size, score in zip(LADDER, (0.5, 0.5, 0.5), strict=False):
+        assert not trial.should_prune()
+        trial.report(sign * score, size)
+    assert trial.should_prune()
+
+
+def test_alone_it_does_not_compare_a_trial_with_itself() -> None:
+    study = alone()
+    trial = study.ask()
+    for size, score in zip(LADDER, (0.9, 0.5, 0.4, 0.3), strict=False):
+        trial.report(score, size)
+        assert not trial.should_prune()
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_alone_it_leaves_scores_that_are_no_numbers_alone(score: float) -> None:
+    study = alone()
+    study.add_trial(optuna.create_trial(value=0.9))
+    trial = study.ask()
+    for size in LADDER[:4]:
+        trial.report(score if size == LADDER[2] else 0.1, size)
+    assert not trial.should_prune()
+    study.tell(trial, state=TrialState.PRUNED)
+    other = study.ask()
+    for size in LADDER[:3]:
+        other.report(0.95, size)
+    assert not other.should_prune()  # no infinite score to compare with
+
+
+def test_alone_it_does_not_prune_what_was_never_reported() -> None:
+    study = alone()
+    study.add_trial(optuna.create_trial(value=0.9))
+    assert study.ask().should_prune() is False
+
+
+@pytest.mark.parametrize("steps", [range(8), range(0, 80, 10), range(100, 500, 100)])
+def test_alone_it_takes_any_steps(steps: range) -> None:
+    """A drop-in for HyperbandPruner: steps need not be those of the ladder."""
+    study = alone()
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for step in steps:
+            trial.report(x, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    study.optimize(objective, n_trials=20)
+    states = {trial.state for trial in study.trials}
+    assert states == {TrialState.COMPLETE, TrialState.PRUNED}
+    assert study.best_value == max(trial.params["x"] for trial in study.trials)
+
+
+def test_alone_training_sizes_are_all_of_them_until_it_prunes() -> None:
+    study = optuna.create_study(
+        direction="maximize", sampler=RandomSampler(seed=0), pruner=DAUBPruner(sizes=SIZES)
+    )
+    study.enqueue_trial({"row": 4})
+    study.enqueue_trial({"row": 2})
+    study.optimize(TableObjective(RIVALS), n_trials=2)
+    best, worst = study.trials
+    assert sorted(best.intermediate_values) == [*SIZES]
+    assert best.state == TrialState.COMPLETE
+    assert worst.state == TrialState.PRUNED
+    assert len(worst.intermediate_values) >= 3

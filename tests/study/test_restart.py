@@ -1,0 +1,300 @@
+"""Stopped or killed anywhere and begun again, a study comes to the same answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState
+
+from optuna_daub import best_learner
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.study import keys
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import in_new_process
+from tests.study.table_study import probes
+from tests.study.table_study import runs
+from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+class Killer:
+    """Kills its own process at a probe, as the out-of-memory killer would."""
+
+    def __init__(self, *at: int) -> None:
+        self.at = at
+
+    def __call__(self, *probe: int) -> None:
+        if probe == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _killed_before(url: str, row: int, size: int) -> None:
+    table_study(storage=url).optimize(TableObjective(RIVALS, before=Killer(row, size)))
+
+
+def _killed_after(url: str, row: int, size: int) -> None:
+    table_study(storage=url).optimize(TableObjective(RIVALS, after=Killer(row, size)))
+
+
+def _go_on(url: str) -> None:
+    table_study(storage=url).optimize(TableObjective(RIVALS))
+
+
+def assert_same_answer(study: optuna.Study) -> None:
+    assert probes(study) == MADE
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_one_trial_at_a_time_with_new_objects_each_time(tmp_path: Path) -> None:
+    storage = RDBStorage(sqlite(tmp_path))  # each study puts a new cache before it
+    for _ in range(99):
+        study = table_study(storage=storage)
+        study.optimize(TableObjective(RIVALS), n_trials=1)
+        best = best_learner(study)
+        if best is not None and best.is_final:
+            break
+    assert_same_answer(study)
+
+
+def test_stopped_after_every_number_of_trials(tmp_path: Path) -> None:
+    undisturbed = table_study()
+    undisturbed.optimize(TableObjective(RIVALS))
+    storage = RDBStorage(sqlite(tmp_path))
+    for n_trials in range(len(undisturbed.trials)):
+        study = table_study(storage=storage, name=f"after {n_trials}")
+        study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+        again = table_study(storage=storage, name=f"after {n_trials}")
+        again.optimize(TableObjective(RIVALS))
+        assert_same_answer(again)
+        assert len(again.trials) <= len(undisturbed.trials) + 1
+
+
+@pytest.mark.parametrize("at", [MADE[1], (WINNER, SIZES[3])])
+def test_killed_in_the_middle_of_a_probe(tmp_path: Path, at: tuple[int, int]) -> None:
+    url = sqlite(tmp_path)
+    assert in_new_process(_killed_before, url, *at) == -signal.SIGKILL
+    assert in_new_process(_go_on, url) == 0
+    study = table_study(storage=url)
+    assert_same_answer(study)
+    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
+
+
+@pytest.mark.parametrize("at", [MADE[2], MADE[-1]])
+def test_killed_right_after_a_report(tmp_path: Path, at: tuple[int, int]) -> None:
+    url = sqlite(tmp_path)
+    assert in_new_process(_killed_after, url, *at) == -signal.SIGKILL
+    assert in_new_process(_go_on, url) == 0
+    assert_same_answer(table_study(storage=url))
+
+
+def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
+    url = sqlite(tmp_path)
+    for _ in range(3):
+        assert in_new_process(_killed_before, url, *MADE[4]) == -signal.SIGKILL
+    table_study(storage=url).optimize(TableObjective(RIVALS))
+    assert_same_answer(table_study(storage=url))
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("at", [MADE[0], (WINNER, SIZES[3])])
+def test_ctrl_c_is_not_held_against_the_learner(at: tuple[int, int], times: int) -> None:
+    def interrupted(*probe: int) -> None:
+        if probe == at:
+            raise KeyboardInterrupt
+
+    study = table_study()
+    for _ in range(times):
+        with pytest.raises(KeyboardInterrupt):
+            study.optimize(TableObjective(RIVALS, before=interrupted))
+    study.optimize(TableObjective(RIVALS))
+    assert_same_answer(study)
+
+
+def test_ctrl_c_after_the_last_report_keeps_the_winner() -> None:
+    def interrupted(*probe: int) -> None:
+        if probe == (WINNER, SIZES[-1]):
+            raise KeyboardInterrupt
+
+    study = table_study()
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(TableObjective(RIVALS, after=interrupted))
+    study.optimize(TableObjective(RIVALS))
+    assert_same_answer(study)
+
+
+def test_a_reopened_finished_study_trains_nothing(tmp_path: Path) -> None:
+    url = sqlite(tmp_path)
+    _go_on(url)
+    for _ in range(2):
+        study = table_study(storage=url)
+        before = len(study.trials)
+        study.optimize(TableObjective(RIVALS))
+        assert len(study.trials) <= before + 1  # Optuna creates a trial before it asks
+        assert_same_answer(study)
+
+
+def test_more_learners_on_reopening_go_on_with_them(tmp_path: Path) -> None:
+    url = sqlite(tmp_path)
+    table_study(2, storage=url).optimize(TableObjective(RIVALS))
+    study = table_study(len(RIVALS), storage=url)
+    study.optimize(TableObjective(RIVALS))
+    assert {row for row, _ in probes(study)} == {*range(len(RIVALS))}
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_fewer_learners_on_reopening_keep_those_there_are(tmp_path: Path) -> None:
+    url = sqlite(tmp_path)
+    table_study(storage=url).optimize(TableObjective(RIVALS), n_trials=3)
+    study = table_study(1, storage=url)
+    study.optimize(TableObjective(RIVALS))
+    assert {row for row, _ in probes(study)} == {0, 1, 2}
+    assert_sound(study)
+
+
+# Workers that are dead without this machine knowing
+
+
+def hung(study: optuna.Study, n_probes: int) -> optuna.Trial:
+    """Return a running trial that nobody will ever finish, after some probes."""
+    trial = study.ask()
+    row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+    for size in SIZES[:n_probes]:
+        seen = RIVALS[row].at(size)
+        assert seen is not None
+        report(trial, size, seen.score, training_score=seen.training_score)
+    return trial
+
+
+def heartbeat_storage(
+    folder: Path, callback: Callable[[optuna.Study, optuna.trial.FrozenTrial], None] | None
+) -> RDBStorage:
+    name = "heartbeat_stale_trial_callback"
+    if name not in RDBStorage.__init__.__code__.co_varnames:
+        name = "failed_trial_callback"  # before Optuna 4.9
+    return RDBStorage(sqlite(folder), heartbeat_interval=1, grace_period=1, **{name: callback})
+
+
+def retry(inherits: bool) -> Callable[[optuna.Study, optuna.trial.FrozenTrial], None]:
+    name = "RetryHeartbeatStaleTrialCallback"
+    if not hasattr(optuna.storages, name):
+        name = "RetryFailedTrialCallback"  # before Optuna 4.9
+    callback = getattr(optuna.storages, name)
+    return callback(inherit_intermediate_values=inherits)  # type: ignore[no-any-return]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("n_probes", [0, 1, 3])
+@pytest.mark.parametrize("inherits", [None, False, True])
+def test_a_trial_without_heartbeat_is_resumed(
+    tmp_path: Path, inherits: bool | None, n_probes: int
+) -> None:
+    callback = None if inherits is None else retry(inherits)
+    storage = heartbeat_storage(tmp_path, callback)
+    trial = hung(table_study(storage=sqlite(tmp_path)), n_probes)
+    storage.record_heartbeat(trial._trial_id)
+    with storage.engine.begin() as connection:
+        an_hour_ago = "datetime('now', '-1 hour')"
+        connection.exec_driver_sql(f"UPDATE trial_heartbeats SET heartbeat = {an_hour_ago}")
+    study = table_study(storage=storage)
+    study.optimize(TableObjective(RIVALS))
+    assert study.trials[0].state == TrialState.FAIL
+    assert_same_answer(study)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("inherits", [False, True])
+def test_a_retried_trial_whose_learner_needs_nothing_does_not_end_the_study(
+    inherits: bool,
+) -> None:
+    """The callback's copy waits in the queue while the learner is resumed by another."""
+    study = table_study()
+    trial = hung(study, 1)
+    study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+    for _ in range(2):
+        retry(inherits)(study, study.trials[0])
+    study.optimize(TableObjective(RIVALS))
+    assert study.best_trial.params["row"] == WINNER
+    assert {*probes(study)} == {*MADE}, "a copy was given data that the policy did not"
+    assert_sound(study)
+
+
+@pytest.mark.parametrize("n_probes", [0, 1, 3])
+def test_a_run_that_is_silent_for_stale_after_is_given_up(n_probes: int) -> None:
+    study = table_study(storage=optuna.storages.InMemoryStorage())
+    trial = hung(study, n_probes)
+    time.sleep(0.06)
+    study = table_study(storage=study._storage, stale_after=0.05)
+    study.optimize(TableObjective(RIVALS))
+    assert study.trials[trial.number].state == TrialState.FAIL
+    assert_same_answer(study)
+
+
+def test_without_stale_after_a_live_worker_is_waited_for() -> None:
+    study = table_study(1)
+    hung(study, 0)
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            study._storage.set_trial_state_values(0, TrialState.FAIL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("optuna_daub.study.dealing.time.sleep", nap)
+        study.optimize(TableObjective(RIVALS))
+    assert len(naps) >= 3
+    assert_sound(study)
+
+
+def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
+    study = table_study()
+    trial = hung(study, 1)
+    run = keys.read_run(study.trials[0].system_attrs)
+    assert run is not None
+    machine, _, _ = run.worker.split("|")
+    gone = replace(run, worker=f"{machine}|999999999|1")
+    keys.write_run(study, trial._trial_id, gone)
+    study.optimize(TableObjective(RIVALS))
+    assert study.trials[0].state == TrialState.FAIL
+    assert_same_answer(study)
+
+
+def test_parameters_that_a_killed_run_did_not_get_to_are_chosen_once(tmp_path: Path) -> None:
+    """All runs of a learner must share parameters, or its curve is a mixture."""
+
+    def two(trial: optuna.Trial) -> float:
+        trial.suggest_float("a", 0, 1)
+        if trial.number == 0:
+            raise RuntimeError("no connection to the data")
+        b = trial.suggest_float("b", 0, 1)
+        for n in training_sizes(trial):
+            report(trial, n, 0.9 - 1 / n + (0.05 if trial.number == 1 else b / 100))
+        return 0.9 - 1 / n
+
+    study = table_study(base=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(two, catch=(RuntimeError,))
+    by_learner: dict[int, set[float]] = {}
+    for trial, run in runs(study):
+        assert run.learner is not None
+        if "b" in trial.params:
+            by_learner.setdefault(run.learner, set()).add(trial.params["b"])
+    assert any(run.learner == 0 and run.inherited > 0 for _, run in runs(study)), "not resumed"
+    assert all(len(values) == 1 for values in by_learner.values())
