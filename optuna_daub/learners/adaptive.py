@@ -49,7 +49,7 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((100_000, 3))
-    >>> y = (X[:, 1] > 0.5) ^ (rng.random(100_000) < 0.1)
+    >>> y = (X[:, 1] > 5 / 6) ^ (rng.random(100_000) < 0.1)
     >>> model = AdaptiveSamplingBoostClassifier(n_estimators=3, random_state=0).fit(X, y)
     >>> model.predict([[0.0, 0.9, 0.0]]), int(model.n_samples_per_round_.sum()) < 100_000
     (array([ True]), True)

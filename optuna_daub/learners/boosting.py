@@ -6,6 +6,8 @@ examples, gamma the edge sum_i D_i y_i h(x_i), alpha = atanh(gamma) the weight o
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
+[2] C. Domingo, O. Watanabe, "MadaBoost: A Modification of AdaBoost", COLT 2000.
+    https://dblp.org/search?q=MadaBoost+Modification+of+AdaBoost
 """
 
 from __future__ import annotations
@@ -125,6 +127,20 @@ def exponential_weights(
     lowest = margins.min(axis=1, keepdims=True)  # its weight is the largest: no overflow
     weights = initial * np.exp(lowest - margins)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))  # [1] Alg. 1, D_{t+1}
+
+
+def madaboost_weights(margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return MadaBoost's weights, which serve as probabilities: they never exceed 1.
+
+    They need no other examples' weights, so an example can be weighed when it is drawn.
+
+    Args:
+        margins: y_i sum_t alpha_t h_t(x_i), any shape.
+
+    >>> madaboost_weights(np.array([-1.0, 0.0, np.log(2.0)]))
+    array([1. , 1. , 0.5])
+    """
+    return np.asarray(np.exp(-np.maximum(margins, 0.0)))  # [2] w = min{1, prod beta^cons}
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from optuna_daub.core.stopping import first_stop
 from optuna_daub.learners.base import TrainingSet
 from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.boosting import Round
+from optuna_daub.learners.boosting import madaboost_weights
 from optuna_daub.learners.stumps import BLOCK
 from optuna_daub.learners.stumps import Bins
 from optuna_daub.learners.stumps import Stump
@@ -41,8 +42,12 @@ FIRST_BLOCK = 64
 """Draws in the first block of a round; each block is twice the one before, up to `BLOCK`
 comparisons of a hypothesis with an example."""
 
+LEAST_ACCEPTANCE = 0.001
+"""Share of candidates below which a round ends without a result: every example that the vote
+gets wrong is accepted, so the vote's error on the training examples is smaller still."""
+
 PATIENCE = 10_000
-"""Rejections in a row after which the vote so far is taken to be right on nearly all weight."""
+"""Candidates after which that share is looked at; 10 are expected to be accepted by then."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def accepted_rows(
     """Yield row numbers drawn from the distribution proportional to D_1 times `accept`.
 
     Each candidate takes two numbers from `rng`, one for the row and one for its acceptance, so
-    that the rows do not depend on the size of the blocks.
+    that the rows do not depend on the size of the blocks. Ends when next to none is accepted.
 
     Args:
         rng: source of the draws.
@@ -125,13 +130,14 @@ def accepted_rows(
         largest_block: most candidates drawn at a time.
     """
     size = min(FIRST_BLOCK, largest_block)
-    rejected = 0
-    while rejected < PATIENCE:
+    drawn = accepted = 0
+    while drawn < PATIENCE or accepted >= LEAST_ACCEPTANCE * drawn:
         place, coin = rng.random((size, 2)).T
         rows = np.searchsorted(cumulative, place * cumulative[-1], side="right")
         rows = np.minimum(rows, len(cumulative) - 1)  # the product may round up to the end
         kept = rows[coin < accept(rows)]
-        rejected = 0 if len(kept) else rejected + size
+        drawn += size
+        accepted += len(kept)
         yield kept
         size = min(2 * size, largest_block)
 
@@ -183,14 +189,13 @@ class SampleSource:
         self.capped.append([not selection.satisfied for selection in self._proposed])
 
     def acceptance(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return w = min(1, exp(-margin)) of some rows."""
+        """Return the weights of some rows in the next round, in (0, 1]."""
         vote = np.zeros(len(rows))
         for bin_, sign, weight in self._votes[problem]:
             feature = int(np.searchsorted(self._bins.offsets, bin_, side="right")) - 1
             inside = self._bins.codes[feature, rows] == bin_
             vote += weight * np.where(inside, sign, -sign)
-        margin = self._data.labels[problem, rows] * vote
-        return np.asarray(np.exp(-np.maximum(margin, 0.0)))  # [2] weights of MadaBoost
+        return madaboost_weights(self._data.labels[problem, rows] * vote)
 
     def _blocks(self, problem: int) -> Iterator[NDArray[np.int8]]:
         # A seed of its own: a round's draws do not depend on how many the rounds before made.

@@ -112,16 +112,18 @@ class SequentialScorer:
 def next_possible_stop(rule: StoppingRule, seen: int, right: int, most: int) -> int:
     """Return a number of examples before which the rule cannot stop, at most `most`.
 
-    It stops earliest if all further examples are right, or all are wrong: any other outcomes
-    leave the mean closer to 1/2, where rules for the absolute error need more. Looks no further
-    ahead than `HORIZON` and twice what was seen.
+    Further examples can take the mean anywhere between all wrong and all right. Rules for the
+    absolute error need least at an end of that range, or at 1/2 if it lies within (Massart's
+    needs most a little beside it). Looks no further ahead than `HORIZON` and twice what was seen.
 
     >>> next_possible_stop(SizeRule(absolute_error_size, 0.1, 0.1), seen=0, right=0, most=1000)
     38
     """
     horizon = min(most, max(HORIZON, 2 * seen))
     n = np.arange(seen + 1, horizon + 1)
-    stops = [first_stop(rule, n, sums / n) for sums in (right + n - seen, right + 0 * n)]
+    worst, best = right / n, (right + n - seen) / n
+    means = (worst, best, np.clip(0.5, worst, best))
+    stops = [first_stop(rule, n, mean) for mean in means]
     possible: list[NDArray[np.int64]] = [n[stop] for stop in stops if stop is not None]
     return int(min(possible, default=horizon))
 

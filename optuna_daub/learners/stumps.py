@@ -53,7 +53,7 @@ class Stump:
 
     def vote(self, X: Features) -> NDArray[np.float64]:
         """Return -1 or +1 for each row of X, shape (n_samples,)."""
-        x = column(X, self.feature)
+        x = column(X, self.feature).astype(np.float64)  # single precision would round the ends
         return np.where((x > self.lower) & (x <= self.upper), self.sign, -self.sign).astype(float)
 
 

@@ -1,0 +1,189 @@
+"""What all four classifiers share, beyond the checks of scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub.learners import AdaBoostRSClassifier
+from optuna_daub.learners import AdaptiveSamplingBoostClassifier
+from optuna_daub.learners import BudgetedAdaBoostClassifier
+from optuna_daub.learners import SpeedBoostClassifier
+from tests.learners.data import noisy
+
+
+ESTIMATORS = [
+    BudgetedAdaBoostClassifier(n_estimators=8),
+    AdaBoostRSClassifier(n_estimators=8, random_state=0),
+    SpeedBoostClassifier(n_estimators=8),
+    AdaptiveSamplingBoostClassifier(epsilon=0.5, n_estimators=8, random_state=0),
+]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda one: type(one).__name__)
+def model(request: pytest.FixtureRequest) -> Any:
+    return clone(request.param)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_stages_lead_to_the_result(model: Any, n_classes: int) -> None:
+    X, y = noisy(300, 4, seed=0, n_classes=n_classes)
+    model.fit(X, y)
+    for name in ("predict", "predict_proba", "decision_function"):
+        stages = list(getattr(model, f"staged_{name}")(X))
+        assert len(stages) == len(model.estimators_) == len(model.estimator_weights_)
+        np.testing.assert_array_equal(stages[-1], getattr(model, name)(X))
+        assert any((stages[0] != stage).any() for stage in stages[1:])
+    *_, last = model.staged_score(X, y)
+    assert last == model.score(X, y)
+
+
+def test_vote_is_the_weighted_sum_of_the_hypotheses(model: Any) -> None:
+    X, y = noisy(300, 4, seed=1)
+    model.fit(X, y)
+    votes = sum(
+        w * h.vote(X) for w, h in zip(model.estimator_weights_, model.estimators_, strict=True)
+    )
+    np.testing.assert_allclose(model.decision_function(X), votes)
+    np.testing.assert_array_equal(model.predict(X), (votes > 0).astype(int))
+
+
+def test_more_classes_are_each_against_the_rest(model: Any) -> None:
+    X, y = noisy(400, 4, seed=2, n_classes=4)
+    names = np.array(["ash", "birch", "cedar", "date"])
+    model.fit(X, names[y])
+    votes = model.decision_function(X)
+    assert votes.shape == (400, 4)
+    assert model.estimator_weights_.shape == (len(model.estimators_), 4)
+    np.testing.assert_array_equal(model.predict(X), names[votes.argmax(axis=1)])
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.score(X, names[y]) > 0.4
+
+
+def test_first_round_of_each_class_is_that_of_the_binary_problem() -> None:
+    X, y = noisy(400, 4, seed=2, n_classes=3)
+    whole = BudgetedAdaBoostClassifier(n_estimators=1).fit(X, y)
+    for number in range(3):
+        alone = BudgetedAdaBoostClassifier(n_estimators=1).fit(X, y == number)
+        assert whole.estimators_[0][number] == alone.estimators_[0]
+        assert whole.estimator_weights_[0, number] == alone.estimator_weights_[0]
+
+
+def test_probabilities_of_two_classes_are_the_logistic_function_of_the_vote(model: Any) -> None:
+    X, y = noisy(300, 4, seed=3)
+    model.fit(X, y)
+    scale = 1.0 if isinstance(model, AdaptiveSamplingBoostClassifier) else 2.0
+    probabilities = 1.0 / (1.0 + np.exp(-scale * model.decision_function(X)))
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], probabilities)
+
+
+def test_probabilities_of_a_single_stump_are_the_shares_of_the_classes() -> None:
+    X, y = noisy(500, 3, seed=4)
+    model = BudgetedAdaBoostClassifier(n_estimators=1, trade_off="none").fit(X, y)
+    right = model.score(X, y)
+    # alpha = 1/2 ln(right / wrong), so the vote's probability is its share of right answers.
+    np.testing.assert_allclose(model.predict_proba(X).max(axis=1), right)
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
+def test_sparse_input_is_worth_the_dense(model: Any, container: Callable[[Any], Any]) -> None:
+    X, y = noisy(200, 5, seed=5, digits=1)
+    X[X < 0.4] = 0.0
+    dense = clone(model).fit(X, y)
+    thin = model.fit(container(X), y)
+    np.testing.assert_array_equal(thin.estimator_weights_, dense.estimator_weights_)
+    np.testing.assert_array_equal(thin.decision_function(container(X)), dense.decision_function(X))
+
+
+def test_sparse_input_reaches_a_given_estimator() -> None:
+    X, y = noisy(200, 5, seed=5, digits=1)
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    model = BudgetedAdaBoostClassifier(estimator=tree, n_estimators=3, random_state=0)
+    dense = clone(model).fit(X, y)
+    thin = model.fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(
+        thin.decision_function(sparse.csr_matrix(X)), dense.decision_function(X)
+    )
+
+
+def test_data_frames_give_their_names(model: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = noisy(200, 3, seed=6)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model.fit(frame, pd.Series(y))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(model.predict(frame), clone(model).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["b", "a", "c"]])
+
+
+def test_single_precision_is_kept(model: Any) -> None:
+    X, y = noisy(200, 3, seed=7)
+    single = X.astype(np.float32)
+    model.fit(single, y)
+    np.testing.assert_array_equal(model.predict(single), model.predict(single.astype(np.float64)))
+
+
+def test_examples_of_weight_zero_are_left_out(model: Any) -> None:
+    X, y = noisy(300, 3, seed=8)
+    weights = (np.arange(300) % 3 > 0).astype(float)
+    X[weights == 0.0] = 1e6
+    kept = clone(model).fit(X[weights > 0.0], y[weights > 0.0])
+    model.fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(model.decision_function(X), kept.decision_function(X))
+
+
+def test_a_single_varying_feature_suffices(model: Any) -> None:
+    X, y = noisy(200, 1, seed=9)
+    padded = np.hstack([np.ones((200, 1)), X, np.zeros((200, 1))])
+    model.fit(padded, y)
+    assert {h.feature for h in model.estimators_} == {1}
+
+
+def test_fits_can_be_repeated_and_pickled(model: Any) -> None:
+    X, y = noisy(200, 3, seed=10)
+    first = model.fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(clone(model).fit(X, y).decision_function(X), first)
+    revived = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(revived.decision_function(X), first)
+
+
+def test_one_class_is_refused(model: Any) -> None:
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match="at least two classes, but got only one class"):
+        model.fit(X, np.zeros(50))
+    with pytest.raises(ValueError, match=r"only one class with positive weight: \[1\]"):
+        model.fit(X, y, sample_weight=(y == 1).astype(float))
+
+
+def test_constant_features_are_refused(model: Any) -> None:
+    with pytest.raises(ValueError, match="one feature must take two values, but all 2 are const"):
+        model.fit(np.ones((10, 2)), np.arange(10) % 2)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_missing_and_infinite_values_are_refused(model: Any, wrong: float) -> None:
+    X, y = noisy(50, 3, seed=0)
+    X[3, 1] = wrong
+    with pytest.raises(ValueError, match="Input X contains"):
+        model.fit(X, y)
+
+
+def test_negative_weights_are_refused(model: Any) -> None:
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        model.fit(X, y, sample_weight=np.where(y == 1, 1.0, -1.0))
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "many"])
+def test_number_of_rounds_is_checked(model: Any, wrong: Any) -> None:
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match="`n_estimators` must be an integer of at least 1, but"):
+        model.set_params(n_estimators=wrong).fit(X, y)

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub.learners import BudgetedAdaBoostClassifier
+from optuna_daub.learners import SpeedBoostClassifier
+from optuna_daub.learners.stumps import Stump
+from tests.learners.data import TIE_FREE_COSTS
+from tests.learners.data import TIE_FREE_X
+from tests.learners.data import TIE_FREE_Y
+from tests.learners.data import noisy
+from tests.learners.transcriptions import Score
+from tests.learners.transcriptions import adaboost_bt
+
+
+VARIANTS: dict[str, Any] = {
+    "plain": BudgetedAdaBoostClassifier(trade_off="none"),
+    "greedy": BudgetedAdaBoostClassifier(trade_off="greedy"),
+    "smoothed": BudgetedAdaBoostClassifier(trade_off="smoothed"),
+    "speedboost": SpeedBoostClassifier(),
+}
+SCORES: dict[str, Score] = {
+    "plain": lambda gamma, cost, spent: gamma,
+    "greedy": lambda gamma, cost, spent: -((1 - gamma**2) ** (1 / cost)),
+    "smoothed": lambda gamma, cost, spent: -((1 - gamma**2) ** (1 / (spent + cost))),
+    "speedboost": lambda gamma, cost, spent: (1 - math.sqrt(1 - gamma**2)) / cost,
+}
+PUBLISHED = {
+    "plain": (
+        [(2, 1, 0.804719), (4, 1, 0.867301), (0, -1, 0.536318), (2, 1, 0.701412)],
+        0.369317,
+        0.166667,
+    ),
+    "greedy": (
+        [
+            (4, 1, 0.549306),
+            (2, 1, 1.039721),
+            (0, -1, 0.733169),
+            (4, 1, 0.276034),
+            (2, 1, 0.569717),
+            (0, -1, 0.296843),
+        ],
+        0.335844,
+        0.083333,
+    ),
+    "smoothed": ([(4, 1, 0.549306), (2, 1, 1.039721), (0, -1, 0.733169)], 0.424918, 0.083333),
+    "speedboost": (
+        [
+            (4, 1, 0.549306),
+            (0, -1, 0.346574),
+            (2, 1, 1.198948),
+            (0, -1, 0.490415),
+            (4, 1, 0.323314),
+        ],
+        0.381881,
+        0.083333,
+    ),
+}
+
+
+def configured(name: str, **params: Any) -> Any:
+    """Return a fresh variant with the given parameters."""
+    model = VARIANTS[name]
+    return model.__class__(**{**model.get_params(), **params})
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_tie_free_run_is_the_published_one(name: str) -> None:
+    model = configured(name, feature_costs=TIE_FREE_COSTS, budget=3.2, n_estimators=6)
+    model.fit(TIE_FREE_X, TIE_FREE_Y)
+    steps, product, error = PUBLISHED[name]
+    # s (2 x - 1) votes -s where x <= 1/2.
+    assert [(h.feature, -h.sign) for h in model.estimators_] == [step[:2] for step in steps]
+    np.testing.assert_allclose(model.estimator_weights_, [step[2] for step in steps], atol=5e-7)
+    assert np.prod(1.0 / np.cosh(model.estimator_weights_)) == pytest.approx(product, abs=5e-7)
+    assert 1.0 - model.score(TIE_FREE_X, TIE_FREE_Y) == pytest.approx(error, abs=5e-7)
+    assert model.spent_ == pytest.approx(2.0)
+    assert sorted(model.features_bought_) == [0, 2, 4]
+
+
+@settings(max_examples=25)
+@given(name=st.sampled_from(sorted(VARIANTS)), seed=st.integers(0, 10**6))
+def test_rounds_equal_the_transcription(name: str, seed: int) -> None:
+    X, y = noisy(40, 4, seed)
+    costs = np.random.default_rng(seed).uniform(0.1, 2.0, 4).tolist()
+    steps = adaboost_bt(X.tolist(), (2 * y - 1).tolist(), C=costs, B=3.0, T=15, score=SCORES[name])
+    model = configured(name, feature_costs=costs, budget=3.0, n_estimators=15)
+    if not steps:
+        with pytest.raises(ValueError, match="The hypothesis chosen first costs"):
+            model.fit(X, y)
+        return
+    model.fit(X, y)
+    assert [h.feature for h in model.estimators_] == [step.h.j for step in steps]
+    np.testing.assert_allclose([h.upper for h in model.estimators_], [s.h.high for s in steps])
+    np.testing.assert_allclose(model.estimator_weights_, [s.alpha for s in steps], atol=1e-7)
+    assert model.spent_ == pytest.approx(3.0 - steps[-1].left)
+
+
+@pytest.mark.parametrize("name", ["greedy", "smoothed", "speedboost"])
+def test_equal_costs_and_no_limit_coincide_with_plain_adaboost(name: str) -> None:
+    X, y = noisy(200, 5, seed=1)
+    plain = configured("plain", n_estimators=30).fit(X, y)
+    assert len(plain.estimators_) == 30
+    model = configured(name, feature_costs=np.full(5, 0.7), n_estimators=30).fit(X, y)
+    assert model.estimators_ == plain.estimators_
+    np.testing.assert_array_equal(model.estimator_weights_, plain.estimator_weights_)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_given_trees_coincide_with_adaboost_of_scikit_learn(depth: int) -> None:
+    X, y = noisy(300, 4, seed=2)
+    tree = DecisionTreeClassifier(max_depth=depth, random_state=0)
+    theirs = AdaBoostClassifier(tree, n_estimators=20, random_state=0).fit(X, y)
+    ours = configured("plain", estimator=tree, n_estimators=20, random_state=0).fit(X, y)
+    # SAMME's weights are twice AdaBoost's; scikit-learn divides the vote by their sum, doubled.
+    np.testing.assert_allclose(2.0 * ours.estimator_weights_, theirs.estimator_weights_)
+    votes = 2.0 * ours.decision_function(X) / ours.estimator_weights_.sum()
+    np.testing.assert_allclose(votes, theirs.decision_function(X))
+
+
+@settings(max_examples=25)
+@given(
+    name=st.sampled_from(sorted(VARIANTS)),
+    seed=st.integers(0, 10**6),
+    n_classes=st.integers(2, 4),
+    affordable_only=st.booleans(),
+)
+def test_budget_is_kept_and_features_are_paid_once(
+    name: str, seed: int, n_classes: int, affordable_only: bool
+) -> None:
+    X, y = noisy(60, 6, seed, n_classes=n_classes)
+    costs = np.random.default_rng(seed).uniform(0.1, 1.0, 6)
+    model = configured(name, feature_costs=costs, budget=1.0 * n_classes, n_estimators=12)
+    if name != "speedboost":
+        model.set_params(affordable_only=affordable_only)
+    model.fit(X, y)
+    rounds = model.ensemble_.hypotheses
+    used = {feature for round_ in rounds for one in round_ for feature in one.features}
+    assert used == set(model.features_bought_.tolist())
+    assert len(set(model.features_bought_)) == len(model.features_bought_)
+    assert model.spent_ == pytest.approx(costs[model.features_bought_].sum())
+    assert model.spent_ <= 1.0 * n_classes
+
+
+def test_a_budget_equal_to_a_sum_of_costs_suffices_in_spite_of_rounding() -> None:
+    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    model = configured("plain", feature_costs=[0.1, 0.2], budget=0.3, n_estimators=2)
+    model.fit(X, [0, 0, 0, 1], sample_weight=[1, 2, 3, 5])
+    assert model.spent_ == 0.1 + 0.2 > 0.3
+
+
+def test_affordable_only_goes_on_where_the_paper_stops() -> None:
+    params = {"feature_costs": TIE_FREE_COSTS, "budget": 1.9, "n_estimators": 6}
+    paper = configured("plain", **params).fit(TIE_FREE_X, TIE_FREE_Y)
+    assert paper.features_bought_.tolist() == [2, 4]
+    cautious = configured("plain", affordable_only=True, **params).fit(TIE_FREE_X, TIE_FREE_Y)
+    assert set(cautious.features_bought_.tolist()) == {2, 4}
+    assert len(cautious.estimators_) == 6 > len(paper.estimators_)
+
+
+def test_prediction_looks_at_bought_features_only() -> None:
+    X, y = noisy(100, 6, seed=3)
+    model = configured("greedy", feature_costs=np.arange(1.0, 7.0), budget=4.0).fit(X, y)
+    unknown = np.setdiff1d(np.arange(6), model.features_bought_)
+    assert unknown.size
+    veiled = X.copy()
+    veiled[:, unknown] = -99.0
+    np.testing.assert_array_equal(model.decision_function(veiled), model.decision_function(X))
+
+
+def test_tau_leads_from_smoothed_to_greedy() -> None:
+    X, y = noisy(300, 6, seed=4)
+    costs = np.random.default_rng(4).uniform(0.1, 2.0, 6)
+    params = {"feature_costs": costs, "n_estimators": 40}
+    chosen = {
+        tau: [h.feature for h in configured("smoothed", tau=tau, **params).fit(X, y).estimators_]
+        for tau in (1e-12, 0.05, 1.0)
+    }
+    greedy = configured("greedy", **params).fit(X, y)
+    assert chosen[1e-12] == [h.feature for h in greedy.estimators_]
+    assert len(set(map(tuple, chosen.values()))) == 3
+
+
+def test_given_trees_pay_for_all_their_features() -> None:
+    X, y = noisy(200, 5, seed=5)
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    model = configured(
+        "plain", estimator=tree, feature_costs=np.ones(5), budget=3.0, random_state=0
+    )
+    model.fit(X, y)
+    for one in model.estimators_:
+        splits = one.estimator.tree_.feature
+        assert set(one.features) == set(splits[splits >= 0].tolist())
+    assert model.spent_ == len(model.features_bought_) <= 3
+
+
+def test_given_trees_can_be_traded_off() -> None:
+    X, y = noisy(200, 5, seed=6)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    params = {"estimator": tree, "feature_costs": [9.0, 0.1, 9.0, 9.0, 9.0], "random_state": 0}
+    model = configured("greedy", n_estimators=5, budget=1.0, **params).fit(X, y)
+    assert model.features_bought_.tolist() == [1]
+    with pytest.raises(ValueError, match="set affordable_only=True"):
+        configured("plain", budget=1.0, **params).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
+def test_given_classifiers_without_a_tree_pay_for_what_they_use(estimator: Any) -> None:
+    X, y = noisy(100, 3, seed=7)
+    model = configured("plain", estimator=estimator, n_estimators=1).fit(X, y)
+    assert model.spent_ == 3.0
+    assert model.score(X, y) > 0.6
+
+
+def test_faultless_stump_ends_boosting() -> None:
+    X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
+    model = configured("plain").fit(X, [0, 0, 1, 1])
+    assert model.estimators_ == [Stump(0, -np.inf, 1.5, -1)]
+    assert model.score(X, [0, 0, 1, 1]) == 1.0
+
+
+def test_rounds_without_a_hypothesis_better_than_guessing_end_with_a_warning() -> None:
+    X = np.array([[0.0], [0.0], [1.0], [1.0]])
+    y = [0, 0, 0, 1]
+    with pytest.warns(UserWarning, match="stopped after 1 of 50 rounds: no hypothesis is right"):
+        model = configured("plain").fit(X, y, sample_weight=[1.0, 1.0, 1.0, 2.0])
+    assert len(model.estimators_) == 1
+
+
+def test_no_hypothesis_at_all_is_an_error() -> None:
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    with pytest.raises(ValueError, match="the first round found none"):
+        configured("plain").fit(X, [0, 1, 1, 0])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"feature_costs": [1.0, -0.5, 1.0]}, r"at least 0, but feature 'x1' costs -0\.5"),
+        ({"feature_costs": [1.0, 1.0, math.inf]}, "finite and at least 0, but feature 'x2'"),
+        ({"feature_costs": [math.nan, 1.0, 1.0]}, "finite and at least 0, but feature 'x0'"),
+        ({"feature_costs": [1.0, 1.0]}, r"each of the 3 features, but got shape \(2,\)"),
+        (
+            {"feature_costs": [3.0, 2.0, 2.5], "budget": 1.5},
+            r"but got 1\.5; the cheapest feature is 'x1' at 2\.0\. Raise the budget",
+        ),
+        (
+            {"feature_costs": [3.0, 2.0, 1.0], "budget": 1.5, "trade_off": "none"},
+            r"cheapest feature is 'x2' at 1\.0\. The hypothesis chosen first costs 3\.0",
+        ),
+        ({"budget": -1.0}, r"`budget` must be at least 0 or None, but got -1\.0"),
+        ({"budget": math.nan}, "`budget` must be at least 0 or None, but got nan"),
+        ({"trade_off": "cheap"}, "`trade_off` must be one of .* but got 'cheap'"),
+        ({"tau": 0.0}, r"`tau` must be in \(0, 1\], but got 0\.0"),
+        ({"n_estimators": 0}, "`n_estimators` must be an integer of at least 1, but got 0"),
+        ({"n_estimators": 2.5}, r"integer of at least 1, but got 2\.5"),
+    ],
+)
+def test_bad_parameters_are_refused(params: dict[str, Any], message: str) -> None:
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match=message):
+        BudgetedAdaBoostClassifier(**params).fit(X, y)
+
+
+def test_estimator_must_take_weights() -> None:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match="must take `sample_weight` in its fit method"):
+        SpeedBoostClassifier(estimator=KNeighborsClassifier()).fit(X, y)
+
+
+def test_messages_use_the_names_of_a_data_frame() -> None:
+    pd = pytest.importorskip("pandas")
+    X, y = noisy(50, 2, seed=0)
+    frame = pd.DataFrame(X, columns=["age", "income"])
+    with pytest.raises(ValueError, match="cheapest feature is 'income'"):
+        SpeedBoostClassifier([5.0, 4.0], budget=1.0).fit(frame, y)
