@@ -163,7 +163,7 @@ class ABC:
         return confidence_interval(
             curve,
             self.sizes[-1],
-            full_validation=self.n_validation or _most_scored(curve),
+            full_validation=self.n_validation or _all_scored(curve),
             failure=self.failure(curves),
             half_width=self.confidence,
         )
@@ -269,9 +269,16 @@ class ABC:
         return Extend(chosen.learner, size, Reason(text, (ends.lower, ends.upper)))
 
 
-def _most_scored(curve: LearningCurve) -> int:
-    """Return the most validation examples that a probe of the curve was scored on."""
-    return max((seen.n_validation or 1 for seen in curve.observations), default=1)
+def _all_scored(curve: LearningCurve) -> int:
+    """Return on how many validation examples the probes of a curve were scored, all on as many."""
+    counts = {seen.n_validation for seen in curve.observations if seen.n_validation}
+    if len(counts) > 1:
+        raise ValueError(
+            "Without `n_validation`, every probe is to be scored on the full held-out set, but "
+            f"learner {curve.learner} was scored on {min(counts):,} to {max(counts):,} examples. "
+            "Give `n_validation`, the size of the full held-out set."
+        )
+    return max(counts, default=1)
 
 
 def _leader(intervals: Mapping[int, Interval]) -> int:

@@ -182,7 +182,7 @@ def accuracies(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     total = counts.sum(axis=-2)[..., np.newaxis, :]
     right = below[..., 0] + (total - below)[..., 1]
     size = counts.sum(axis=(-2, -1))[..., np.newaxis]
-    return np.concatenate([right, size - right], axis=-1) / size
+    return np.asarray(np.concatenate([right, size - right], axis=-1) / size)
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.2, 0.3, 0.4, 0.5])

@@ -1,0 +1,489 @@
+"""ABC against the trace of formulas.md 2.9, a transcription, its promise, and its edges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+from optuna_daub.core import Curves
+from optuna_daub.core import Drop
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import Interval
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Wait
+from optuna_daub.core import geometric_sizes
+from optuna_daub.core import replay
+from optuna_daub.core.bounds import clopper_pearson
+from optuna_daub.core.bounds import hoeffding
+from optuna_daub.core.bounds import massart
+from optuna_daub.core.bounds.confidence import HalfWidth
+from optuna_daub.core.policies.approximate_best import ABC
+from optuna_daub.core.policies.approximate_best import BestGuess
+from optuna_daub.core.policies.schedulers import Scheduler
+from optuna_daub.core.policies.schedulers import gradient_ci
+from optuna_daub.core.policies.schedulers import round_robin
+from optuna_daub.core.policies.schedulers import ucb
+from tests.core.policy_suite import PolicyTestCase
+from tests.core.policy_suite import steps
+
+
+every_scheduler = pytest.mark.parametrize("scheduler", [gradient_ci, ucb, round_robin])
+
+
+class TestABC(PolicyTestCase):
+    slack = 0.01
+
+    @pytest.fixture(params=[gradient_ci, ucb, round_robin])
+    def policy(self, request: pytest.FixtureRequest) -> ABC:
+        return ABC((500, 1000, 2000, 4000), n_validation=10**9, scheduler=request.param)
+
+
+class TestABCWithOtherInequalities(PolicyTestCase):
+    slack = 0.05
+
+    @pytest.fixture(params=[massart.half_width, clopper_pearson.half_width])
+    def policy(self, request: pytest.FixtureRequest) -> ABC:
+        sizes = (100_000, 1_000_000, 10_000_000, 100_000_000)
+        return ABC(sizes, n_validation=10**9, epsilon=0.05, confidence=request.param)
+
+
+# ---- The deterministic run of formulas.md 2.9 --------------------------------------------------
+
+TRACE = """
+(0,1000,.788186,.957414) (1,1000,.746563,.979037) (2,1000,.734510,.891090)
+(3,1000,.643997,.781603 -> prunes 3) (1,2000,.776859,.942995) (0,2000,.809220,.930634)
+(0,4000,.824093,.911698) (1,4000,.798281,.917509) (0,8000,.834610,.898308)
+(1,8000,.813429,.899488) (0,16000,.842046,.888839) (1,16000,.824141,.886745)
+(2,2000,.753692,.866162) (0,32000,.847305,.882144) (1,32000,.831715,.877735)
+(0,64000,.856047,.877410) (1,64000,.842094,.871363) (0,128000,.857205,.874063 -> prunes 2)
+(1,128000,.844410,.866858 -> prunes 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def four() -> list[LearningCurve]:
+    shapes = [(0.86, 1, 1), (0.85, 2, 3), (0.80, 0.8, 0.5), (0.70, 0.5, 0.2)]
+    return [
+        LearningCurve(
+            i,
+            tuple(
+                Observation(
+                    size,
+                    end - gap / math.sqrt(size),
+                    min(1.0, end + gap / math.sqrt(size)),
+                    min(2 * size, 100_000),
+                    seconds=pace * size / 1000,
+                )
+                for size in geometric_sizes(1000, 1_000_000, 2)
+            ),
+        )
+        for i, (end, gap, pace) in enumerate(shapes)
+    ]
+
+
+def test_the_run_of_the_formulas(four: list[LearningCurve]) -> None:
+    abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000, refit=False)
+    told, seconds = "", 0.0
+    for step in steps(abc, four):
+        match step.decision:
+            case Extend(learner, size):
+                probe = four[learner].at(size)
+                assert probe is not None
+                assert probe.seconds is not None
+                assert probe.n_validation == abc.validation_size(size)
+                seconds += probe.seconds
+                ends = abc.interval(step.curves[learner].extended(probe), step.curves)
+                told += f" ({learner},{size},{ends.lower:.6f},{ends.upper:.6f})"
+            case Drop(learner, _):
+                told = told[:-1] + f" -> prunes {learner})"
+            case Finish(learner, reason):
+                assert learner == 0
+                assert str(reason) == (
+                    "within 0.01 of the best with probability 0.95; identified at 128,000 "
+                    "examples, not trained on all"
+                )
+    assert told.split() == TRACE.replace(",.", ",0.").split()
+    assert round(seconds, 6) == 1021.7
+    assert sum(curve.observations[-1].seconds or 0 for curve in four) == 4700
+
+
+def test_refit_trains_the_answer_on_all_the_data_at_once(four: list[LearningCurve]) -> None:
+    abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000)
+    exploring = list(replay(replace(abc, refit=False), four))
+    *same, refit, last = replay(abc, four)
+    assert same == exploring[:-1]
+    reason = "identified as within 0.01 of the best with probability 0.95"
+    assert isinstance(refit, Extend)
+    assert (refit.learner, refit.size, str(refit.reason)) == (0, 1_000_000, reason)
+    assert isinstance(last, Finish)
+    assert str(last.reason) == (
+        "within 0.01 of the best with probability 0.95; trained on all 1,000,000 examples with "
+        "score 0.859"
+    )
+
+
+# ---- Algorithms 1 and 2, written from the paper ------------------------------------------------
+
+
+@dataclass
+class Transcription:
+    """Algorithms 1 and 2 with the decisions of formulas.md 2.3 and 2.6."""
+
+    sizes: Sequence[int]
+    table: Sequence[LearningCurve]
+    D_te: int
+    epsilon: float
+    delta: float
+    scheduler: str
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        n = len(self.table)
+        self.d_c = self.delta / n**2
+        self.k = [-1] * n
+        self.l, self.u, self.T = ([[start] for _ in range(n)] for start in (0.0, 1.0, 0.0))
+        C_r = list(range(n))
+        for i in C_r:
+            self.probe(i)
+        while True:
+            best = min(C_r, key=lambda j: (-self.l[j][-1], j))
+            out = [
+                j for j in C_r if j != best and self.u[j][-1] - self.l[best][-1] <= self.epsilon
+            ]
+            for j in out:
+                C_r.remove(j)
+                self.events.append(("drop", j))
+            if len(C_r) == 1 or all(self.k[i] == len(self.sizes) - 1 for i in C_r):
+                break
+            self.probe(self.schedule(C_r))
+        self.winner = min(C_r, key=lambda j: (-self.l[j][-1], j))
+
+    def probe(self, i: int) -> None:
+        self.k[i] += 1
+        seen = self.table[i].observations[self.k[i]]
+        self.events.append(("train", i, seen.size))
+        N = self.sizes[-1]
+        assert seen.training_score is not None
+        assert seen.n_validation is not None
+        l_new = seen.score - math.sqrt(math.log(2 / self.d_c) / (2 * seen.n_validation))
+        u_new = (
+            seen.training_score
+            + math.sqrt(math.log(4 / self.d_c) / (2 * seen.size))
+            + math.sqrt(math.log(4 / self.d_c) / (2 * self.D_te))
+        )
+        lower, upper = max(self.l[i][-1], l_new), min(self.u[i][-1], u_new)
+        if seen.n_validation == self.D_te:
+            lower = max(lower, seen.score)
+            if seen.size == N:
+                lower = upper = seen.score
+        self.l[i].append(lower)
+        self.u[i].append(max(lower, upper))
+        self.T[i].append(seen.seconds or 0.0)
+
+    def schedule(self, C_r: list[int]) -> int:
+        by_u = sorted(C_r, key=lambda i: (-self.u[i][-1], -self.l[i][-1], i))
+        full = len(self.sizes) - 1
+        if self.scheduler == "round_robin":
+            by_u = sorted(C_r, key=lambda i: (self.k[i], i))
+        if self.scheduler == "gradient_ci" and len(by_u) > 1:
+            first = by_u[0]
+            slope = self.slope(self.T[first], self.l[first], +1)
+            if not slope < sum(self.slope(self.T[i], self.u[i], -1) for i in by_u[1:]):
+                by_u[0], by_u[1] = by_u[1], by_u[0]
+        return next(i for i in by_u if self.k[i] < full)
+
+    @staticmethod
+    def slope(T: list[float], end: list[float], sign: int) -> float:
+        moved = sign * (end[-1] - end[-2])
+        return max(0.0, T[-1] - T[-2]) / moved if moved > 0 else math.inf
+
+
+LADDER = (1000, 2000, 4000, 8000, 16_000, 32_000)
+
+
+@st.composite
+def noisy_learners(draw: st.DrawFn) -> list[LearningCurve]:
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    found = []
+    for i in range(draw(st.integers(1, 7))):
+        end, gap, pace = rng.uniform(0.6, 0.95), rng.uniform(0.2, 3), rng.uniform(0.1, 5)
+        noise = rng.normal(0, 0.3, (len(LADDER), 2))
+        probes = [
+            Observation(
+                size,
+                float(np.clip(end + (test - gap) / math.sqrt(size), 0, 1)),
+                float(np.clip(end + (train + gap) / math.sqrt(size), 0, 1)),
+                min(2 * size, draw(st.sampled_from([10_000, 10_000, 9000]))),
+                seconds=float(pace * size * rng.uniform(0.8, 1.2)),
+            )
+            for size, (train, test) in zip(LADDER, noise, strict=True)
+        ]
+        found.append(LearningCurve(i, tuple(probes)))
+    return found
+
+
+@every_scheduler
+@given(known=noisy_learners(), epsilon=st.sampled_from([0.01, 0.05, 0.2]))
+def test_decides_as_the_transcription_does(
+    scheduler: Scheduler, known: list[LearningCurve], epsilon: float
+) -> None:
+    abc = ABC(LADDER, 10_000, epsilon, delta=0.1, scheduler=scheduler, refit=False)
+    told: list[tuple[Any, ...]] = []
+    for decision in replay(abc, known):
+        match decision:
+            case Extend(learner, size):
+                told.append(("train", learner, size))
+            case Drop(learner, _):
+                told.append(("drop", learner))
+            case Finish(learner, _):
+                told.append(("best", learner))
+    oracle = Transcription(LADDER, known, 10_000, epsilon, 0.1, scheduler.__name__)
+    assert told == [*oracle.events, ("best", oracle.winner)]
+
+
+# ---- The promise -------------------------------------------------------------------------------
+
+
+EPSILON = 0.02
+
+
+def losses(confidence: HalfWidth, *, n_runs: int = 100) -> NDArray[np.float64]:
+    """Return how far below the best the answer is, in runs of learners that learn nothing.
+
+    Such learners (one hypothesis each) satisfy all conditions, and leave the sampling error alone
+    to decide; nested samples of train and test data are drawn for each.
+    """
+    sizes, n_validation = (50, 100, 200, 400, 800, 1600, 3200, 6400), 3200
+    found = []
+    for seed in range(n_runs):
+        rng = np.random.default_rng(seed)
+        known = []
+        for i, truth in enumerate(rng.uniform(0.65, 0.8, 8)):
+            train, test = (np.cumsum(rng.random(sizes[-1]) < truth) for _ in range(2))
+            probes = [
+                Observation(n, test[m - 1] / m, train[n - 1] / n, m)
+                for n, m in ((n, min(2 * n, n_validation)) for n in sizes)
+            ]
+            known.append(LearningCurve(i, tuple(probes)))
+        abc = ABC(
+            sizes, n_validation, epsilon=EPSILON, delta=0.1, confidence=confidence, refit=False
+        )
+        *_, last = replay(abc, known)
+        assert isinstance(last, Finish)
+        assert last.learner is not None
+        best = max(curve.observations[-1].score for curve in known)
+        found.append(best - known[last.learner].observations[-1].score)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    "confidence", [hoeffding.half_width, massart.half_width, clopper_pearson.half_width]
+)
+def test_the_answer_is_within_epsilon_as_often_as_promised(confidence: HalfWidth) -> None:
+    lost = losses(confidence)
+    failed = int((lost > EPSILON).sum())
+    print(f"{failed} of {len(lost)} runs lose more than {EPSILON}; most {lost.max():.4f}")
+    assert failed <= 0.1 * len(lost)
+
+
+def test_without_intervals_the_promise_is_broken() -> None:
+    def certain(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
+        return np.zeros(np.broadcast(n, mean).shape)
+
+    lost = losses(certain)
+    assert (lost > EPSILON).sum() > 0.1 * len(lost)
+
+
+# ---- The anytime answer ------------------------------------------------------------------------
+
+
+def probed(learner: int, score: float, training_score: float, size: int = 1000) -> LearningCurve:
+    probe = Observation(size, score, training_score, min(2 * size, 10_000))
+    return LearningCurve(learner, (probe,))
+
+
+@given(known=noisy_learners(), upto=st.lists(st.integers(0, 6), min_size=7, max_size=7))
+def test_the_best_guess_has_the_smaller_gap(known: list[LearningCurve], upto: list[int]) -> None:
+    abc = ABC(LADDER, 10_000)
+    curves = Curves(
+        replace(curve, observations=curve.observations[:count])
+        for curve, count in zip(known, upto, strict=False)
+    )
+    ends = {i: abc.interval(curve, curves) for i, curve in curves.items()}
+    guess = abc.best_guess(curves)
+    assert guess is not None
+    chances = (max(ends, key=lambda i: ends[i].lower), max(ends, key=lambda i: ends[i].upper))
+    gaps = [max([0.0, *(ends[j].upper - ends[i].lower for j in ends if j != i)]) for i in chances]
+    assert guess.gap == min(gaps)
+    # Whatever the scores are within their intervals, the guess is within its gap of the best.
+    worst = max([ends[guess.learner].lower, *(ends[j].upper for j in ends if j != guess.learner)])
+    assert worst - ends[guess.learner].lower == guess.gap
+
+
+def test_the_guess_is_as_good_as_promised_when_all_is_decided(four: list[LearningCurve]) -> None:
+    abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000)
+    guesses = [abc.best_guess(step.curves) for step in steps(abc, four)]
+    gaps = [guess.gap for guess in guesses if guess is not None]
+    assert gaps[0] == 1.0
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-2] <= abc.epsilon  # identified
+    assert guesses[-1] == BestGuess(0, gaps[-1], 0.95)
+
+
+def test_a_learner_that_failed_spoils_no_guess() -> None:
+    abc = ABC(LADDER, 10_000)
+    seen = [probed(0, 0.90, 0.90, 32_000), probed(1, 0.60, 0.60, 32_000)]
+    failed = LearningCurve(2, dropped="failed 2 times at 1,000 examples")
+    alone = abc.best_guess(Curves([*seen, replace(seen[1], learner=2)]))
+    assert alone == BestGuess(0, 0.0, 0.95)
+    beside = abc.best_guess(Curves([*seen, failed]))
+    assert beside is not None
+    assert beside.learner == 0
+    assert beside.gap == pytest.approx(0.01)
+    assert abc.best_guess(Curves([failed])) is None
+
+
+def test_the_gap_is_told_rounded_upwards() -> None:
+    assert str(BestGuess(3, 0.0301, 0.9)) == (
+        "learner 3 is within 0.031 of the best with probability 0.9"
+    )
+    assert "within 0.010 of" in str(BestGuess(3, 0.01, 0.9))
+
+
+# ---- Edges -------------------------------------------------------------------------------------
+
+
+def test_learners_begin_in_the_order_of_their_ids_and_pass_the_busy_ones() -> None:
+    abc = ABC(LADDER, 10_000)
+    curves = Curves([LearningCurve(7), probed(2, 0.9, 0.9), LearningCurve(4)])
+    assert abc.decide(curves) == abc.decide(curves, busy={2, 7})
+    decision = abc.decide(curves, busy={4})
+    assert isinstance(decision, Extend)
+    assert (decision.learner, decision.size) == (7, 1000)
+    assert str(decision.reason) == "every learner is first trained on the smallest size"
+
+
+def test_nobody_is_dropped_before_everybody_has_begun() -> None:
+    abc = ABC(LADDER, 10_000, epsilon=0.2)
+    good, bad = probed(0, 0.9, 0.9, 16_000), probed(1, 0.3, 0.3, 16_000)
+    assert isinstance(abc.decide(Curves([good, bad])), Drop)
+    decision = abc.decide(Curves([good, bad, LearningCurve(2)]), busy={2})
+    assert isinstance(decision, Extend)
+    assert decision.learner in (0, 1)
+
+
+def test_the_leader_stays_and_among_equals_the_lower_id_leads() -> None:
+    abc = ABC(LADDER, 10_000)
+    curves = Curves(probed(i, 0.8, 0.8, 32_000) for i in (5, 3, 9))
+    first = abc.decide(curves)
+    assert isinstance(first, Drop)
+    assert first.learner == 5
+    assert str(first.reason) == (
+        "upper end 0.800 is within 0.01 of the largest lower end 0.800 of learner 3"
+    )
+
+
+def test_dropped_learners_still_count_in_the_failure_probability() -> None:
+    abc = ABC(LADDER, 10_000)
+    seen, other = probed(0, 0.8, 0.85), probed(1, 0.3, 0.35)
+    both = abc.interval(seen, Curves([seen, other]))
+    assert abc.interval(seen, Curves([seen, other.drop("failed")])) == both
+    alone = abc.interval(seen, Curves([seen]))
+    assert both.lower < alone.lower
+    assert alone.upper < both.upper
+    assert both.lower == pytest.approx(0.8 - math.sqrt(math.log(2 / (0.05 / 4)) / 4000))
+
+
+def test_before_the_first_probe_everything_is_possible() -> None:
+    unknown = LearningCurve(0)
+    assert ABC(LADDER, 10_000).interval(unknown, Curves([unknown])) == Interval(0.0, 1.0)
+
+
+def test_waits_for_those_that_are_being_trained() -> None:
+    abc = ABC(LADDER, 10_000)
+    curves = Curves([probed(0, 0.80, 0.81), probed(1, 0.80, 0.81)])
+    assert isinstance(abc.decide(curves, busy={0}), Extend)
+    decision = abc.decide(curves, busy={0, 1})
+    assert isinstance(decision, Wait)
+    assert str(decision.reason).startswith("every undecided learner is being trained")
+    identified = Curves([probed(0, 0.80, 0.81), probed(1, 0.80, 0.81).drop("failed")])
+    assert isinstance(abc.decide(identified, busy={0}), Wait)
+    assert isinstance(replace(abc, refit=False).decide(identified, busy={0}), Finish)
+
+
+def test_who_is_undecided_below_the_full_size_goes_there() -> None:
+    """Only there its interval becomes exact."""
+    abc = ABC(LADDER, 10_000)
+    close = [probed(i, score, 1.0, 16_000) for i, score in enumerate((0.80, 0.85))]
+    decision = abc.decide(Curves(close))
+    assert isinstance(decision, Extend)
+    assert (decision.learner, decision.size) == (1, 32_000)
+    assert str(decision.reason) == "undecided between 0.850 and 1.000, one of 2 left"
+
+
+def test_fully_trained_learners_scored_on_a_sample_may_stay_undecided() -> None:
+    abc = ABC(LADDER, 10_000)
+    probes = (Observation(32_000, score, 0.9, n_validation=4000) for score in (0.80, 0.81))
+    decision = abc.decide(Curves(LearningCurve(i, (probe,)) for i, probe in enumerate(probes)))
+    assert isinstance(decision, Finish)
+    assert decision.learner == 1
+    assert str(decision.reason) == (
+        "of 2 fully trained learners it has the largest lower end 0.785"
+    )
+
+
+def test_the_turn_passes_with_both_intervals_named() -> None:
+    abc = ABC(LADDER, 10_000)
+    curves = Curves([probed(0, 0.7, 0.75), probed(1, 0.8, 0.85), LearningCurve(2)])
+    assert str(abc.outranked(curves[0], curves[1], curves)) == (
+        "undecided between 0.662 and 0.825; the turn goes to learner 1 between 0.762 and 0.925"
+    )
+    begins = abc.outranked(curves[0], curves[2], curves)
+    assert str(begins) == "learner 2 has not had its first size yet"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"epsilon": 0.0}, "`epsilon` must be between 0 and 1, but got 0.0"),
+        ({"epsilon": math.nan}, "`epsilon` must be between 0 and 1, but got nan"),
+        ({"delta": 1.0}, "`delta` must be between 0 and 1, but got 1.0"),
+        ({"n_validation": 0}, "`n_validation` must be at least 1, but got 0"),
+        ({"n_validation": 0.2}, "`n_validation` must be whole numbers of examples, got 0.2"),
+        ({"sizes": (1000, 500, 2000)}, "strictly increasing"),
+    ],
+)
+def test_arguments_are_checked(wrong: dict[str, Any], complaint: str) -> None:
+    arguments: dict[str, Any] = {"sizes": LADDER, "n_validation": 10_000, **wrong}
+    with pytest.raises(ValueError, match=complaint):
+        ABC(**arguments)
+
+
+def test_without_the_number_of_validation_examples_all_are_scored() -> None:
+    everything, told = ABC(LADDER), ABC(LADDER, 10_000)
+    assert everything.validation_size(1000) is None
+    seen = LearningCurve(3, (Observation(1000, 0.8, 0.9, 10_000),))
+    curves = Curves([seen])
+    assert everything.interval(seen, curves) == told.interval(seen, curves)
+    grown = seen.extended(Observation(2000, 0.8, 0.9, 10_001))
+    with pytest.raises(ValueError, match=r"learner 3 .* 10,000 to 10,001 .*Give `n_validation`"):
+        everything.interval(grown, curves)
+
+
+def test_a_probe_without_training_score_stops_the_run() -> None:
+    curves = Curves([LearningCurve(4, (Observation(1000, 0.8, n_validation=2000),))])
+    with pytest.raises(ValueError, match="training score of every probe, but learner 4 at 1,000"):
+        ABC(LADDER, 10_000).decide(curves)
