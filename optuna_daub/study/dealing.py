@@ -151,12 +151,15 @@ def _again(ledger: Ledger, number: int, learner: int, policy: Policy) -> Run:
 
 def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
+    assert run.learner is not None
     is_proposed = run.learner == trial.number and "fixed_params" not in trial.system_attrs
     patience = time.monotonic() + PATIENCE
     while True:
         with ledger.lock:
             if is_proposed and ledger.is_excess(trial.number):
                 return False
+            if ledger.curves[run.learner].size != run.inherited:
+                return False  # others ran it between our decision and our claim
             rivals = [n for n, other in ledger.running.items() if other.learner == run.learner]
         rivals.remove(trial.number)
         if not rivals:
