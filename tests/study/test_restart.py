@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -20,6 +21,7 @@ from optuna_daub import training_sizes
 from optuna_daub.study import keys
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
@@ -277,24 +279,33 @@ def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
     assert_same_answer(study)
 
 
-def test_parameters_that_a_killed_run_did_not_get_to_are_chosen_once(tmp_path: Path) -> None:
-    """All runs of a learner must share parameters, or its curve is a mixture."""
+def test_parameters_that_a_failed_run_did_not_get_to_are_chosen_once() -> None:
+    """All runs of a learner must share their parameters, or its curve is a mixture."""
 
-    def two(trial: optuna.Trial) -> float:
-        trial.suggest_float("a", 0, 1)
-        if trial.number == 0:
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 4)
+        if trial.number == WINNER:
             raise RuntimeError("no connection to the data")
-        b = trial.suggest_float("b", 0, 1)
-        for n in training_sizes(trial):
-            report(trial, n, 0.9 - 1 / n + (0.05 if trial.number == 1 else b / 100))
-        return 0.9 - 1 / n
+        trial.suggest_float("chosen_later", 0, 1)
+        score = 0.0
+        for seen in (RIVALS[row].at(size) for size in training_sizes(trial)):
+            assert seen is not None
+            score = seen.score
+            report(trial, seen.size, score, training_score=seen.training_score)
+        return score
 
-    study = table_study(base=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(two, catch=(RuntimeError,))
-    by_learner: dict[int, set[float]] = {}
+    class Base(InOrder):
+        rng = optuna.samplers.RandomSampler(seed=0)
+
+        def sample_independent(self, *args: Any) -> Any:
+            in_order = args[2] == "row"
+            return (super() if in_order else self.rng).sample_independent(*args)
+
+    study = table_study(base=Base())
+    study.optimize(objective, catch=(RuntimeError,))
+    chosen: dict[int, set[float]] = {}
     for trial, run in runs(study):
-        assert run.learner is not None
-        if "b" in trial.params:
-            by_learner.setdefault(run.learner, set()).add(trial.params["b"])
-    assert any(run.learner == 0 and run.inherited > 0 for _, run in runs(study)), "not resumed"
-    assert all(len(values) == 1 for values in by_learner.values())
+        if "chosen_later" in trial.params:
+            chosen.setdefault(run.learner or 0, set()).add(trial.params["chosen_later"])
+    assert sum(run.learner == WINNER for _, run in runs(study)) > 2, "not resumed often enough"
+    assert {len(values) for values in chosen.values()} == {1}

@@ -1,0 +1,275 @@
+"""Any Optuna sampler proposes the learners; it sees one row for each and ends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.samplers import BruteForceSampler
+from optuna.samplers import CmaEsSampler
+from optuna.samplers import GridSampler
+from optuna.samplers import NSGAIISampler
+from optuna.samplers import PartialFixedSampler
+from optuna.samplers import QMCSampler
+from optuna.samplers import RandomSampler
+from optuna.samplers import TPESampler
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub import best_learner
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.study.table_study import SIZES
+from tests.study.table_study import idle
+from tests.study.table_study import runs
+from tests.study.table_study import table_study
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
+    pytest.mark.filterwarnings("ignore:.*multivariate.*:UserWarning"),
+]
+
+N_LEARNERS = 14
+
+
+def gp() -> BaseSampler:
+    pytest.importorskip("torch")
+    return optuna.samplers.GPSampler(seed=0, n_startup_trials=4)
+
+
+SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
+    "random": lambda: RandomSampler(seed=0),
+    "tpe": lambda: TPESampler(seed=0, n_startup_trials=4),
+    "tpe constant liar": lambda: TPESampler(seed=0, n_startup_trials=4, constant_liar=True),
+    "tpe multivariate": lambda: TPESampler(seed=0, n_startup_trials=4, multivariate=True),
+    "tpe group": lambda: TPESampler(seed=0, n_startup_trials=4, multivariate=True, group=True),
+    "cma-es": lambda: CmaEsSampler(seed=0, warn_independent_sampling=False),
+    "cma-es pruned": lambda: CmaEsSampler(
+        seed=0, consider_pruned_trials=True, warn_independent_sampling=False
+    ),
+    "qmc": lambda: QMCSampler(seed=0, warn_independent_sampling=False),
+    "gp": gp,
+    "brute force": lambda: BruteForceSampler(seed=0),
+    "nsga-ii": lambda: NSGAIISampler(seed=0, population_size=5),
+    "partial fixed": lambda: PartialFixedSampler({"kind": "tree"}, RandomSampler(seed=0)),
+}
+
+
+class Recording(BaseSampler):
+    """Writes down what another sampler sees whenever it is asked."""
+
+    def __init__(self, base: BaseSampler) -> None:
+        self.base = base
+        self.views: list[tuple[int, list[FrozenTrial]]] = []
+
+    def _look(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self.views.append((trial.number, study.get_trials(deepcopy=False)))
+
+    def reseed_rng(self) -> None:
+        self.base.reseed_rng()
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self._look(study, trial)
+        self.base.before_trial(study, trial)
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        self._look(study, trial)
+        return self.base.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        self._look(study, trial)
+        return self.base.sample_relative(study, trial, search_space)
+
+    def sample_independent(self, study: optuna.Study, trial: FrozenTrial, *args: Any) -> Any:
+        self._look(study, trial)
+        return self.base.sample_independent(study, trial, *args)
+
+    def after_trial(self, study: optuna.Study, trial: FrozenTrial, *args: Any) -> None:
+        self._look(study, trial)
+        self.base.after_trial(study, trial, *args)
+
+
+def flat(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1, step=0.05)
+    y = trial.suggest_int("y", 0, 6)
+    return trained(trial, 0.4 + x / 4 + y / 30)
+
+
+def conditional(trial: optuna.Trial) -> float:
+    kind = trial.suggest_categorical("kind", ["tree", "linear"])
+    if kind == "tree":
+        return trained(trial, 0.5 + trial.suggest_int("depth", 1, 20) / 50)
+    skill = 0.4 + trial.suggest_float("penalty", 0.05, 1, step=0.05) / 4
+    return trained(trial, skill + (0.1 if trial.suggest_categorical("scaled", [0, 1]) else 0))
+
+
+def trained(trial: optuna.Trial, skill: float) -> float:
+    score = 0.0
+    for size in training_sizes(trial):
+        score = skill - 1 / size
+        report(trial, size, score, training_score=skill + 0.5 / size)
+    return score
+
+
+def assert_ended(study: optuna.Study, n_learners: int) -> None:
+    learners = {run.learner for _, run in runs(study)}
+    assert len(learners) == n_learners
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.size == SIZES[-1]
+    assert study.best_trial.last_step == SIZES[-1]
+    assert len(idle(study)) <= 1
+
+
+@pytest.mark.parametrize("objective", [flat, conditional])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_each_proposes_exactly_n_learners_and_sees_one_row_for_each(
+    name: str, objective: Callable[[optuna.Trial], float]
+) -> None:
+    if name == "partial fixed" and objective is flat:
+        pytest.skip("the fixed parameter is not in this space")
+    recording = Recording(SAMPLERS[name]())
+    study = table_study(N_LEARNERS, base=recording)
+    study.optimize(objective)
+    assert_ended(study, N_LEARNERS)
+    learners = {run.learner for _, run in runs(study)}
+    # It is asked about new learners only, each of which is one row, the newest its own.
+    assert {number for number, _ in recording.views} == learners
+    for number, rows in recording.views:
+        numbers = [row.number for row in rows]
+        assert len(numbers) == len(set(numbers))
+        assert numbers[-1] == number
+        assert set(numbers) <= learners
+    if name == "brute force":
+        proposed = [tuple(study.trials[learner or 0].params.items()) for learner in learners]
+        assert len(set(proposed)) == N_LEARNERS
+    if name == "partial fixed":
+        assert {study.trials[learner or 0].params["kind"] for learner in learners} == {"tree"}
+
+
+def test_the_row_of_a_learner_has_the_scores_of_all_its_runs() -> None:
+    """More learners after the end: the base sampler then sees resumed ones."""
+    study = table_study(4, base=RandomSampler(seed=1))
+    study.optimize(flat)
+    recording = Recording(RandomSampler(seed=2))
+    study = table_study(6, storage=study._storage, base=recording)
+    study.optimize(flat)
+    _, rows = recording.views[0]
+    newest = {run.learner: trial for trial, run in runs(study)}
+    for row in rows[:4]:
+        later = newest[row.number]
+        assert row.intermediate_values == later.intermediate_values
+        assert row.state == later.state
+        assert row.params == later.params
+    assert TrialState.COMPLETE in {row.state for row in rows}
+
+
+GRID = {"x": [0.0, 0.5, 1.0], "y": [0, 3, 6]}
+
+
+@pytest.mark.parametrize("n_learners", [5, 9, 30])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_grid_is_tried_once_each_and_its_end_is_not_the_studys(
+    n_learners: int, seed: int
+) -> None:
+    study = table_study(n_learners, base=GridSampler(GRID, seed=seed))
+    study.optimize(flat)
+    assert_ended(study, min(n_learners, 9))
+    learners = {run.learner for _, run in runs(study)}
+    proposed = {tuple(study.trials[learner or 0].params.items()) for learner in learners}
+    assert len(proposed) == min(n_learners, 9)
+    if n_learners >= 9:
+        assert study.best_params == {"x": 1.0, "y": 6}
+
+
+@pytest.mark.parametrize("n_trials", [1, 4])
+def test_a_grid_is_tried_once_each_over_restarts(n_trials: int) -> None:
+    study = table_study(30, base=GridSampler(GRID, seed=0))
+    for _ in range(60):
+        study.optimize(flat, n_trials=n_trials)
+        study = table_study(30, storage=study._storage, base=GridSampler(GRID, seed=0))
+        best = best_learner(study)
+        if best is not None and best.is_final:
+            break
+    learners = {run.learner for _, run in runs(study)}
+    assert len({tuple(study.trials[learner or 0].params.items()) for learner in learners}) == 9
+    assert len(learners) == 9
+    assert study.best_params == {"x": 1.0, "y": 6}
+
+
+def test_a_grid_survives_a_failure() -> None:
+    calls: list[int] = []
+
+    def failing(trial: optuna.Trial) -> float:
+        calls.append(trial.number)
+        if len(calls) == 1:
+            raise RuntimeError
+        return flat(trial)
+
+    study = table_study(30, base=GridSampler(GRID, seed=0))
+    study.optimize(failing, catch=(RuntimeError,))
+    assert study.best_params == {"x": 1.0, "y": 6}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_brute_force_ends_with_its_space(n_jobs: int) -> None:
+    def small(trial: optuna.Trial) -> float:
+        return trained(trial, 0.5 + trial.suggest_int("x", 0, 5) / 20)
+
+    study = table_study(30, base=BruteForceSampler(seed=0))
+    study.optimize(small, n_jobs=n_jobs)
+    proposed = [study.trials[learner or 0].params["x"] for learner in learners_of(study)]
+    assert {*proposed} == {*range(6)}
+    assert len(proposed) <= 6 + n_jobs - 1  # another worker may ask before the last is known
+    assert study.best_params == {"x": 5}
+
+
+@pytest.mark.parametrize("base", [GridSampler, BruteForceSampler])
+def test_more_learners_after_the_end_are_new_ones(base: type[BaseSampler]) -> None:
+    """An idle trial, which has no parameters, must not confuse the base sampler."""
+
+    def new() -> BaseSampler:
+        return GridSampler(GRID, seed=0) if base is GridSampler else BruteForceSampler(seed=0)
+
+    study = table_study(4, base=new())
+    study.optimize(flat)
+    study.optimize(flat)
+    assert idle(study)
+    study = table_study(8, storage=study._storage, base=new())
+    study.optimize(flat)
+    proposed = {tuple(study.trials[learner or 0].params.items()) for learner in learners_of(study)}
+    assert len(proposed) == 8
+
+
+def learners_of(study: optuna.Study) -> list[int | None]:
+    return sorted({run.learner for _, run in runs(study)}, key=lambda learner: learner or 0)
+
+
+@pytest.mark.parametrize("name", ["random", "tpe", "qmc", "nsga-ii"])
+def test_a_base_sampler_proposes_what_it_would_propose_alone(name: str) -> None:
+    """All first runs come before any second one, so that it cannot notice the difference."""
+    study = table_study(N_LEARNERS, base=SAMPLERS[name]())
+    study.optimize(flat)
+    alone = optuna.create_study(direction="maximize", sampler=SAMPLERS[name]())
+
+    def same(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1, step=0.05)
+        y = trial.suggest_int("y", 0, 6)
+        for size in SIZES[:3]:
+            trial.report(0.4 + x / 4 + y / 30 - 1 / size, size)
+        raise optuna.TrialPruned
+
+    alone.optimize(same, n_trials=N_LEARNERS)
+    assert [trial.params for trial in study.trials[:N_LEARNERS]] == [
+        trial.params for trial in alone.trials
+    ]

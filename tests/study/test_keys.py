@@ -1,0 +1,118 @@
+"""What is written under a key is what is read, on every kind of storage."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import optuna
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from optuna.storages import InMemoryStorage
+from optuna.storages import JournalStorage
+
+from optuna_daub.core import Observation
+from optuna_daub.study import keys
+from optuna_daub.study.keys import Run
+from tests.study.table_study import SIZES
+from tests.study.table_study import sqlite
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
+
+def journal(folder: Path) -> JournalStorage:
+    from optuna.storages.journal import JournalFileBackend
+
+    return JournalStorage(JournalFileBackend(f"{folder}/journal.log"))
+
+
+STORAGES: dict[str, Callable[[Path], object]] = {
+    "memory": lambda folder: InMemoryStorage(),
+    "sqlite": sqlite,
+    "journal": journal,
+}
+
+
+@pytest.fixture(params=STORAGES)
+def study(request: pytest.FixtureRequest, tmp_path: Path) -> optuna.Study:
+    return optuna.create_study(storage=STORAGES[request.param](tmp_path))  # type: ignore[arg-type]
+
+
+some_runs = st.builds(
+    Run,
+    learner=st.none() | st.integers(0, 10**6),
+    size=st.integers(1, 10**9),
+    inherited=st.integers(0, 10**9),
+    n_learners=st.integers(1, 10**6),
+    reason=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=300),
+    worker=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60),
+    since=st.floats(0, 1e10),
+)
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some_runs)
+def test_a_run_is_read_as_it_was_written(study: optuna.Study, run: Run) -> None:
+    trial = study.ask()
+    assert keys.read_run(study.trials[trial.number].system_attrs) is None
+    keys.write_run(study, trial._trial_id, run)
+    assert keys.read_run(study.trials[trial.number].system_attrs) == run
+
+
+@pytest.mark.parametrize("training_score", [None, 0.25, float("nan"), float("inf")])
+def test_an_observation_is_read_as_it_was_written(
+    study: optuna.Study, training_score: float | None
+) -> None:
+    trial = study.ask()
+    written = Observation(500, 0.5, training_score, 100, 2.5)
+    keys.write_observation(study, trial._trial_id, written)
+    trial.report(0.5, 500)
+    trial.report(0.6, 750)
+    frozen = study.trials[0]
+    assert repr(keys.read_observation(frozen, 500)) == repr(written)
+    assert keys.read_observation(frozen, 750) == Observation(750, 0.6)
+    assert keys.own_sizes(frozen) == [500, 750]
+    assert keys.own_sizes(frozen, inherited=500) == [750]
+    assert keys.read_time(frozen, 500) > 0
+    assert keys.read_time(frozen, 750) == 0
+
+
+def test_an_interruption_outweighs_a_failure(study: optuna.Study) -> None:
+    trial = study.ask()
+    keys.write_failure(study, trial._trial_id, 500)
+    assert keys.read_failure(study.trials[0].system_attrs) == 500
+    keys.write_interruption(study, trial._trial_id)
+    assert keys.read_failure(study.trials[0].system_attrs) is None
+
+
+def test_exhaustion_is_remembered(study: optuna.Study) -> None:
+    trial = study.ask()
+    assert not keys.read_exhaustion(study.trials[0].system_attrs)
+    keys.write_exhaustion(study, trial._trial_id)
+    assert keys.read_exhaustion(study.trials[0].system_attrs)
+
+
+def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
+    for _ in range(2):
+        keys.check_settings(study, SIZES, is_begun=True)
+    with pytest.raises(ValueError, match=r"sizes it was begun with.*but now has \[1, 2, 3\]"):
+        keys.check_settings(study, (1, 2, 3), is_begun=True)
+    keys.check_settings(study, SIZES, is_begun=True)
+
+
+def test_keys_are_spelt_in_one_module_only() -> None:
+    package = Path(keys.__file__).parents[1]
+    spelling = {
+        file.name
+        for file in package.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith("daub:")
+    }
+    assert spelling == {"keys.py"}

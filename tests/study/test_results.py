@@ -1,0 +1,169 @@
+"""Results: what a study tells when it is over, and on the way."""
+
+from __future__ import annotations
+
+import math
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import idle
+from tests.study.table_study import runs
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+def finished(direction: str = "maximize") -> optuna.Study:
+    study = table_study(direction=direction)
+    study.optimize(TableObjective(RIVALS, 1 if direction == "maximize" else -1))
+    return study
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_the_best_trial_is_the_winner_trained_on_all_the_data(direction: str) -> None:
+    study = finished(direction)
+    sign = 1 if direction == "maximize" else -1
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.params == study.best_params == {"row": WINNER}
+    assert best.score == best.bound == study.best_value == sign * RIVALS[WINNER].score
+    assert best.size == SIZES[-1]
+    assert best.rival_bound is not None
+    assert sign * best.rival_bound <= sign * best.score
+    assert_sound(study)
+
+
+def test_what_was_spent_is_the_sum_of_the_probes() -> None:
+    study = finished()
+    best = best_learner(study)
+    assert best is not None
+    assert best.examples == sum(size for _, size in MADE)
+    assert best.seconds == pytest.approx(
+        sum(probe.observation.seconds or 0 for probe in allocations(study))
+    )
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str) -> None:
+    study = finished(direction)
+    sign = 1 if direction == "maximize" else -1
+    for curve in learning_curves(study):
+        row = curve.params["row"]
+        asked = [size for other, size in MADE if other == row]
+        assert [seen.size for seen in curve.observations] == asked
+        for seen in curve.observations:
+            known = RIVALS[row].at(seen.size)
+            assert known is not None
+            assert (seen.score, seen.training_score) == (
+                sign * known.score,
+                sign * (known.training_score or 0),
+            )
+        assert curve.reason
+    states = {curve.params["row"]: curve.state for curve in learning_curves(study)}
+    assert states[WINNER] == "best"
+    assert [*states.values()].count("best") == 1
+
+
+@pytest.mark.parametrize("n_trials", [0, 1, 4, 9])
+def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    before = study.trials
+    learning_curves(study), allocations(study), best_learner(study)
+    assert study.trials == before
+    best = best_learner(study)
+    assert (best is None) == (n_trials == 0)
+    assert best is None or not best.is_final
+    study.optimize(TableObjective(RIVALS))
+    assert [(p.learner, p.observation.size) for p in allocations(study)] == MADE
+
+
+def test_results_within_an_objective_say_who_is_running() -> None:
+    study = table_study()
+    states: list[str] = []
+
+    def look(row: int, size: int) -> None:
+        states.append(next(c.state for c in learning_curves(study) if c.params["row"] == row))
+
+    study.optimize(TableObjective(RIVALS, before=look))
+    assert {*states} == {"running"}
+
+
+def test_results_need_the_pruner() -> None:
+    study = optuna.load_study(study_name="table", storage=finished()._storage)
+    for results in (learning_curves, best_learner):
+        with pytest.raises(ValueError, match="but got MedianPruner"):
+            results(study)
+    assert len(allocations(study)) == len(MADE)
+
+
+def test_bounds_shown_are_those_of_the_policy() -> None:
+    study = finished()
+    policy = DAUBPruner(sizes=SIZES).policy
+    for curve in learning_curves(study):
+        known = LearningCurve(
+            0, RIVALS[curve.params["row"]].observations[: len(curve.observations)]
+        )
+        assert curve.bound == pytest.approx(policy.interval(known, {}).upper)  # type: ignore[arg-type]
+
+
+def test_each_run_shows_its_size_bound_and_reason() -> None:
+    for trial, _ in runs(finished()):
+        assert trial.user_attrs["training_size"] == trial.last_step
+        assert math.isfinite(trial.user_attrs["bound"])
+        assert trial.user_attrs["reason"]
+
+
+def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
+    study = finished()
+    newest = {run.learner: trial for trial, run in runs(study)}
+    for curve in learning_curves(study):
+        assert newest[curve.learner].intermediate_values == {
+            seen.size: seen.score for seen in curve.observations
+        }
+
+
+def test_only_full_trials_are_complete_and_one_trial_at_most_is_idle() -> None:
+    study = finished()
+    assert len(idle(study)) <= 1
+    assert all(trial.state == TrialState.PRUNED for trial in idle(study))
+
+
+def test_with_nan_everywhere_there_is_no_best() -> None:
+    known = [LearningCurve(i, (Observation(SIZES[0], math.nan, 1.0),)) for i in range(3)]
+    study = table_study(3)
+    study.optimize(TableObjective(known), n_trials=50)
+    assert best_learner(study) is None
+    assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 3
+    assert len(study.trials) < 10
+
+
+def test_optunas_own_tables_and_pictures_work() -> None:
+    pytest.importorskip("pandas")
+    pytest.importorskip("plotly")
+    study = finished()
+    frame = study.trials_dataframe(
+        attrs=("number", "value", "params", "user_attrs", "system_attrs", "state")
+    )
+    assert len(frame) == len(study.trials)
+    figure = optuna.visualization.plot_intermediate_values(study)
+    drawn = {tuple(line.x) for line in figure.data}
+    assert SIZES in drawn
+    optuna.visualization.plot_optimization_history(study)
+    optuna.visualization.plot_slice(study)
+    optuna.visualization.plot_timeline(study)

@@ -1,0 +1,419 @@
+"""The sampler: what it refuses, whom it proposes, and what users do with a study around it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.samplers import BaseSampler
+from optuna.samplers import RandomSampler
+from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import InOrder
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import idle
+from tests.study.table_study import probes
+from tests.study.table_study import runs
+from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+@pytest.mark.parametrize("n_learners", [0, -1, 2.5, "3", None])
+def test_n_learners_must_be_a_positive_whole_number(n_learners: Any) -> None:
+    with pytest.raises(ValueError, match=f"`n_learners` must be .*{n_learners}"):
+        DataAllocationSampler(n_learners=n_learners)
+
+
+@pytest.mark.parametrize("stale_after", [0, -1.0, float("nan")])
+def test_stale_after_must_be_positive(stale_after: float) -> None:
+    with pytest.raises(ValueError, match=f"`stale_after` must be greater .*{stale_after}"):
+        DataAllocationSampler(n_learners=1, stale_after=stale_after)
+
+
+def test_a_foreign_pruner_is_refused_by_training_sizes() -> None:
+    study = optuna.create_study(
+        sampler=DataAllocationSampler(n_learners=3), pruner=optuna.pruners.HyperbandPruner()
+    )
+    with pytest.raises(ValueError, match=r"must be one of optuna_daub, but got HyperbandPruner"):
+        study.optimize(TableObjective(RIVALS))
+
+
+def test_with_a_foreign_pruner_it_is_its_base_sampler() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", 0, 1)
+
+    params = []
+    for sampler in (
+        RandomSampler(seed=7),
+        DataAllocationSampler(RandomSampler(seed=7), n_learners=2),
+    ):
+        study = optuna.create_study(sampler=sampler, pruner=optuna.pruners.NopPruner())
+        study.optimize(objective, n_trials=5)
+        params.append([trial.params for trial in study.trials])
+    assert params[0] == params[1]
+
+
+# Who is proposed
+
+
+def smooth(trial: optuna.Trial) -> float:
+    """Any parameters make a learner: conditional, of all kinds."""
+    kind = trial.suggest_categorical("kind", ["tree", "linear"])
+    skill = 0.5
+    if kind == "tree":
+        skill += trial.suggest_int("depth", 1, 9) / 20
+    else:
+        skill += trial.suggest_float("penalty", 1e-3, 1e0, log=True) / 3
+        skill += 0.1 if trial.suggest_categorical("scaled", [True, False]) else 0.0
+    score = 0.0
+    for size in training_sizes(trial):
+        score = skill - 1 / size
+        report(trial, size, score, training_score=skill + 1 / size)
+    return score
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_runs_of_a_learner_share_its_parameters(seed: int) -> None:
+    study = table_study(12, base=RandomSampler(seed=seed))
+    study.optimize(smooth)
+    dealt = runs(study)
+    assert len(dealt) > 12
+    for trial, run in dealt:
+        assert run.learner is not None
+        first = study.trials[run.learner]
+        assert trial.params == first.params
+        assert trial.distributions == first.distributions
+
+
+def test_exactly_n_learners_are_proposed() -> None:
+    study = table_study(7, base=RandomSampler(seed=0))
+    study.optimize(smooth)
+    assert len({run.learner for _, run in runs(study)}) == 7
+
+
+def test_enqueued_trials_count_as_learners() -> None:
+    study = table_study(4, base=RandomSampler(seed=0))
+    for depth in (9, 1):
+        study.enqueue_trial({"kind": "tree", "depth": depth})
+    study.optimize(smooth)
+    firsts = [
+        study.trials[learner] for learner in sorted({r.learner or 0 for _, r in runs(study)})
+    ]
+    assert [trial.params.get("depth") for trial in firsts[:2]] == [9, 1]
+    assert len(firsts) == 4
+    assert_learned(study)
+
+
+def assert_learned(study: optuna.Study) -> None:
+    """Assert the end of a study whose learners have no row in a table."""
+    assert study.best_trial.last_step == SIZES[-1]
+    assert not [t for t in study.trials if not t.state.is_finished()]
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.score == study.best_value
+
+
+def test_more_enqueued_trials_than_learners_are_all_tried() -> None:
+    study = table_study(1, base=RandomSampler(seed=0))
+    for depth in (3, 9, 1):
+        study.enqueue_trial({"kind": "tree", "depth": depth})
+    study.optimize(smooth)
+    assert {trial.params["depth"] for trial, _ in runs(study)} == {3, 9, 1}
+    assert study.best_params["depth"] == 9
+
+
+def test_a_trial_enqueued_after_the_end_is_one_more_learner() -> None:
+    study = table_study(2)
+    study.optimize(TableObjective(RIVALS))
+    study.enqueue_trial({"row": WINNER})
+    study.optimize(TableObjective(RIVALS))
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_a_trial_enqueued_by_a_callback_is_taken() -> None:
+    study = table_study(2)
+
+    def enqueue(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if trial.number == 1:
+            study.enqueue_trial({"row": WINNER})
+
+    study.optimize(TableObjective(RIVALS), callbacks=[enqueue])
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
+def test_an_enqueued_value_out_of_range_stays_with_its_learner() -> None:
+    """Optuna takes such a value, with a warning; a resumed run must not draw another."""
+    study = table_study(3, base=RandomSampler(seed=0))
+    study.enqueue_trial({"kind": "tree", "depth": 10})
+    study.optimize(smooth)
+    by_learner: dict[int, set[int]] = {}
+    for trial, run in runs(study):
+        by_learner.setdefault(run.learner or 0, set()).add(trial.params.get("depth", 0))
+    assert by_learner[0] == {10}
+    assert len(runs(study)) > 3
+
+
+def test_a_trial_enqueued_while_another_worker_asks_hides_no_report() -> None:
+    """Between a worker's look into the queue and its new trial, somebody enqueues."""
+    study = table_study()
+    pop = study._pop_waiting_trial_id
+
+    def pop_and_be_overtaken(*args: Any) -> int | None:
+        popped = pop(*args)
+        if popped is None and len(study.trials) == 2:
+            study.enqueue_trial({"row": 4})
+        return popped
+
+    study._pop_waiting_trial_id = pop_and_be_overtaken  # type: ignore[method-assign]
+    study.optimize(TableObjective(RIVALS))
+    assert_sound(study)
+
+
+def test_a_study_stopped_by_a_callback_can_be_asked_for_more() -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), callbacks=[lambda study, trial: study.stop()])
+    assert len(study.trials) == 1
+    trial = study.ask()
+    assert [run.learner for _, run in runs(study)] == [0, trial.number]
+
+
+# Ask and tell
+
+
+def test_ask_and_tell_is_the_same_study() -> None:
+    study = table_study()
+    objective = TableObjective(RIVALS)
+    for _ in range(99):
+        trial = study.ask()
+        try:
+            study.tell(trial, objective(trial))
+        except optuna.TrialPruned:
+            study.tell(trial, state=TrialState.PRUNED)
+        best = best_learner(study)
+        if best is not None and best.is_final:
+            break
+    assert probes(study) == MADE
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_several_trials_asked_for_at_once_have_different_learners() -> None:
+    study = table_study()
+    asked = [study.ask() for _ in RIVALS]
+    for trial in asked:
+        try:
+            study.tell(trial, TableObjective(RIVALS)(trial))
+        except optuna.TrialPruned:
+            study.tell(trial, state=TrialState.PRUNED)
+    assert [run.learner for _, run in runs(study)] == [trial.number for trial in asked]
+    study.optimize(TableObjective(RIVALS))
+    assert study.best_trial.params["row"] == WINNER
+
+
+def test_ask_after_the_end_gives_an_idle_trial() -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS))
+    trial = study.ask()
+    assert trial.number in [spare.number for spare in idle(study)]
+    with pytest.raises(optuna.TrialPruned, match="finished"):
+        next(iter(training_sizes(trial)))
+    study.tell(trial, state=TrialState.PRUNED)
+    assert_sound(study)
+
+
+def test_a_value_told_early_is_refused_and_not_the_best() -> None:
+    study = table_study()
+    trial = study.ask()
+    trial.suggest_int("row", 0, 4)
+    with pytest.raises(ValueError, match="returned after 0 of 54 examples"):
+        study.tell(trial, 1e9)
+    study.optimize(TableObjective(RIVALS))
+    assert study.best_trial.params["row"] == WINNER
+
+
+def test_a_trial_told_by_number_is_closed_too() -> None:
+    study = table_study()
+    trial = study.ask()
+    with pytest.raises(optuna.TrialPruned):
+        TableObjective(RIVALS)(trial)
+    study.tell(trial.number, state=TrialState.PRUNED)
+    study.optimize(TableObjective(RIVALS))
+    assert probes(study) == MADE
+
+
+# What users do with studies
+
+
+def test_two_studies_in_one_storage_do_not_mix() -> None:
+    storage = InMemoryStorage()
+    one, other = (table_study(storage=storage, name=name) for name in ("one", "other"))
+    for _ in range(99):
+        one.optimize(TableObjective(RIVALS), n_trials=1)
+        other.optimize(TableObjective(RIVALS), n_trials=1)
+        if all((best := best_learner(s)) and best.is_final for s in (one, other)):
+            break
+    assert probes(one) == probes(other) == MADE
+
+
+def test_one_sampler_and_pruner_serve_two_studies() -> None:
+    sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
+    pruner = DAUBPruner(sizes=SIZES)
+    for _ in range(2):
+        study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+        study.optimize(TableObjective(RIVALS))
+        assert probes(study) == MADE
+
+
+def test_a_study_deleted_and_begun_again_starts_from_nothing(tmp_path: Path) -> None:
+    """SQLite gives the new study the id of the old one."""
+    storage = table_study(storage=sqlite(tmp_path))._storage
+    for _ in range(2):
+        study = table_study(storage=storage)
+        study.optimize(TableObjective(RIVALS))
+        assert probes(study) == MADE
+        optuna.delete_study(study_name="table", storage=storage)
+
+
+@pytest.mark.parametrize("n_trials", [3, 8, None])
+def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
+    storage = InMemoryStorage()
+    study = table_study(storage=storage)
+    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    optuna.copy_study(
+        from_study_name="table", from_storage=storage, to_storage=storage, to_study_name="copy"
+    )
+    copied = table_study(storage=storage, name="copy")
+    copied.optimize(TableObjective(RIVALS))
+    assert probes(copied) == MADE
+    assert_sound(copied)
+
+
+def test_trials_of_another_study_added_by_hand_do_no_harm() -> None:
+    """Their learner ids mean nothing here."""
+    other = table_study()
+    other.optimize(TableObjective(RIVALS))
+    study = table_study(name="new")
+    study.add_trials([t for t in other.trials if t.state == TrialState.PRUNED][3:])
+    study.optimize(TableObjective(RIVALS), n_trials=99)
+    assert study.best_trial.last_step == SIZES[-1]
+    assert all(t.state.is_finished() for t in study.trials)
+
+
+def test_a_study_begun_with_plain_trials_goes_on_with_the_pair() -> None:
+    storage = InMemoryStorage()
+    plain = optuna.create_study(study_name="table", storage=storage, direction="maximize")
+    plain.optimize(lambda trial: trial.suggest_int("row", 0, 4) / 100, n_trials=3)
+    study = table_study(storage=storage, base=RandomSampler(seed=0))
+    study.optimize(TableObjective(RIVALS))
+    assert len({run.learner for _, run in runs(study)}) == len(RIVALS)
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+@pytest.mark.parametrize("n_trials", [0, 3, None])
+def test_sampler_and_pruner_can_be_pickled_at_any_time(n_trials: int | None) -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    study.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.pruner = pickle.loads(pickle.dumps(study.pruner))
+    study.optimize(TableObjective(RIVALS))
+    assert probes(study) == MADE
+
+
+def test_sampler_and_study_can_be_copied_within_an_objective(tmp_path: Path) -> None:
+    study = table_study(storage=sqlite(tmp_path))
+
+    def copying(row: int, size: int) -> None:
+        pickle.loads(pickle.dumps(study.sampler))
+        copy.deepcopy(study)
+
+    study.optimize(TableObjective(RIVALS, before=copying), n_trials=2)
+    assert probes(study) == MADE[:6]
+
+
+class BrokenSampler(InOrder):
+    def before_trial(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if trial.number == 1:
+            raise RuntimeError
+
+
+def test_a_sampler_forgets_trials_that_are_over() -> None:
+    """Otherwise it grows with the study; an error in the base sampler is no exception."""
+    study = table_study(base=BrokenSampler())
+    new = len(pickle.dumps(study.sampler))
+    with pytest.raises(RuntimeError):
+        study.optimize(TableObjective(RIVALS))
+    assert len(pickle.dumps(study.sampler)) == new
+
+
+def test_the_progress_bar_timeout_and_garbage_collection_do_no_harm(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    study = table_study()
+    study.optimize(
+        TableObjective(RIVALS),
+        n_trials=50,
+        timeout=60,
+        gc_after_trial=True,
+        show_progress_bar=True,
+    )
+    assert probes(study) == MADE
+
+
+def test_learners_left_out_of_the_pool_are_never_begun_in_excess() -> None:
+    study = table_study(3)
+    study.optimize(TableObjective(RIVALS))
+    assert [curve.learner for curve in learning_curves(study)] == [0, 1, 2]
+
+
+# Optuna's own cases; the study has Optuna's default pruner there
+
+
+Factory = Callable[[], BaseSampler]
+testing = pytest.importorskip("optuna.testing.pytest_samplers", exc_type=ImportError)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+class TestOnRandom(testing.BasicSamplerTestCase, testing.MultiObjectiveSamplerTestCase):  # type: ignore[misc, name-defined]
+    @pytest.fixture
+    def sampler(self) -> Factory:
+        return lambda: DataAllocationSampler(RandomSampler(seed=0), n_learners=1000)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+class TestOnTPE(testing.BasicSamplerTestCase, testing.RelativeSamplerTestCase):  # type: ignore[misc, name-defined]
+    @pytest.fixture
+    def sampler(self) -> Factory:
+        return lambda: DataAllocationSampler(
+            optuna.samplers.TPESampler(n_startup_trials=0, multivariate=True, seed=0),
+            n_learners=1000,
+        )
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+class TestOnCmaEs(testing.SingleOnlySamplerTestCase):  # type: ignore[misc, name-defined]
+    @pytest.fixture
+    def sampler(self) -> Factory:
+        return lambda: DataAllocationSampler(optuna.samplers.CmaEsSampler(), n_learners=1000)

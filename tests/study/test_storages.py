@@ -1,0 +1,102 @@
+"""The same study on every storage of Optuna."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import optuna
+import pytest
+from optuna.storages import BaseStorage
+
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from tests.study.table_study import RIVALS
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import probes
+from tests.study.table_study import table_study
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
+MADE, WINNER = expected()
+
+MODES = [
+    "inmemory",
+    "sqlite",
+    "cached_sqlite",
+    "journal",
+    "journal_redis",
+    "grpc_rdb",
+    "grpc_journal_file",
+]
+
+
+@pytest.fixture(params=MODES)
+def storage(request: pytest.FixtureRequest) -> Iterator[BaseStorage]:
+    testing = pytest.importorskip("optuna.testing.storages", exc_type=ImportError)
+    mode: str = request.param
+    if mode not in testing.STORAGE_MODES:
+        pytest.skip(f"this Optuna has no {mode}")
+    if mode.startswith("grpc"):
+        pytest.importorskip("grpc")
+    with testing.StorageSupplier(mode) as found:
+        yield found
+
+
+def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
+    study = table_study(storage=storage)
+    study.optimize(TableObjective(RIVALS))
+    assert probes(study) == MADE
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_one_trial_at_a_time_is_the_same_everywhere(storage: BaseStorage) -> None:
+    for _ in range(99):
+        study = table_study(storage=storage)
+        study.optimize(TableObjective(RIVALS), n_trials=1)
+        best = best_learner(study)
+        if best is not None and best.is_final:
+            break
+    assert probes(study) == MADE
+    assert_sound(study)
+
+
+def test_threads_find_the_winner_everywhere(storage: BaseStorage) -> None:
+    study = table_study(storage=storage)
+    study.optimize(TableObjective(RIVALS), n_jobs=2)
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_enqueued_trials_are_learners_everywhere(storage: BaseStorage) -> None:
+    study = table_study(3, storage=storage)
+    study.enqueue_trial({"row": WINNER})
+    study.optimize(TableObjective(RIVALS))
+    assert study.best_trial.params["row"] == WINNER
+    assert len(learning_curves(study)) == 3
+    assert_sound(study)
+
+
+def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
+    def broken(row: int, size: int) -> None:
+        if row == WINNER:
+            raise RuntimeError
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            table_study(storage=storage).optimize(TableObjective(RIVALS, before=broken))
+    study = table_study(storage=storage)
+    study.optimize(TableObjective(RIVALS))
+    assert WINNER not in {row for row, _ in probes(study)}
+
+
+def test_a_reopened_study_with_other_sizes_is_refused_everywhere(storage: BaseStorage) -> None:
+    table_study(storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
+    n_trials = len(table_study(storage=storage).trials)
+    other = table_study(storage=storage, sizes=[1, 2, 3])
+    with pytest.raises(ValueError, match="begun with"):
+        other.optimize(TableObjective(RIVALS), n_trials=1)
+    assert not [t for t in other.trials[n_trials:] if t.state != optuna.trial.TrialState.FAIL]

@@ -1,0 +1,196 @@
+"""Several threads on one study: nobody holds what another holds, and it ends by itself."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import optuna
+import pytest
+from optuna.samplers import GridSampler
+from optuna.samplers import TPESampler
+from optuna.trial import TrialState
+
+from optuna_daub import best_learner
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.core import LearningCurve
+from tests.strategies import power_law
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import idle
+from tests.study.table_study import probes
+from tests.study.table_study import runs
+from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+class Watched:
+    """Sleeps a little at each probe, and notes who is held by two at a time."""
+
+    def __init__(self, longest: float = 0.004) -> None:
+        self.longest = longest
+        self.lock = threading.Lock()
+        self.held: set[int] = set()
+        self.collisions: list[int] = []
+
+    @contextmanager
+    def hold(self, row: int) -> Iterator[None]:
+        with self.lock:
+            if row in self.held:
+                self.collisions.append(row)
+            self.held.add(row)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.held.discard(row)
+
+    def __call__(self, row: int, size: int) -> None:
+        with self.hold(row):
+            time.sleep(random.uniform(0, self.longest))
+
+
+def rivals(count: int, seed: int) -> list[LearningCurve]:
+    rng = random.Random(seed)
+    return [
+        power_law(i, SIZES, rng.uniform(0.5, 1), rng.uniform(0, 2), rng.uniform(0.2, 0.9))
+        for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_no_learner_is_held_twice_and_the_winner_is_the_best(n_jobs: int, seed: int) -> None:
+    known = rivals(12, seed)
+    watched = Watched()
+    study = table_study(len(known), base=GridSampler({"row": range(len(known))}, seed=0))
+    study.optimize(TableObjective(known, before=watched), n_jobs=n_jobs)
+    assert watched.collisions == []
+    assert_sound(study)
+    assert len(idle(study)) <= n_jobs
+    assert all(trial.state == TrialState.PRUNED for trial in idle(study))
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.rival_bound is None or best.score >= best.rival_bound
+
+
+@pytest.mark.parametrize("n_jobs", [4, 8])
+@pytest.mark.parametrize("count", [1, 2])
+def test_spare_threads_sleep_and_end(count: int, n_jobs: int) -> None:
+    watched = Watched(0.02)
+    study = table_study(count)
+    study.optimize(TableObjective(RIVALS, before=watched), n_jobs=n_jobs)
+    assert watched.collisions == []
+    assert_sound(study)
+    assert len({run.learner for _, run in runs(study)}) == count
+    assert len(idle(study)) <= n_jobs
+
+
+def test_threads_without_a_pause_do_not_trip_over_each_other() -> None:
+    """Decisions and verdicts of many threads, as dense as they get."""
+    for seed in range(6):
+        known = rivals(30, seed)
+        study = table_study(len(known), base=TPESampler(seed=seed), tolerance=0.01)
+        study.optimize(TableObjective(known), n_jobs=4)
+        made = [
+            (run.learner, size)
+            for t, run in runs(study)
+            for size in t.intermediate_values
+            if size > run.inherited
+        ]
+        assert len(made) == len(set(made))
+        assert {t.state for t in study.trials} <= {TrialState.PRUNED, TrialState.COMPLETE}
+        assert study.best_trial.last_step == SIZES[-1]
+
+
+def test_threads_on_sqlite(tmp_path: object) -> None:
+    watched = Watched()
+    study = table_study(storage=sqlite(tmp_path))  # type: ignore[arg-type]
+    study.optimize(TableObjective(RIVALS, before=watched), n_jobs=2)
+    assert watched.collisions == []
+    assert_sound(study)
+    assert study.best_trial.params["row"] == WINNER
+
+
+@pytest.mark.parametrize("n_trials", [1, 5])
+def test_threads_stop_after_n_trials_and_go_on(n_trials: int) -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS, before=Watched()), n_trials=n_trials, n_jobs=2)
+    assert len(study.trials) == n_trials
+    study.optimize(TableObjective(RIVALS, before=Watched()), n_jobs=2)
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_an_error_in_one_thread_ends_the_others_and_loses_nothing() -> None:
+    broken = [True]
+
+    def breaking(row: int, size: int) -> None:
+        if size == SIZES[3] and broken.pop() if broken else False:
+            raise RuntimeError
+        time.sleep(0.001)
+
+    study = table_study()
+    with pytest.raises(RuntimeError):
+        study.optimize(TableObjective(RIVALS, before=breaking), n_jobs=2)
+    assert TrialState.RUNNING not in {trial.state for trial in study.trials}
+    study.optimize(TableObjective(RIVALS), n_jobs=2)
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_failing_learners_are_retried_by_any_thread_and_dropped() -> None:
+    def breaking(row: int, size: int) -> None:
+        time.sleep(0.001)
+        if row == WINNER:
+            raise RuntimeError
+
+    study = table_study()
+    study.optimize(TableObjective(RIVALS, before=breaking), n_jobs=4, catch=(RuntimeError,))
+    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 2
+    assert WINNER not in {row for row, _ in probes(study)}
+    assert_sound(study)
+
+
+def test_a_grid_shared_by_threads_is_tried_once_each() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_int("x", 0, 5)
+        score = 0.0
+        for size in training_sizes(trial):
+            time.sleep(0.002)
+            score = 0.5 + x / 20 - 1 / size
+            report(trial, size, score, training_score=score + 0.1)
+        return score
+
+    study = table_study(50, base=GridSampler({"x": range(6)}, seed=0))
+    study.optimize(objective, n_jobs=2)
+    proposed = [
+        study.trials[learner or 0].params["x"] for learner in {r.learner for _, r in runs(study)}
+    ]
+    assert {*proposed} == {*range(6)}
+    assert len(proposed) == 6
+    assert study.best_params == {"x": 5}
+
+
+def test_two_threads_take_about_half_the_time_of_one() -> None:
+    def sleeping(row: int, size: int) -> None:
+        time.sleep(0.02)
+
+    spent = {}
+    for n_jobs in (1, 2):
+        study = table_study(12, base=GridSampler({"row": range(12)}, seed=0))
+        begun = time.perf_counter()
+        study.optimize(TableObjective(rivals(12, 0), before=sleeping), n_jobs=n_jobs)
+        spent[n_jobs] = (time.perf_counter() - begun) / len(probes(study))
+    assert spent[2] < 0.75 * spent[1]

@@ -1,0 +1,138 @@
+"""`training_sizes` and `report`: what an objective may do, and what it is told when it may not."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+
+from optuna_daub import allocations
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import runs
+from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
+
+
+def asked(**options: Any) -> optuna.Trial:
+    trial = table_study(**options).ask()
+    trial.suggest_int("row", 0, 4)
+    return trial
+
+
+def test_a_size_that_is_not_reported_is_an_error() -> None:
+    sizes = training_sizes(asked())
+    assert next(sizes) == SIZES[0]
+    with pytest.raises(ValueError, match=r"must be reported, .*report\(trial, 6, score\)"):
+        next(sizes)
+
+
+def test_all_sizes_at_once_is_an_error() -> None:
+    with pytest.raises(ValueError, match="must be reported"):
+        list(training_sizes(asked()))
+
+
+def test_a_size_reported_twice_is_an_error() -> None:
+    trial = asked()
+    size = next(training_sizes(trial))
+    report(trial, size, 0.5)
+    with pytest.raises(ValueError, match="must be reported once, but 6 "):
+        report(trial, size, 0.6)
+    assert trial.study.trials[0].intermediate_values == {size: 0.5}
+
+
+@pytest.mark.parametrize("size", [SIZES[1], 7, SIZES[-1], 10**6, 0, -1])
+def test_a_size_that_was_not_handed_out_is_an_error(size: int) -> None:
+    trial = asked()
+    next(training_sizes(trial))
+    with pytest.raises(ValueError, match="was handed out, but got"):
+        report(trial, size, 0.5)
+    assert trial.study.trials[0].intermediate_values == {}
+
+
+@pytest.mark.parametrize("size", [SIZES[0], 7, 10**6])
+def test_a_report_before_any_size_was_handed_out_is_an_error(size: int) -> None:
+    trial = asked()
+    with pytest.raises(ValueError, match="handed out"):
+        report(trial, size, 0.5)
+    assert trial.study.trials[0].intermediate_values == {}
+
+
+@pytest.mark.parametrize("size", [6.0, "6", None])
+def test_a_size_must_be_a_whole_number(size: Any) -> None:
+    trial = asked()
+    next(training_sizes(trial))
+    with pytest.raises(ValueError, match=f"`size` must be whole numbers.*{size}"):
+        report(trial, size, 0.5)
+
+
+def test_sizes_asked_for_a_second_time_are_not_trained_on_again() -> None:
+    trial = asked()
+    report(trial, next(training_sizes(trial)), 0.5)
+    try:
+        again = next(training_sizes(trial))
+    except (ValueError, optuna.TrialPruned):
+        return
+    assert again == SIZES[1]
+
+
+def test_numpy_numbers_are_numbers(tmp_path: Path) -> None:
+    """In a database: what is stored there must be JSON."""
+    trial = asked(storage=sqlite(tmp_path))
+    size = next(training_sizes(trial))
+    report(
+        trial,
+        np.int64(size),  # type: ignore[arg-type]
+        np.float32(0.5),  # type: ignore[arg-type]
+        training_score=np.float32(0.75),  # type: ignore[arg-type]
+        n_validation=np.int64(100),  # type: ignore[arg-type]
+        seconds=np.float32(2),  # type: ignore[arg-type]
+    )
+    seen = allocations(table_study(storage=sqlite(tmp_path)))[0].observation
+    assert seen == type(seen)(6, 0.5, 0.75, 100, 2.0)
+
+
+def test_everything_stored_is_json(tmp_path: Path) -> None:
+    study = table_study(storage=sqlite(tmp_path))
+    study.optimize(TableObjective(RIVALS))
+    for trial in study.trials:
+        json.dumps([trial.system_attrs, trial.user_attrs], allow_nan=False)
+    names = {name for trial in study.trials for name in trial.system_attrs}
+    assert all(name.startswith("daub:") for name in names)
+
+
+def test_seconds_are_measured_since_the_size_was_handed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = iter(range(0, 1000, 10))
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(now)))
+    trial = asked()
+    sizes = training_sizes(trial)
+    report(trial, next(sizes), 0.5)
+    report(trial, next(sizes), 0.5, seconds=3.0)
+    assert [probe.observation.seconds for probe in allocations(trial.study)] == [10.0, 3.0]
+
+
+def test_a_resumed_run_starts_where_the_learner_stopped() -> None:
+    handed_out: list[tuple[int, int]] = []
+    study = table_study()
+    study.optimize(TableObjective(RIVALS, before=lambda *probe: handed_out.append(probe)))
+    assert len(handed_out) == len(set(handed_out))
+    for trial, run in runs(study):
+        if run.inherited:
+            known = [size for size in trial.intermediate_values if size <= run.inherited]
+            assert sorted(known) == [*SIZES[: len(known)]]
+            assert run.size == SIZES[len(known)]
+
+
+def test_a_fixed_trial_is_refused_with_a_reason() -> None:
+    with pytest.raises(ValueError, match="pruner of the study must be one of optuna_daub"):
+        TableObjective(RIVALS)(optuna.trial.FixedTrial({"row": 1}))  # type: ignore[arg-type]
