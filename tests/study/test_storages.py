@@ -18,7 +18,12 @@ from tests.study.table_study import probes
 from tests.study.table_study import table_study
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
+    # Optuna's search for a free port leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 MADE, WINNER = expected()
 
@@ -39,6 +44,8 @@ def storage(request: pytest.FixtureRequest) -> Iterator[BaseStorage]:
     mode: str = request.param
     if mode not in testing.STORAGE_MODES:
         pytest.skip(f"this Optuna has no {mode}")
+    if mode == "journal_redis":
+        pytest.importorskip("lupa")  # fakeredis runs Optuna's Lua scripts with it
     if mode.startswith("grpc"):
         pytest.importorskip("grpc")
     with testing.StorageSupplier(mode) as found:

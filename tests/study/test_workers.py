@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,13 +50,8 @@ def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatc
 def test_machines_of_one_name_are_told_apart() -> None:
     """The first process namespace has one number on every Linux machine, and names repeat."""
     machine, _, _ = workers.this_worker().split("|")
-    with open("/proc/sys/kernel/random/boot_id") as boot:
-        booted = boot.read().strip()
-    known = [
-        booted,
-        open("/etc/machine-id").read().strip() if os.path.exists("/etc/machine-id") else booted,
-    ]
-    assert any(mark and mark in machine for mark in known)
+    marks = [Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")]
+    assert any(mark.exists() and mark.read_text().strip() in machine for mark in marks)
 
 
 def _is_another(worker: str) -> None:
