@@ -152,12 +152,12 @@ def interval_bins(X: Features, n_intervals: int, categorical: NDArray[np.bool_])
     for feature in range(X.shape[1]):
         x = column(X, feature).astype(np.float64)
         intervals = _categories(x) if categorical[feature] else _equal_widths(x, n_intervals)
-        inside, ranks = np.unique(
-            np.searchsorted(intervals[:, 1], x, side="left"), return_inverse=True
-        )
-        codes[feature] = total + ranks
-        total += len(inside)
-        ends.append(intervals[inside] if len(inside) > 1 else np.array([[-np.inf, np.inf]]))
+        places = np.searchsorted(intervals[:, 1], x, side="left")
+        occupied = np.bincount(places, minlength=len(intervals)) > 0
+        codes[feature] = total + (np.cumsum(occupied) - 1)[places]
+        total += int(occupied.sum())
+        varies = occupied.sum() > 1
+        ends.append(intervals[occupied] if varies else np.array([[-np.inf, np.inf]]))
     counts = np.array([len(end) for end in ends[1:]])
     lower, upper = np.concatenate(ends).T
     return Bins(codes, _offsets(counts), lower, upper, nested=False)
