@@ -73,12 +73,16 @@ class LearningCurve:
     def extended(self, *observations: Observation) -> LearningCurve:
         """Return the curve with more observations, at larger sizes than all before.
 
-        A score that is no finite number drops the learner: nothing can be projected from it.
+        A score that is no finite number, of validation or of training, drops the learner: nothing
+        can be projected from it.
         """
         curve = LearningCurve(self.learner, (*self.observations, *observations), self.dropped)
         for seen in observations:
             if not math.isfinite(seen.score):
                 return curve.drop(f"score {seen.score} at {seen.size:,} examples")
+            if seen.training_score is not None and not math.isfinite(seen.training_score):
+                reason = f"training score {seen.training_score} at {seen.size:,} examples"
+                return curve.drop(reason)
         return curve
 
     def drop(self, reason: str) -> LearningCurve:

@@ -26,7 +26,7 @@ def geometric_sizes(
     """Return `min_resource`, then ceil(factor * previous) until `max_resource`.
 
     This is DAUB's Algorithm 1, line 8: n <- min{ceil(r n), N}. The factor is read as the
-    decimal number that it prints as, so that 1.1 times 10 is 11 and not 12.
+    decimal number that it prints as, so that 1.1 times 100 is 110 and not 111.
 
     >>> geometric_sizes(500, 5000, 1.5)
     (500, 750, 1125, 1688, 2532, 3798, 5000)
@@ -39,7 +39,7 @@ def geometric_sizes(
     sizes = [smallest]
     while sizes[-1] < full:
         sizes.append(min(math.ceil(ratio * sizes[-1]), full))
-    return tuple(sizes)
+    return _enough(sizes, min_resource, max_resource, reduction_factor)
 
 
 def anchored_sizes(
@@ -57,14 +57,12 @@ def anchored_sizes(
         ValueError: as `geometric_sizes`.
     """
     smallest, full, ratio = _checked_geometry(min_resource, max_resource, reduction_factor)
-    sizes: list[int] = []
+    sizes = [full]
     exact = Fraction(full)
-    while exact > 0 and (size := math.ceil(exact)) >= smallest:
-        if sizes and size == sizes[-1]:
-            break
-        sizes.append(size)
-        exact /= ratio
-    return checked_sizes(reversed(sizes))
+    while sizes[-1] > 1 and (size := math.ceil(exact := exact / ratio)) >= smallest:
+        if size < sizes[-1]:
+            sizes.append(size)
+    return _enough(sizes[::-1], min_resource, max_resource, reduction_factor)
 
 
 def checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
@@ -120,10 +118,24 @@ def _checked_geometry(
         raise ValueError(f"`reduction_factor` must be greater than 1, got {reduction_factor}.")
     ratio = Fraction(str(float(reduction_factor)))
     if smallest * ratio**2 > full:
-        raise ValueError(
-            "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: every learner "
-            f"is first trained on three sizes, but {min_resource} * {reduction_factor}^2 = "
-            f"{float(smallest * ratio**2):g} > {max_resource}. Take a smaller `min_resource`, or "
-            "train every learner on all the data."
-        )
+        raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
     return smallest, full, ratio
+
+
+def _enough(
+    sizes: list[int], min_resource: int, max_resource: int, reduction_factor: float
+) -> tuple[int, ...]:
+    """Return the sizes, three at least: rounding up may swallow one that the rule allows."""
+    if len(sizes) < MIN_SIZES:
+        raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
+    return tuple(sizes)
+
+
+def _too_few(min_resource: int, max_resource: int, reduction_factor: float) -> str:
+    third = float(min_resource * Fraction(str(float(reduction_factor))) ** 2)
+    return (
+        "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: every learner is "
+        f"first trained on three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
+        f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
+        "`min_resource`, or train every learner on all the data."
+    )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,3 +239,14 @@ def _stacked(first: Any, second: Any) -> Any:
     if isinstance(first, list):
         return [*first, *second]
     return np.concatenate([first, second])
+
+
+@contextmanager
+def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
+    """Add to an error the learner's parameters and the size on which it was being trained."""
+    try:
+        yield
+    except Exception as error:
+        if sys.version_info >= (3, 11):
+            error.add_note(f"Learner {params} was being trained on {size:,} examples.")
+        raise

@@ -135,12 +135,11 @@ class Ledger:
         return max((score for n, score in self._leaders.items() if n != number), default=None)
 
     def _adopt(self, policy: Policy) -> None:
-        """Forget what another policy has dropped."""
-        if policy != self._policy:
-            dropped, self._drops = self._drops, {}
-            for learner in dropped:
-                self._put_curve(self.curves[learner])
-        self._policy = policy
+        """Forget what another policy has dropped, and how it ranked the learners."""
+        self._policy, self._drops, dropped = policy, {}, self._drops
+        for learner in dropped:
+            self._put_curve(self.curves[learner])
+        self.curves = Curves(self.curves.values())
 
     def _hold_place(self, number: int | None, busy: set[int]) -> None:
         """Show the policy one learner to come, if any; busy where other trials will begin it."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 from typing import cast
@@ -28,6 +25,7 @@ from optuna_daub.study.evaluation import checked_validation
 from optuna_daub.study.evaluation import class_labels
 from optuna_daub.study.evaluation import fitted
 from optuna_daub.study.evaluation import joined
+from optuna_daub.study.evaluation import named_in_errors
 from optuna_daub.study.evaluation import scored
 from optuna_daub.study.pruners import AllocationPruner
 from optuna_daub.study.subsets import Fold
@@ -67,8 +65,7 @@ class TrainingSizeObjective:
     >>> objective.refit(study).var_smoothing == study.best_params["var_smoothing"]
     True
 
-    After the study the winner is `study.best_params` with the validation score `study.best_value`;
-    `objective.refit(study)` is the winner, fitted.
+    The winner is `study.best_params`, its validation score `study.best_value`.
 
     **Validation** is one of three: the fixed set `X_valid`, `y_valid`; cross-validation with `cv`,
     where scores are means over the folds and every fold trains on as many rows as the size says;
@@ -139,9 +136,7 @@ class TrainingSizeObjective:
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise ValueError(f"`seed` must be an int of at least 0, but got {seed!r}.")
         self._build = build
-        self._scorer = checked_scorer(scoring)
-        self._scoring = scoring
-        self._has_warned = False
+        self._scorer, self._scoring, self._has_warned = checked_scorer(scoring), scoring, False
         self._weighted_score = weighted_score
         rows = checked_rows(X, y, sample_weight)
         fixed = checked_validation(X_valid, y_valid, sample_weight_valid, like=rows)
@@ -191,7 +186,7 @@ class TrainingSizeObjective:
             self._check_policy(policy)
             for size in sizes:
                 validation = self._validation_at(policy, size)
-                with _named_in_errors(trial, size):
+                with named_in_errors(trial.params, size):
                     score, training_score = self._probe(estimator, size, validation)
                 n_validation = sum(map(len, validation))
                 report(
@@ -303,14 +298,3 @@ class TrainingSizeObjective:
             return self._rows.take(undivided(self._layout).training)
         training = self._rows.take(self._folds[0].training)
         return joined(training, self._validation[0]) if include_validation else training
-
-
-@contextmanager
-def _named_in_errors(trial: Trial, size: int) -> Iterator[None]:
-    """Add to an error the learner's parameters and the size on which it was being trained."""
-    try:
-        yield
-    except Exception as error:
-        if sys.version_info >= (3, 11):
-            error.add_note(f"Learner {trial.params} was being trained on {size:,} examples.")
-        raise

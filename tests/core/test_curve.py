@@ -77,7 +77,6 @@ def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> Non
     assert curve.size == 1500
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a NaN bound makes rankings depend on the order")
 def test_a_training_score_that_is_nan_drops_the_learner() -> None:
     assert LearningCurve(7).extended(Observation(1500, 0.5, math.nan)).dropped
 

@@ -40,8 +40,8 @@ HalfWidth: TypeAlias = Callable[[ArrayLike, ArrayLike, float], NDArray[np.float6
 from their mean on one side, but for a probability `tail`; `half_width` of `hoeffding`, `massart`,
 `chernoff` and `clopper_pearson`."""
 
-HALVINGS = 60
-"""Bisection steps of `sample_above`: 2^-60 is below the spacing of floats around 1/2."""
+HALVINGS = 40
+"""Bisection steps of `sample_above`, which rounds upwards: by 2^-40, or 1e-12, at most."""
 
 CACHED_PROBES = 2**14
 """Probes whose ends are remembered: a thousand learners on every size of a long ladder."""

@@ -105,7 +105,7 @@ class ABC:
     """Train the answer on all examples; False ends as soon as it is identified."""
 
     def __post_init__(self) -> None:
-        checked_sizes(self.sizes)
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
         if self.n_validation is not None and whole_number("n_validation", self.n_validation) < 1:
             raise ValueError(f"`n_validation` must be at least 1, but got {self.n_validation}.")
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
@@ -136,7 +136,7 @@ class ABC:
             key=lambda curve: curve.learner,
         )
         if not alive:
-            return Finish(None, Reason("every learner was dropped"))
+            return Finish(None, Reason("no learner is left"))
         started = [curve for curve in alive if curve.observations]
         fresh = [c for c in alive if not c.observations and c.learner not in busy]
         if fresh:
@@ -216,8 +216,12 @@ class ABC:
         return BestGuess(learner, gap, 1.0 - self.delta)
 
     def failure(self, curves: Curves) -> float:
-        """Return d_c, the failure probability of one interval: delta / n^2 for n learners."""
-        return self.delta / len(curves) ** 2  # [1] Theorem 3: n learners in at most n - 1 rounds
+        """Return d_c, the failure probability of one interval: delta / n^2 for n learners.
+
+        The paper counts n intervals in each of at most n - 1 rounds, as many as learners are
+        dropped. Counting every probe instead, delta / n^2 covers as many sizes as learners.
+        """
+        return self.delta / len(curves) ** 2  # [1] Theorem 3
 
     def _is_full(self, curve: LearningCurve) -> bool:
         return curve.size >= self.sizes[-1]

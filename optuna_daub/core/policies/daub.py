@@ -60,7 +60,7 @@ class DAUB:
     that learner also has the largest bound: the first to arrive need not be the best."""
 
     def __post_init__(self) -> None:
-        checked_sizes(self.sizes)
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
         if not self.tolerance >= 0:
             raise ValueError(f"`tolerance` must be at least 0, but got {self.tolerance}.")
         if self.stop not in ("verified", "first"):
@@ -70,7 +70,7 @@ class DAUB:
         """Return what to do next ([1] Alg. 1, lines 5-11)."""
         contenders = [*islice(curves.ranking(self._rank), 2)]
         if not contenders:
-            return Finish(None, Reason("every learner was dropped"))
+            return Finish(None, Reason("no learner is left"))
         if winner := self._winner(curves, contenders[0]):
             return Finish(winner.learner, self._victory(winner, curves))
         free = (curve for curve in curves.ranking(self._rank) if curve.learner not in busy)

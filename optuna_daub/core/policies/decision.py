@@ -31,7 +31,9 @@ class Reason:
 
     def mirrored(self) -> Reason:
         """Return the reason for a reader to whom smaller scores are better."""
-        return Reason(self.sentence, tuple(-score for score in self.scores), not self.is_mirrored)
+        return Reason(
+            self.sentence, tuple(0.0 - score for score in self.scores), not self.is_mirrored
+        )
 
     def __str__(self) -> str:
         less, largest = (">", "smallest") if self.is_mirrored else ("<", "largest")
@@ -77,7 +79,8 @@ Decision: TypeAlias = Extend | Drop | Finish | Wait
 def _distinct(scores: tuple[float, ...]) -> list[str]:
     """Return the scores with three decimals, or as many more as tell different ones apart."""
     for decimals in range(3, 8):
-        texts = [f"{score:,.{decimals}f}" for score in scores]
+        rounded = [round(score, decimals) + 0.0 for score in scores]  # no minus before a zero
+        texts = [f"{score:,.{decimals}f}" for score in rounded]
         if len(set(texts)) == len(set(scores)):
             break
     return texts if scores else []

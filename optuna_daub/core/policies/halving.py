@@ -20,6 +20,7 @@ from optuna_daub.core.policies.decision import Reason
 from optuna_daub.core.policies.decision import Wait
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
+from optuna_daub.core.sizes import whole_number
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,15 @@ class SuccessiveHalving:
     """At least 2; 2 keeps the better half (rounded up), 3 the best third ([1] uses 2)."""
 
     def __post_init__(self) -> None:
-        checked_sizes(self.sizes)
-        if self.keep_one_in < 2:
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
+        if whole_number("keep_one_in", self.keep_one_in) < 2:
             raise ValueError(f"`keep_one_in` must be at least 2, but got {self.keep_one_in}.")
 
     def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
         """Return what to do next ([1] Algorithm 1: one pass of its loop is one training size)."""
         alive = [curve for curve in curves.values() if not curve.dropped]
         if not alive:
-            return Finish(None, Reason("every learner was dropped"))
+            return Finish(None, Reason("no learner is left"))
         smallest = min(curve.size for curve in alive)
         if smallest == self.sizes[-1]:
             best = max(alive, key=self._order)
@@ -61,7 +62,7 @@ class SuccessiveHalving:
             return Drop(loser.learner, Reason(text, (loser.score, best.score)))
         behind = [c for c in alive if c.size == smallest and c.learner not in busy]
         if not behind:
-            return Wait(Reason(f"the round after {smallest:,} examples is being trained"))
+            return Wait(Reason("the last learners of this round are being trained"))
         chosen = min(behind, key=lambda curve: curve.learner)
         size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
         assert size is not None

@@ -174,7 +174,7 @@ class TestReasons:
         assert self.said(FULL, other) == f"{text}; the largest other bound is 0.400 of learner 1"
 
     def test_of_nobody_left(self) -> None:
-        assert self.said(curve(1).drop("for a test")) == "every learner was dropped"
+        assert self.said(curve(1).drop("for a test")) == "no learner is left"
 
     def test_of_a_turn_that_passes_on(self) -> None:
         def outranked(before: LearningCurve, by: LearningCurve, tolerance: float = 0.0) -> str:

@@ -81,7 +81,7 @@ def test_waits_for_the_round_to_end() -> None:
     curves = Curves([*seen[:2], seen[2].drop("worst"), LearningCurve(3).drop("failed")])
     decision = SuccessiveHalving((10, 20, 30)).decide(curves, busy={0, 1})
     assert isinstance(decision, Wait)
-    assert str(decision.reason) == "the round after 10 examples is being trained"
+    assert str(decision.reason) == "the last learners of this round are being trained"
 
 
 def test_a_round_is_cut_once_though_learners_come_late() -> None:
