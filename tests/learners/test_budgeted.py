@@ -287,3 +287,20 @@ def test_messages_use_the_names_of_a_data_frame() -> None:
     frame = pd.DataFrame(X, columns=["age", "income"])
     with pytest.raises(ValueError, match="cheapest feature is 'income'"):
         SpeedBoostClassifier([5.0, 4.0], budget=1.0).fit(frame, y)
+
+
+@settings(max_examples=25)
+@given(
+    name=st.sampled_from(sorted(VARIANTS)),
+    seed=st.integers(0, 10**6),
+    budget=st.floats(2.0, 6.0),
+)
+def test_a_budget_only_cuts_the_rounds_without_budget(name: str, seed: int, budget: float) -> None:
+    X, y = noisy(60, 6, seed)
+    costs = np.random.default_rng(seed).uniform(0.1, 2.0, 6)
+    params = {"feature_costs": costs, "n_estimators": 12}
+    whole = configured(name, **params).fit(X, y).estimators_
+    cut = configured(name, budget=budget, **params).fit(X, y).estimators_
+    assert cut == whole[: len(cut)]
+    if len(cut) < len(whole):
+        assert costs[[*{h.feature for h in whole[: len(cut) + 1]}]].sum() > budget

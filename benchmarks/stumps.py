@@ -1,0 +1,155 @@
+"""Speed, memory and accuracy of boosted stumps beside scikit-learn's AdaBoostClassifier.
+
+    python benchmarks/stumps.py [--smoke] [--time-limit S] [--repetitions R]
+
+Within one repetition the methods are fitted one after the other on the same data, in a process
+that does nothing else; time is that of `fit`, memory the largest amount allocated during a second
+fit of a few rounds, beyond the input, as a multiple of it. Rows go to results/stumps.jsonl, the
+table to results/stumps.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.ensemble import AdaBoostClassifier
+
+from benchmarks.rows import RESULTS
+from benchmarks.rows import Row
+from benchmarks.rows import Run
+from benchmarks.rows import provenance
+from benchmarks.rows import run_all
+from benchmarks.tables.markdown import table
+from optuna_daub.learners import AdaptiveSamplingBoostClassifier
+from optuna_daub.learners import BudgetedAdaBoostClassifier
+
+
+BASE = "scikit-learn AdaBoost"
+METHODS: dict[str, Callable[[int], Any]] = {
+    BASE: lambda rounds: AdaBoostClassifier(n_estimators=rounds, random_state=0),
+    "BudgetedAdaBoost, no trade-off": lambda rounds: BudgetedAdaBoostClassifier(
+        trade_off="none", n_estimators=rounds
+    ),
+    "AdaptiveSamplingBoost, Massart": lambda rounds: AdaptiveSamplingBoostClassifier(
+        n_estimators=rounds, random_state=0
+    ),
+}
+"""Estimators by their number of rounds."""
+MEMORY_ROUNDS = 3
+"""Rounds of the fit whose memory is traced: later rounds need no more."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is fitted."""
+
+    n_samples: int
+    n_features: int
+    n_rounds: int
+    methods: tuple[str, ...] = tuple(METHODS)
+    dtype: str = "float64"
+
+
+SIZES = {
+    "100,000 x 50, 100 rounds": Size(100_000, 50, 100),
+    "100,000 x 50, single precision, 10 rounds": Size(100_000, 50, 10, dtype="float32"),
+    "1,000,000 x 20, 10 rounds": Size(1_000_000, 20, 10, tuple(METHODS)[1:]),
+}
+SMOKE_SIZES = {"2,000 x 10, 10 rounds": Size(2_000, 10, 10)}
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--smoke", action="store_true", help="seconds, on small data")
+    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser.add_argument("--repetitions", type=int, default=2, help="data sets of each size")
+    options = parser.parse_args()
+    results = Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+    sizes = SMOKE_SIZES if options.smoke else SIZES
+    rows = run_all(_runs(sizes, options.repetitions), results / "stumps.jsonl", options.time_limit)
+    report = "\n\n".join([provenance(rows), *_report(rows)]) + "\n"
+    (results / "stumps.md").write_text(report, encoding="utf-8")
+    print(report)
+
+
+def measure(size: Size, method: str, seed: int) -> Mapping[str, Any]:
+    """Fit a method once for time and accuracy, and a few rounds more for memory."""
+    X, y, X_test, y_test = _data(size.n_samples, size.n_features, size.dtype, seed)
+    begin = time.perf_counter()
+    model = METHODS[method](size.n_rounds).fit(X, y)
+    seconds = time.perf_counter() - begin
+    tracemalloc.start()
+    METHODS[method](MEMORY_ROUNDS).fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    drawn = getattr(model, "n_samples_per_round_", [len(X)])
+    return {
+        "seconds": seconds,
+        "accuracy": float(model.score(X_test, y_test)),
+        "memory": peak / X.nbytes,
+        "samples_per_round": float(np.mean(drawn)),
+    }
+
+
+def _runs(sizes: Mapping[str, Size], repetitions: int) -> Iterator[Run]:
+    for seed in range(repetitions):
+        for name, size in sizes.items():
+            for method in size.methods:
+                key = {"size": name, "method": method, "seed": seed}
+                yield Run(key, partial(measure, size, method, seed))
+
+
+def _report(rows: list[Row]) -> Iterator[str]:
+    header = ["method", "seconds", "x time", "memory, x input", "accuracy", "examples per round"]
+    for size in dict.fromkeys(row["key"]["size"] for row in rows):
+        own = [row for row in rows if row["key"]["size"] == size]
+        base = [row["seconds"] for row in own if row["key"]["method"] == BASE]
+        lines = []
+        for method in dict.fromkeys(row["key"]["method"] for row in own):
+            mean = _means([row for row in own if row["key"]["method"] == method])
+            times = f"{mean['seconds'] / np.mean(base):.3f}" if base else ""
+            lines.append(
+                [
+                    method,
+                    f"{mean['seconds']:.2f}",
+                    times,
+                    f"{mean['memory']:.2f}",
+                    f"{mean['accuracy']:.4f}",
+                    f"{mean['samples_per_round']:,.0f}",
+                ]
+            )
+        yield f"### {size}, {len({row['key']['seed'] for row in own})} data sets"
+        yield table(header, lines)
+
+
+def _means(rows: list[Row]) -> dict[str, float]:
+    names = ("seconds", "memory", "accuracy", "samples_per_round")
+    return {name: float(np.mean([row[name] for row in rows])) for name in names}
+
+
+@cache
+def _data(n_samples: int, n_features: int, dtype: str, seed: int) -> tuple[np.ndarray, ...]:
+    n_test = n_samples // 5
+    X, y = make_classification(
+        n_samples + n_test, n_features, n_informative=n_features // 5, random_state=seed
+    )
+    X = X.astype(dtype)
+    return X[:n_samples].copy(), y[:n_samples], X[n_samples:].copy(), y[n_samples:]
+
+
+if __name__ == "__main__":
+    main()
