@@ -85,7 +85,7 @@ def proxy(behind: str) -> Iterator[str]:
     server = subprocess.Popen([sys.executable, "-m", __name__, "proxy", behind, str(port)])
     try:
         deadline = time.monotonic() + 60
-        while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
+        while not _answers(port):
             assert server.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -95,21 +95,25 @@ def proxy(behind: str) -> Iterator[str]:
         server.wait()
 
 
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def open_storage(address: str) -> BaseStorage | str:
     """Return the storage of an address, as a process of its own would open it."""
-    scheme, _, rest = address.partition(":")
-    if scheme == "file":
-        return JournalStorage(JournalFileBackend(rest))
-    if scheme == "redis":
-        return JournalStorage(JournalRedisBackend(address))
-    if scheme == "grpc":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=int(rest))
-    if scheme == "sqlite":
-        return optuna.storages.RDBStorage(
-            address, engine_kwargs={"connect_args": {"timeout": 120}}
-        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        match address.partition(":"):
+            case "file", _, path:
+                return JournalStorage(JournalFileBackend(path))
+            case "redis", _, _:
+                return JournalStorage(JournalRedisBackend(address))
+            case "grpc", _, port:
+                return optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=int(port))
+            case "sqlite", _, _:
+                patience = {"connect_args": {"timeout": 120}}
+                return optuna.storages.RDBStorage(address, engine_kwargs=patience)
     return address
 
 

@@ -68,9 +68,7 @@ def test_eight_processes_race_for_three_learners(kind: str, tmp_path: Path) -> N
     ("kind", "n_workers", "n_learners"),
     [("postgresql", 6, 60), ("journal_file", 3, 12), ("grpc_sqlite", 3, 12)],
 )
-def test_chaos_changes_nothing(
-    kind: str, n_workers: int, n_learners: int, tmp_path: Path
-) -> None:
+def test_chaos_changes_nothing(kind: str, n_workers: int, n_learners: int, tmp_path: Path) -> None:
     """A random worker is killed every few seconds and replaced, until the study ends."""
     chance = random.Random(0)
     with shared_storage(kind, tmp_path) as address:
