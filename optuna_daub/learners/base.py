@@ -1,4 +1,8 @@
-"""What the boosting classifiers share as scikit-learn estimators: checks, votes, probabilities."""
+"""What the boosting classifiers share as scikit-learn estimators: checks, votes, probabilities.
+
+[1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: A Statistical View of
+    Boosting", Annals of Statistics 28, 2000. https://doi.org/10.1214/aos/1016218223
+"""
 
 from __future__ import annotations
 
@@ -50,9 +54,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
     ensemble_: Ensemble
 
     _logit_scale = 2.0
-    """Log odds per unit of the decision function. The minimiser of the exponential loss is half
-    the log odds (J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression", Annals
-    of Statistics 28, 2000, Lemma 1)."""
+    """Log odds per unit of the decision function: the vote that minimises the exponential loss is
+    half the log odds ([1] Lemma 1)."""
 
     @abstractmethod
     def _boost(self, data: TrainingSet) -> Ensemble:
@@ -156,7 +159,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         return votes
 
     def _staged_votes(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        check_is_fitted(self)
+        check_is_fitted(self, "ensemble_")
         dtypes = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csc", dtype=dtypes, reset=False)
         return self.ensemble_.stages(X)

@@ -80,7 +80,8 @@ class PurchaseSource:
             candidates = self._find(weights[problem], labels)
             best = self._select(candidates, purse)
             if not purse.affords(candidates.price(purse.unpaid)[best]):
-                self._check_bought(purse.costs, candidates, best)
+                if not self.purse.bought:
+                    raise ValueError(self._too_dear(candidates, best))
                 return None  # [1] Alg. 1: set T = t - 1
             hypothesis = candidates.hypothesis(best)
             purse = purse.buy(hypothesis.features)
@@ -103,12 +104,11 @@ class PurchaseSource:
             scores = np.where(purse.affords(candidates.price(purse.unpaid)), scores, -np.inf)
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
-    def _check_bought(self, costs: NDArray[np.float64], candidates: Candidates, best: int) -> None:
-        if self._margins.any():
-            return
-        raise ValueError(
+    def _too_dear(self, candidates: Candidates, best: int) -> str:
+        return (
             f"{nothing_bought(self.purse, self._data.names)} The hypothesis chosen first costs "
-            f"{candidates.price(costs)[best]}: raise the budget or set affordable_only=True."
+            f"{candidates.price(self.purse.costs)[best]}: raise the budget or set "
+            "affordable_only=True."
         )
 
 

@@ -1,4 +1,11 @@
-"""What a round can choose from: every stump, or classifiers fitted by scikit-learn."""
+"""What a round can choose from: every stump, or classifiers fitted by scikit-learn.
+
+The base learner of [1] returns one hypothesis, its trade-offs choose from all. Both are served
+by candidates that tell their edge and what their features cost.
+
+[1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
+    IJCAI 2015. https://www.ijcai.org/Abstract/15/504
+"""
 
 from __future__ import annotations
 

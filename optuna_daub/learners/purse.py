@@ -1,4 +1,8 @@
-"""Feature costs and the budget for them; a feature is paid once."""
+"""Feature costs and the budget for them; a feature is paid once ([1] Algorithm 1).
+
+[1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
+    IJCAI 2015. https://www.ijcai.org/Abstract/15/504
+"""
 
 from __future__ import annotations
 

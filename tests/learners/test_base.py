@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 from optuna_daub.learners import AdaBoostRSClassifier
@@ -187,3 +188,11 @@ def test_number_of_rounds_is_checked(model: Any, wrong: Any) -> None:
     X, y = noisy(50, 3, seed=0)
     with pytest.raises(ValueError, match="`n_estimators` must be an integer of at least 1, but"):
         model.set_params(n_estimators=wrong).fit(X, y)
+
+
+def test_a_failed_fit_leaves_nothing_to_predict_with(model: Any) -> None:
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match="At least one feature must take two values"):
+        model.fit(np.ones((50, 3)), y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
