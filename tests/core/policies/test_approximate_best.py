@@ -260,7 +260,7 @@ def test_decides_as_the_transcription_does(
 EPSILON = 0.02
 
 
-def losses(confidence: HalfWidth, *, n_runs: int = 100) -> NDArray[np.float64]:
+def losses(confidence: HalfWidth, *, n_runs: int = 50) -> NDArray[np.float64]:
     """Return how far below the best the answer is, in runs of learners that learn nothing.
 
     Such learners (one hypothesis each) satisfy all conditions, and leave the sampling error alone
