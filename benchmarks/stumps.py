@@ -64,7 +64,7 @@ class Size:
 
 
 SIZES = {
-    "100,000 x 50, 100 rounds": Size(100_000, 50, 100),
+    "100,000 x 50, 100 rounds": Size(100_000, 50, 100, tuple(METHODS)[:2]),
     "100,000 x 50, single precision, 10 rounds": Size(100_000, 50, 10, dtype="float32"),
     "1,000,000 x 20, 10 rounds": Size(1_000_000, 20, 10, tuple(METHODS)[1:]),
 }

@@ -114,18 +114,19 @@ def threshold_bins(X: Features) -> Bins:
     (array([[0, 1, 1, 2]], dtype=uint16), array([0.5, 2. , inf]))
     """
     codes = np.empty(X.shape[::-1], dtype=np.uint32)
-    counts, uppers = [], []
-    total = 0
+    upper = np.empty(0, dtype=X.dtype)
+    counts = []
     for first, rows in _column_blocks(X):
         ranks, n_distinct, distinct = _rank_rows(rows)
         starts = np.cumsum(n_distinct) - n_distinct
+        total = len(upper)
         codes[first : first + len(rows)] = ranks + (total + starts)[:, np.newaxis]
-        total += len(distinct)
+        # Grown in place: blocks joined at the end would be held twice.
+        upper.resize(total + len(distinct), refcheck=False)
+        upper[total:] = _midpoints(distinct, starts + n_distinct - 1)
         counts.append(n_distinct)
-        uppers.append(_midpoints(distinct, starts + n_distinct - 1))
-    if total <= np.iinfo(np.uint16).max:
+    if len(upper) <= np.iinfo(np.uint16).max:
         codes = codes.astype(np.uint16)
-    upper = np.concatenate(uppers)
     lower = np.broadcast_to(upper.dtype.type(-np.inf), upper.shape)  # takes no memory
     return Bins(codes, _offsets(np.concatenate(counts)), lower, upper, nested=True)
 
@@ -169,7 +170,7 @@ def require_stumps(bins: Bins) -> Bins:
     Raises:
         ValueError: every feature is constant.
     """
-    if bins.is_trivial(slice(None)).all():
+    if len(bins.upper) == bins.n_features:
         raise ValueError(
             f"At least one feature must take two values, but all {bins.n_features} are constant."
         )
