@@ -1,0 +1,21 @@
+"""Plotting libraries are optional: each is imported when something is drawn."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def imported(module: str, extra: str) -> Any:
+    """Return a module of an optional package.
+
+    Raises:
+        ImportError: with the line that installs it, where the package is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0].replace("_", "-")
+        raise ImportError(
+            f"This needs {package}, which is not installed: pip install 'optuna-daub[{extra}]'"
+        ) from error

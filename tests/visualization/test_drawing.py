@@ -1,0 +1,193 @@
+"""Both renderers draw every state; warnings are errors."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from types import ModuleType
+
+import optuna
+import pytest
+
+from optuna_daub.visualization import _imports
+from optuna_daub.visualization._style import PALETTE
+from optuna_daub.visualization._style import label
+from optuna_daub.visualization._style import learner_colors
+from optuna_daub.visualization._style import parameter_lines
+from optuna_daub.visualization._style import size_colors
+from optuna_daub.visualization._style import stretched
+from optuna_daub.visualization._style import tick_sizes
+from tests.visualization import studies
+
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("plotly")
+
+from matplotlib import pyplot  # noqa: E402
+
+import optuna_daub.visualization as by_plotly  # noqa: E402
+import optuna_daub.visualization.matplotlib as by_matplotlib  # noqa: E402
+
+
+PLOTS = ("plot_learning_curves", "plot_allocations", "plot_upper_bounds")
+Make = Callable[[], optuna.Study]
+
+
+@pytest.fixture(autouse=True)
+def _off_screen() -> Iterator[None]:
+    pyplot.switch_backend("agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def crowded() -> optuna.Study:
+    return studies.crowded()
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
+def test_every_state_is_drawn_by_plotly(plot: str, make: Make) -> None:
+    figure = getattr(by_plotly, plot)(make())
+    drawn = json.loads(figure.to_json())
+    assert figure.layout.title.text
+    nothing = {studies.empty, studies.begun, studies.only_failures}
+    assert bool(drawn["data"]) == (make not in nothing)
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
+def test_every_state_is_drawn_by_matplotlib(plot: str, make: Make) -> None:
+    axes = getattr(by_matplotlib, plot)(make())
+    axes.figure.canvas.draw()
+    nothing = {studies.empty, studies.begun, studies.only_failures}
+    assert bool(axes.lines or axes.patches) == (make not in nothing)
+
+
+@pytest.mark.parametrize("module", [by_plotly, by_matplotlib], ids=lambda it: it.__name__)
+def test_seconds_are_drawn(module: ModuleType) -> None:
+    drawn = module.plot_allocations(studies.finished(), unit="seconds")
+    if module is by_plotly:
+        assert "seconds" in drawn.layout.title.text
+    else:
+        assert "seconds" in drawn.get_title()
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_two_hundred_learners_are_drawn_fast_and_small(plot: str, crowded: optuna.Study) -> None:
+    begun = time.perf_counter()
+    text = getattr(by_plotly, plot)(crowded).to_json()
+    seconds = time.perf_counter() - begun
+    assert len(text) < 1_000_000
+    assert seconds < 2
+
+    begun = time.perf_counter()
+    getattr(by_matplotlib, plot)(crowded)
+    assert time.perf_counter() - begun < 2
+
+
+class TestPlotly:
+    def test_sizes_are_written_at_the_axis(self) -> None:
+        axis = by_plotly.plot_learning_curves(studies.crowded(2)).layout.xaxis
+        assert axis.type == "log"
+        assert axis.ticktext[-1] == "43,249"
+        assert axis.tickvals[-1] == 43_249
+
+    def test_states_are_told_apart(self) -> None:
+        figure = by_plotly.plot_learning_curves(studies.failed_learners())
+        looks = {
+            trace.name.partition(", ")[2]: (trace.marker.symbol, trace.line.dash, trace.line.width)
+            for trace in figure.data
+            if trace.name
+        }
+        assert set(looks) == {"best", "complete", "suspended", "dropped"}
+        assert len(set(looks.values())) == 4
+        assert looks["best"][2] > looks["suspended"][2]
+
+    def test_training_scores_are_dashed(self) -> None:
+        figure = by_plotly.plot_learning_curves(studies.finished())
+        dashed = [trace for trace in figure.data if trace.line.dash == "dash"]
+        assert [set(trace.y) for trace in dashed] == [{1.0}] * 3
+
+    def test_hover_tells_parameters_and_the_last_reason(self) -> None:
+        figure = by_plotly.plot_learning_curves(studies.finished(), learners=[1])
+        (curve,) = (trace for trace in figure.data if trace.name)
+        assert "name = elm" in curve.hovertemplate
+        assert "suspended at 400: bound 0.500 &lt; 0.875 of learner 2" in curve.hovertemplate
+
+    def test_a_name_is_shown_as_it_is(self) -> None:
+        figure = by_plotly.plot_learning_curves(studies.strange_names(), learners=[0])
+        (curve,) = (trace for trace in figure.data if trace.name)
+        assert curve.name.startswith("0 &lt;b&gt;oak&lt;/b&gt; &amp; ")
+        assert "name = &lt;b&gt;oak&lt;/b&gt; &amp; %&#123;x}" in curve.hovertemplate
+
+    def test_others_are_background(self, crowded: optuna.Study) -> None:
+        figure = by_plotly.plot_learning_curves(crowded, top=3)
+        assert len([trace for trace in figure.data if trace.name]) == 3
+        assert len([trace for trace in figure.data if trace.line.color == "#8c8c8c"]) == 197
+
+    def test_the_total_is_compared_with_training_everything(self) -> None:
+        title = by_plotly.plot_allocations(studies.finished()).layout.title.text
+        assert "3,700 examples, 154% of training 3 learners on all the data" in title
+        title = by_plotly.plot_allocations(studies.running(), unit="seconds").layout.title.text
+        assert "8 seconds; training 2 learners on all the data takes 16 or more" in title
+
+    def test_minimized_bounds_are_lower_ones(self) -> None:
+        assert "Lower bounds" in by_plotly.plot_upper_bounds(studies.minimized()).layout.title.text
+
+
+def test_matplotlib_keeps_the_global_style() -> None:
+    before = matplotlib.rcParams.copy()
+    for plot in PLOTS:
+        getattr(by_matplotlib, plot)(studies.finished())
+    assert matplotlib.rcParams == before
+
+
+def test_a_missing_library_is_named_with_its_install_line() -> None:
+    with pytest.raises(ImportError, match=r"needs no-such, .* pip install 'optuna-daub\[plot\]'"):
+        _imports.imported("no_such.module", extra="plot")
+
+
+class TestStyle:
+    def test_learners_that_stand_out_have_colors_of_their_own(self, crowded: optuna.Study) -> None:
+        curves = by_plotly._records.learning_curves(crowded)
+        first = learner_colors(curves[:12])
+        assert len(set(first.values())) == len(PALETTE) == 12
+        assert set(learner_colors(curves).values()) == set(PALETTE)
+
+    def test_a_learner_keeps_its_color_where_another_leaves(self, crowded: optuna.Study) -> None:
+        curves = by_plotly._records.learning_curves(crowded)[:12]
+        full, fewer = learner_colors(curves), learner_colors(curves[:5] + curves[6:])
+        assert fewer.items() <= full.items()
+
+    def test_sizes_go_from_the_first_color_to_the_last(self) -> None:
+        assert size_colors([10]) == {10: "#74b9e8"}
+        assert size_colors([10, 20, 30]) == {10: "#74b9e8", 20: "#7b61b8", 30: "#eda03f"}
+
+    def test_labels(self) -> None:
+        oak, _, ash = by_plotly._records.learning_curves(studies.strange_names())
+        assert label(oak) == "0 <b>oak</b> & %{x}"
+        assert label(ash, width=8) == "2 ashas…"
+        (unnamed,) = by_plotly._records.learning_curves(studies.begun())
+        assert label(unnamed) == "learner 0"
+
+    def test_parameters_are_cut(self) -> None:
+        assert parameter_lines({"rate": 0.123456789, "depth": 3}) == [
+            "rate = 0.12346",
+            "depth = 3",
+        ]
+        assert parameter_lines({"name": "x" * 99}, width=10) == ["name = xx…"]
+        many = parameter_lines({f"p{i}": i for i in range(20)}, most=2)
+        assert many == ["p0 = 0", "p1 = 1", "and 18 more"]
+
+    def test_ticks_are_few_and_hold_the_full_size(self) -> None:
+        assert tick_sizes([500, 750, 1125]) == [500, 750, 1125]
+        assert tick_sizes(range(1, 31)) == [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]
+
+    def test_a_range_holds_what_is_near(self) -> None:
+        assert stretched([0.0, 1.0], [1.2]) == pytest.approx((-0.048, 1.248))
+        assert stretched([0.0, 1.0], [9.0]) == pytest.approx((-0.05, 1.3))
+        low, high = stretched([0.5], [])
+        assert low < 0.5 < high

@@ -1,0 +1,257 @@
+"""What pictures show, compared value by value with studies worked out by hand."""
+
+from __future__ import annotations
+
+import logging
+
+import optuna
+import pytest
+
+from optuna_daub.core import Observation
+from optuna_daub.study import LearnerCurve
+from optuna_daub.study import learning_curves
+from optuna_daub.visualization._bounds import BoundStep
+from optuna_daub.visualization._bounds import Lead
+from optuna_daub.visualization._bounds import bounds_record
+from optuna_daub.visualization._records import AllocationsRecord
+from optuna_daub.visualization._records import Axis
+from optuna_daub.visualization._records import Band
+from optuna_daub.visualization._records import CurveLine
+from optuna_daub.visualization._records import Layer
+from optuna_daub.visualization._records import LearningCurvesRecord
+from optuna_daub.visualization._records import allocations_record
+from optuna_daub.visualization._records import learning_curves_record
+from tests.visualization import studies
+from tests.visualization.studies import RIVALS
+from tests.visualization.studies import SIZES
+
+
+def seen(size: int, score: float, training_score: float = 1.0) -> Observation:
+    return Observation(size, score, training_score, n_validation=1000, seconds=size / 100)
+
+
+def observed(*scores: float) -> tuple[Observation, ...]:
+    return tuple(seen(size, score) for size, score in zip(SIZES, scores, strict=False))
+
+
+class TestLearningCurves:
+    def test_a_finished_study(self) -> None:
+        oak, elm, ash = learning_curves(studies.finished())
+        assert (oak.state, elm.state, ash.state) == ("complete", "suspended", "best")
+        band = Band(400, 0.5, 800, worst=0.5, best=0.5)  # a flat curve promises nothing
+        assert learning_curves_record(studies.finished(), None, 2) == LearningCurvesRecord(
+            (
+                CurveLine(ash, observed(0.25, 0.5, 0.75, 0.875), None, True),
+                CurveLine(oak, observed(0.5, 0.625, 0.6875, 0.75), None, True),
+                CurveLine(elm, observed(0.5, 0.5, 0.5), band, False),
+            ),
+            SIZES,
+            Axis("score", is_minimized=False),
+        )
+
+    def test_the_band_of_a_learner_ends_at_its_bound(self) -> None:
+        oak, _ = learning_curves_record(studies.running(), None, 12).lines
+        # Least squares through (100, 0.5), (200, 0.625), (400, 0.6875): 0.65 / 1,120 per example.
+        bound = 0.6875 + 400 * 0.65 / 1120
+        assert oak.band == Band(400, 0.6875, 800, worst=0.6875, best=pytest.approx(bound))
+
+    def test_minimized_scores_and_bands_are_those_of_the_user(self) -> None:
+        study = studies.new_study({"oak": [0.5, 0.375, 0.3125], "elm": [1.0, 1.0, 1.0]},
+                                  direction="minimize")  # fmt: skip
+        known = {"oak": [0.5, 0.375, 0.3125], "elm": [1.0, 1.0, 1.0]}
+        studies.run(study, studies.Table(known, training_score=0.0), n_trials=2)
+        oak, elm = learning_curves_record(study, None, 12).lines
+        bound = 0.3125 - 400 * 0.65 / 1120
+        assert oak.band == Band(400, 0.3125, 800, worst=0.3125, best=pytest.approx(bound))
+        assert [point.score for point in oak.points] == [0.5, 0.375, 0.3125]
+        assert (oak.curve.learner, elm.curve.learner) == (0, 1), "the smaller score comes first"
+
+    def test_the_interval_of_abc_has_two_ends(self) -> None:
+        pruner = studies.ABCPruner(min_resource=100, max_resource=800, n_validation=5000)
+        study = studies.run(studies.new_study(pruner=pruner), studies.Table(RIVALS), n_trials=2)
+        record = learning_curves_record(study, None, 12)
+        for line in record.lines:
+            assert line.band is not None
+            assert line.band.worst < line.band.score < line.band.best <= 1.0
+            assert line.band.best == line.curve.bound
+
+    def test_scores_that_are_no_finite_numbers_are_left_out(self) -> None:
+        record = learning_curves_record(studies.infinite(), [3], 12)
+        (yew,) = record.lines
+        assert yew.points == (seen(100, 0.5),)
+        assert (yew.band, yew.curve.state) == (None, "dropped")
+
+    def test_a_learner_that_only_failed_has_no_points(self) -> None:
+        lines = learning_curves_record(studies.failed_learners(), None, 12).lines
+        assert [(line.curve.learner, len(line.points)) for line in lines] == [
+            (2, 4), (0, 4), (4, 3), (1, 3), (3, 0),
+        ]  # fmt: skip
+
+    def test_learners_are_chosen_by_id(self) -> None:
+        lines = learning_curves_record(studies.finished(), [1, 0], 1).lines
+        assert [(line.curve.learner, line.is_highlighted) for line in lines] == [
+            (0, True), (1, False),
+        ]  # fmt: skip
+
+    def test_unknown_learners_are_refused(self) -> None:
+        message = r"`learners` must be ids .* which are \[0, 1, 2\], but got \[7\]"
+        with pytest.raises(ValueError, match=message):
+            learning_curves_record(studies.finished(), [2, 7], 12)
+
+    def test_top_is_not_negative(self) -> None:
+        with pytest.raises(ValueError, match="`top` must be at least 0, but got -1"):
+            learning_curves_record(studies.finished(), None, -1)
+
+    @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+    def test_the_axis_has_the_name_of_the_metric(self) -> None:
+        study = studies.empty()
+        study.set_metric_names(["accuracy"])
+        assert learning_curves_record(study, None, 12).axis.name == "accuracy"
+
+    def test_a_foreign_pruner_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="depend on its pruner"):
+            learning_curves_record(optuna.create_study(), None, 12)
+
+
+class TestAllocations:
+    def test_examples(self) -> None:
+        study = studies.finished()
+        oak, elm, ash = learning_curves(study)
+        assert allocations_record(study, "examples") == AllocationsRecord(
+            (ash, oak, elm),
+            (
+                Layer(100, (100.0, 100.0, 100.0)),
+                Layer(200, (200.0, 200.0, 200.0)),
+                Layer(400, (400.0, 400.0, 400.0)),
+                Layer(800, (800.0, 800.0, 0.0)),
+            ),
+            spent=3700.0,
+            everything=2400.0,
+            unit="examples",
+        )
+
+    def test_seconds_are_projected_in_proportion_to_the_examples(self) -> None:
+        record = allocations_record(studies.running(), "seconds")
+        assert record.layers[0] == Layer(100, (1.0, 1.0))
+        assert (record.spent, record.everything) == (8.0, 16.0)
+
+    def test_unmeasured_seconds_cost_nothing(self) -> None:
+        def objective(trial: optuna.Trial) -> float:
+            trial.suggest_categorical("name", list(RIVALS))
+            for size in studies.training_sizes(trial):
+                trial.report(0.5, size)
+            return 0.5
+
+        study = studies.new_study()
+        study.optimize(objective)
+        record = allocations_record(study, "seconds")
+        assert (record.spent, record.everything) == (0.0, 0.0)
+
+    def test_learners_are_sorted_by_score_those_without_last(self) -> None:
+        def order(study: optuna.Study) -> list[int]:
+            return [curve.learner for curve in allocations_record(study, "examples").curves]
+
+        assert order(studies.failed_learners()) == [4, 2, 0, 1, 3]
+        assert order(studies.minimized()) == [2, 0, 1]
+        assert order(studies.infinite()) == [2, 0, 1, 3]
+
+    def test_learners_that_were_never_trained_are_not_part_of_everything(self) -> None:
+        assert allocations_record(studies.failed_learners(), "examples").everything == 4 * 800
+
+    def test_the_unit_is_one_of_two(self) -> None:
+        with pytest.raises(
+            ValueError, match="""must be "examples" or "seconds", but got 'euro'"""
+        ):
+            allocations_record(studies.finished(), "euro")  # type: ignore[arg-type]
+
+
+class TestBounds:
+    def test_steps_and_leads(self) -> None:
+        record = bounds_record(studies.finished(), None, 12)
+        ash, oak, elm = record.tracks
+        assert [track.curve.learner for track in record.tracks] == [2, 0, 1]
+        assert [step.number for step in oak.steps] == [1, 2, 3, 11]
+        assert [step.number for step in elm.steps] == [4, 5, 6]
+        assert ash.steps[2:] == (
+            BoundStep(9, 2, 400, 0.75, 1.0),  # the training score
+            BoundStep(10, 2, 800, 0.875, 0.875),  # its own score
+        )
+        assert elm.steps[-1] == BoundStep(6, 1, 400, 0.5, 0.5)
+        assert record.n_probes == 11
+        assert record.leads[-3:] == (
+            Lead(8, 2, 1.0),
+            Lead(10, 0, pytest.approx(0.6875 + 400 * 0.65 / 1120)),
+            Lead(11, 2, 0.875),
+        )
+
+    def test_the_last_bound_of_each_learner_is_the_one_of_its_curve(self) -> None:
+        for study in (studies.finished(), studies.minimized(), studies.running(), studies.abc()):
+            for track in bounds_record(study, None, 12).tracks:
+                assert track.steps[-1].bound == pytest.approx(track.curve.bound)
+
+    def test_minimized_bounds_mirror_maximized_ones(self) -> None:
+        up, down = (
+            bounds_record(studies.finished(), None, 12),
+            bounds_record(studies.minimized(), None, 12),
+        )
+        assert [(lead.number, lead.learner) for lead in down.leads] == [
+            (lead.number, lead.learner) for lead in up.leads
+        ]
+        assert [1 - lead.bound for lead in down.leads] == pytest.approx(
+            [lead.bound for lead in up.leads]
+        )
+        assert down.axis.is_minimized
+
+    def test_a_dropped_learner_leads_no_longer_after_its_last_probe(self) -> None:
+        study = studies.failed_learners()
+        record = bounds_record(study, None, 12)
+        (box,) = (track for track in record.tracks if track.curve.learner == 4)
+        assert box.curve.state == "dropped"
+        assert box.steps[-1].bound == 1.0, "the largest of all bounds"
+        assert not [lead for lead in record.leads if lead.number >= box.steps[-1].number
+                    and lead.learner == 4]  # fmt: skip
+
+    def test_scores_that_are_no_finite_numbers_have_no_bound(self) -> None:
+        (yew,) = bounds_record(studies.infinite(), [3], 12).tracks
+        assert [step.size for step in yew.steps] == [100]
+
+
+@pytest.mark.parametrize("state", [studies.empty, studies.begun, studies.only_failures])
+def test_where_there_is_nothing_to_draw_the_log_says_so(
+    state: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert callable(state)
+    study = state()
+    with caplog.at_level(logging.WARNING, "optuna_daub.visualization"):
+        learning_curves_record(study, None, 12)
+        allocations_record(study, "examples")
+        bounds_record(study, None, 12)
+    assert [
+        record.getMessage() for record in caplog.records if record.name.startswith("optuna_daub")
+    ] == [
+        "There is no learning curve to draw: no score has been reported yet.",
+        "There is no allocation to draw: no examples are known yet.",
+        "There is no bound to draw: no learner has one yet.",
+    ]
+
+
+def test_records_are_the_same_when_asked_twice() -> None:
+    study = studies.running()
+    assert learning_curves_record(study, None, 12) == learning_curves_record(study, None, 12)
+    assert bounds_record(study, None, 12) == bounds_record(study, None, 12)
+    before = study.get_trials()
+    allocations_record(study, "seconds")
+    assert study.get_trials() == before, "pictures change nothing"
+
+
+def test_a_curve_is_what_the_results_say() -> None:
+    study = studies.finished()
+    (line,) = learning_curves_record(study, [1], 12).lines
+    assert line.curve == LearnerCurve(
+        1,
+        {"name": "elm"},
+        observed(0.5, 0.5, 0.5),
+        "suspended",
+        0.5,
+        "suspended at 400: bound 0.500 < 0.875 of learner 2",
+    )
