@@ -46,7 +46,7 @@ class Choice:
 
     hypothesis: Hypothesis
     edge: float
-    """gamma in [-1, 1], on the weights of its round."""
+    """gamma in [-1, 1], on the weights of its round; 0 for a problem that needs no more votes."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class Source(Protocol):
     """Where the hypotheses of a round come from; holds the state of one fit."""
 
     def propose(self) -> Sequence[Choice] | None:
-        """Return one choice for each problem, or None to end. Called once a round."""
+        """Return one choice for each problem, or None to end without a warning.
+
+        Called once a round.
+        """
 
     def learn(self, accepted: Round) -> None:
         """Take notice of the round that was added. Called after each accepted proposal."""
@@ -71,8 +74,8 @@ class Source(Protocol):
 def boost(source: Source, n_rounds: int) -> Iterator[Round]:
     """Yield at most `n_rounds` rounds of boosting ([1] Algorithm 1).
 
-    Ends early when the source ends, when no hypothesis is better than guessing (with a warning,
-    unless it is the first round) and after a round without any fault.
+    Ends early when the source ends and when no hypothesis is better than guessing (with a
+    warning, unless it is the first round).
 
     Args:
         source: proposes hypotheses and keeps the weights of the examples.
@@ -96,8 +99,6 @@ def boost(source: Source, n_rounds: int) -> Iterator[Round]:
         )
         source.learn(accepted)
         yield accepted
-        if all(choice.edge >= MAX_EDGE for choice in choices):
-            return
 
 
 def vote_weight(edge: float) -> float:

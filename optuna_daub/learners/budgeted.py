@@ -29,8 +29,10 @@ from optuna_daub.learners.base import run
 from optuna_daub.learners.boosting import MAX_EDGE
 from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.boosting import Ensemble
+from optuna_daub.learners.boosting import Hypothesis
 from optuna_daub.learners.boosting import Round
 from optuna_daub.learners.boosting import exponential_weights
+from optuna_daub.learners.boosting import vote_weight
 from optuna_daub.learners.candidates import Candidates
 from optuna_daub.learners.candidates import FindCandidates
 from optuna_daub.learners.candidates import StumpCandidates
@@ -70,13 +72,22 @@ class PurchaseSource:
         self._trade_off = trade_off
         self._affordable_only = affordable_only
         self._margins = np.zeros(data.labels.shape)  # y_i sum_t alpha_t h_t(x_i)
+        self._faultless: dict[int, Hypothesis] = {}  # the one that solved a problem, if any
 
     def propose(self) -> Sequence[Choice] | None:
-        """Return the best hypothesis of each problem, None when the money does not suffice."""
+        """Return the best hypothesis of each problem.
+
+        None when the money does not suffice, or every problem has a hypothesis without fault.
+        """
+        if len(self._faultless) == len(self._data.labels):
+            return None
         purse = self.purse
         choices = []
         weights = exponential_weights(self._margins, self._data.weights)
         for problem, labels in enumerate(self._data.labels):
+            if problem in self._faultless:
+                choices.append(Choice(self._faultless[problem], 0.0))
+                continue
             candidates = self._find(weights[problem], labels)
             best = self._select(candidates, purse)
             if not purse.affords(candidates.price(purse.unpaid)[best]):
@@ -96,6 +107,8 @@ class PurchaseSource:
                 self.purse = self.purse.buy(hypothesis.features)  # [1] Alg. 1: B_{t+1} = B_t - p
                 vote = hypothesis.vote(self._data.X)
                 self._margins[problem] += weight * self._data.labels[problem] * vote
+            if weight >= vote_weight(MAX_EDGE):
+                self._faultless[problem] = hypothesis
 
     def _select(self, candidates: Candidates, purse: Purse) -> int:
         edges = np.clip(candidates.edges, 0.0, MAX_EDGE)

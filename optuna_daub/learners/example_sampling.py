@@ -32,7 +32,6 @@ from optuna_daub.learners.boosting import Round
 from optuna_daub.learners.boosting import madaboost_weights
 from optuna_daub.learners.stumps import BLOCK
 from optuna_daub.learners.stumps import Bins
-from optuna_daub.learners.stumps import Stump
 
 
 WARM_UP = 30
@@ -167,26 +166,31 @@ class SampleSource:
         self._features = bins.feature_of_bin()[self._stumps]
         self._largest_block = max(FIRST_BLOCK, BLOCK * 8 // len(self._stumps))
         self._votes: list[list[tuple[int, int, float]]] = [[] for _ in data.labels]
-        self._proposed: list[Selection] = []
+        self._proposed: list[Selection | None] = []
 
     def propose(self) -> Sequence[Choice] | None:
-        """Return the hypothesis that each problem's draws settled on."""
-        self._proposed = []
-        for problem in range(len(self._data.labels)):
-            selection = select_hypothesis(self._blocks(problem), self._rule, self._max_samples)
-            if selection is None:
-                return None
-            self._proposed.append(selection)
-        return [self._choice(selection) for selection in self._proposed]
+        """Return the hypothesis that each problem's draws settled on.
+
+        None when next to no example is accepted any more, for any problem.
+        """
+        problems = range(len(self._data.labels))
+        self._proposed = [
+            select_hypothesis(self._blocks(problem), self._rule, self._max_samples)
+            for problem in problems
+        ]
+        if not any(self._proposed):
+            return None
+        return [self._choice(problem) for problem in problems]
 
     def learn(self, accepted: Round) -> None:
         """Keep the votes: the weights of later draws follow from them."""
         for votes, selection, weight in zip(
             self._votes, self._proposed, accepted.weights, strict=True
         ):
-            votes.append((int(self._stumps[selection.hypothesis]), selection.sign, weight))
-        self.sizes.append([selection.n_samples for selection in self._proposed])
-        self.capped.append([not selection.satisfied for selection in self._proposed])
+            if selection is not None:
+                votes.append((int(self._stumps[selection.hypothesis]), selection.sign, weight))
+        self.sizes.append([one.n_samples if one else 0 for one in self._proposed])
+        self.capped.append([one is not None and not one.satisfied for one in self._proposed])
 
     def acceptance(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of some rows in the next round, in (0, 1]."""
@@ -211,12 +215,14 @@ class SampleSource:
             label = labels[rows].astype(np.int8)
             yield np.where(inside, label, -label)
 
-    def _choice(self, selection: Selection) -> Choice:
+    def _choice(self, problem: int) -> Choice:
+        selection = self._proposed[problem]
+        if selection is None:  # solved: its last stump once more, without a vote
+            bin_, sign, _ = self._votes[problem][-1]
+            return Choice(self._bins.stump(bin_, sign), 0.0)
         edge = 2.0 * selection.accuracy - 1.0
         # Half an error is allowed for among the draws, so that a stump without any error in
         # them does not outvote all others: [3] Section 4.2.
         edge = min(edge, 1.0 - 1.0 / selection.n_samples)
-        return Choice(self._stump(selection), edge)
-
-    def _stump(self, selection: Selection) -> Stump:
-        return self._bins.stump(int(self._stumps[selection.hypothesis]), selection.sign)
+        bin_ = int(self._stumps[selection.hypothesis])
+        return Choice(self._bins.stump(bin_, selection.sign), edge)

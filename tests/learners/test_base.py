@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -196,3 +197,30 @@ def test_a_failed_fit_leaves_nothing_to_predict_with(model: Any) -> None:
         model.fit(np.ones((50, 3)), y)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+def test_a_fit_holds_less_than_twice_its_input_beside_it() -> None:
+    X = np.random.default_rng(0).normal(size=(60_000, 40))  # no two values alike: the worst case
+    y = X[:, 0] > 0.1 * X[:, 1]
+    tracemalloc.start()
+    BudgetedAdaBoostClassifier(n_estimators=2).fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.0 * X.nbytes, f"{peak / X.nbytes:.2f} times the input"
+
+
+def test_a_class_that_is_solved_early_does_not_end_the_others(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = noisy(900, 3, seed=11, n_classes=2)
+    alone = rng.random(900) < 0.3
+    X = np.column_stack([X, alone])
+    y = np.where(alone, 2, y)
+    params = {"n_estimators": 40}
+    if isinstance(model, AdaptiveSamplingBoostClassifier):
+        params["n_intervals"] = 2
+    model.set_params(**params).fit(X, y)
+    weights = model.estimator_weights_
+    assert weights.shape == (40, 3)
+    assert np.flatnonzero(weights[:, 2]).max() < 10
+    assert (weights[-1, :2] > 0.0).any()
+    assert model.score(X[y == 2], y[y == 2]) == 1.0
