@@ -31,6 +31,11 @@ class Observation:
         if self.size < 1:
             raise ValueError(f"A training size must be at least 1, but got {self.size}.")
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether its scores are numbers from which anything can be projected."""
+        return math.isfinite(self.score) and math.isfinite(self.training_score or 0.0)
+
 
 @dataclass(frozen=True)
 class LearningCurve:
@@ -78,12 +83,16 @@ class LearningCurve:
         """
         curve = LearningCurve(self.learner, (*self.observations, *observations), self.dropped)
         for seen in observations:
-            if not math.isfinite(seen.score):
-                return curve.drop(f"score {seen.score} at {seen.size:,} examples")
-            if seen.training_score is not None and not math.isfinite(seen.training_score):
-                reason = f"training score {seen.training_score} at {seen.size:,} examples"
-                return curve.drop(reason)
+            if not seen.is_finite:
+                score = f"score {seen.score}"
+                if math.isfinite(seen.score):
+                    score = f"training score {seen.training_score}"
+                return curve.drop(f"{score} at {seen.size:,} examples")
         return curve
+
+    def without(self, size: int) -> LearningCurve:
+        """Return the curve without the observation at `size`."""
+        return replace(self, observations=tuple(s for s in self.observations if s.size != size))
 
     def drop(self, reason: str) -> LearningCurve:
         """Return the curve marked as getting no data ever again, for `reason`."""

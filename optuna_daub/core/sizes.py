@@ -104,7 +104,7 @@ def whole_number(name: str, value: object) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"`{name}` must be whole numbers of examples, got {value!r}.") from None
+        raise ValueError(f"`{name}` must be whole numbers, but got {value!r}.") from None
 
 
 def _checked_geometry(

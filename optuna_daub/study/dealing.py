@@ -11,17 +11,15 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.policies.decision import Extend
 from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.decision import Wait
 from optuna_daub.core.policies.protocol import Policy
-from optuna_daub.core.sizes import next_size
 from optuna_daub.study import keys
 from optuna_daub.study import workers
 from optuna_daub.study.keys import Run
@@ -106,12 +104,13 @@ def _claim(
         run = _offer(study, ledger, trial, policy)
         if run is None and trial.number in ledger.running:
             return None  # idle, and marked so
-        keys.write_run(study, trial._trial_id, run or _idle(ledger, "every learner is held"))
+        waiting = _idle(ledger, policy, "every learner is held")
+        keys.write_run(study, trial._trial_id, run or waiting)
         ledger.sync(study._storage)
     if run is None or run.learner is None:
         return run
     if not _stands(study, ledger, trial, run):
-        keys.write_run(study, trial._trial_id, _idle(ledger, "another worker was faster"))
+        keys.write_run(study, trial._trial_id, _idle(ledger, policy, "another worker was faster"))
         return None
     if run.inherited:
         known = ledger.scores(run.learner)
@@ -122,31 +121,20 @@ def _claim(
 
 def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Policy) -> Run | None:
     """Return what the trial should run, None if it is to wait."""
-    asked = keys.read_run(trial.system_attrs)
-    if asked is not None and asked.learner is not None:  # a copy of a run that died
-        return _again(ledger, trial.number, asked.learner, policy)
-    if "fixed_params" in trial.system_attrs:
-        return _run(ledger, trial.number, policy.sizes[0], "enqueued")
-    if getattr(study, "_stop_flag", False):
-        return _idle(ledger, "the study was stopped")
+    copied = keys.read_run(trial.system_attrs)  # what a run was dealt that died and was retried
+    asked = None if copied is None else copied.learner
+    if "fixed_params" in trial.system_attrs and asked is None:
+        return _run(ledger, policy, trial.number, policy.sizes[0], "enqueued")
+    if is_optimizing(study) and study._stop_flag:
+        return _idle(ledger, policy, "the study was stopped")
     match ledger.decide(policy, trial.number):
-        case Extend(learner, size, reason):
-            return _run(ledger, learner, size, spoken(reason, ledger.sign))
+        case Extend(learner, size, reason) if asked in (None, learner):
+            return _run(ledger, policy, learner, size, spoken(reason, ledger.sign))
         case Finish(_, reason):
-            return _idle(ledger, f"finished: {spoken(reason, ledger.sign)}")
-        case Wait():
-            return None
-        case decision:
-            raise AssertionError(decision)
-
-
-def _again(ledger: Ledger, number: int, learner: int, policy: Policy) -> Run:
-    """Return the next run of a learner whose parameters the trial brings with it."""
-    curve = ledger.curves.get(learner, LearningCurve(learner))
-    size = next_size(policy.sizes, curve.size)
-    if curve.dropped or size is None or learner in ledger.busy(but_for=number):
-        return _idle(ledger, f"learner {learner} needs no other run now")
-    return _run(ledger, learner, size, "its last run died")
+            return _idle(ledger, policy, f"finished: {spoken(reason, ledger.sign)}")
+        case _ if asked is not None:
+            return _idle(ledger, policy, f"learner {asked} is not to be run now")
+    return None
 
 
 def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> bool:
@@ -170,15 +158,27 @@ def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -
         ledger.sync(study._storage)
 
 
-def _run(ledger: Ledger, learner: int, size: int, reason: str) -> Run:
+def _run(ledger: Ledger, policy: Policy, learner: int, size: int, reason: str) -> Run:
     curve = ledger.curves.get(learner)
     inherited = curve.size if curve else 0
-    worker, now = workers.this_worker(), time.time()
-    return Run(learner, size, inherited, ledger.n_learners, reason, worker, now)
+    idle = _idle(ledger, policy, reason)
+    return replace(idle, learner=learner, size=size, inherited=inherited)
 
 
-def _idle(ledger: Ledger, reason: str) -> Run:
-    return Run(None, 0, 0, ledger.n_learners, reason, workers.this_worker(), time.time())
+def _idle(ledger: Ledger, policy: Policy, reason: str) -> Run:
+    return Run(
+        learner=None,
+        n_learners=ledger.n_learners,
+        full_size=policy.sizes[-1],
+        reason=reason,
+        worker=workers.this_worker(),
+        since=time.time(),
+    )
+
+
+def is_optimizing(study: optuna.Study) -> bool:
+    """Return whether the calling thread is in `study.optimize`, not in ask-and-tell."""
+    return bool(study._thread_local.in_optimize_loop)
 
 
 def _complaint(ledger: Ledger, trial: FrozenTrial) -> str:

@@ -23,7 +23,6 @@ _PREFIX = "daub:"
 _RUN = _PREFIX + "run"
 _OBSERVATION = _PREFIX + "observation:"
 _FAILED = _PREFIX + "failed"
-_INTERRUPTED = _PREFIX + "interrupted"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
 
@@ -40,6 +39,8 @@ class Run:
     """The largest size observed by earlier runs of the learner; 0 for its first run."""
     n_learners: int = 0
     """How many learners the sampler was asked for."""
+    full_size: int = 0
+    """The size of the whole training set."""
     reason: str = ""
     """Why the learner was given this run."""
     worker: str = ""
@@ -103,12 +104,7 @@ def write_failure(study: optuna.Study, trial_id: int, size: int) -> None:
 
 def read_failure(attrs: Mapping[str, Any]) -> int | None:
     """Return the size at which the run ended by an error of its own, None if it did not."""
-    return None if _INTERRUPTED in attrs else attrs.get(_FAILED)
-
-
-def write_interruption(study: optuna.Study, trial_id: int) -> None:
-    """Store that the user interrupted the run, which is no fault of its learner."""
-    study._storage.set_trial_system_attr(trial_id, _INTERRUPTED, True)
+    return attrs.get(_FAILED)
 
 
 def write_exhaustion(study: optuna.Study, trial_id: int) -> None:
@@ -119,6 +115,11 @@ def write_exhaustion(study: optuna.Study, trial_id: int) -> None:
 def read_exhaustion(attrs: Mapping[str, Any]) -> bool:
     """Return whether the base sampler had no learner left after this trial."""
     return bool(attrs.get(_EXHAUSTED, False))
+
+
+def is_new(study: optuna.Study) -> bool:
+    """Return whether no settings were stored yet."""
+    return _SETTINGS not in study._storage.get_study_system_attrs(study._study_id)
 
 
 def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:

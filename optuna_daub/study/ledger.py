@@ -13,8 +13,10 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
@@ -55,28 +57,34 @@ class Ledger:
         """What each running trial was dealt, by number; those dealt nothing yet are missing."""
         self.first_runs: dict[int, int] = {}
         """The id of the trial that ran a learner first, by learner."""
+        self.params: dict[int, dict[str, Any]] = {}
+        """The parameters of each learner, as far as any of its runs has suggested them."""
+        self.distributions: dict[int, dict[str, BaseDistribution]] = {}
+        """The distributions of these parameters."""
         self.is_begun = False
         """Whether any score has been observed."""
         self.agreed: Policy | None = None
         """The policy whose sizes are known to be those that the study was begun with."""
+        self.drops: dict[int, str] = {}
+        """Why the policy has dropped learners, by learner."""
         self._study_id = study._study_id
         self._n_trials = 0
         self._newest_run = -1
         self._is_exhausted = False
         self._placeholder: int | None = None
         self._policy: Policy | None = None
-        self._drops: dict[int, str] = {}
         self._failures: dict[int, dict[int, int]] = {}
         self._leaders: dict[int, float] = {}
 
     def sync(self, storage: BaseStorage) -> None:
         """Take in what has happened since the last call."""
         with self.lock:
-            for number in sorted(self.unfinished):
-                known = self.unfinished[number]
+            is_queue_seen = False  # trials wait in order: behind one that waits, the others do too
+            for _, known in sorted(self.unfinished.items()):
+                if known.state == TrialState.WAITING and is_queue_seen:
+                    continue
                 trial = storage.get_trial(known._trial_id)
-                if trial.state == TrialState.WAITING:
-                    break  # they are taken in order, so that those behind wait too
+                is_queue_seen = is_queue_seen or trial.state == TrialState.WAITING
                 if trial is not known:  # some storages hand out the same object until it changes
                     self._fold(trial)
             while True:
@@ -101,7 +109,7 @@ class Ledger:
             busy = self.busy(but_for=number)
             self._hold_place(number, busy)
             while isinstance(decision := policy.decide(self.curves, busy), Drop):
-                self._drops[decision.learner] = str(decision.reason)
+                self.drops[decision.learner] = str(decision.reason)
                 self._put_curve(self.curves[decision.learner])
             return decision
 
@@ -136,7 +144,7 @@ class Ledger:
 
     def _adopt(self, policy: Policy) -> None:
         """Forget what another policy has dropped, and how it ranked the learners."""
-        self._policy, self._drops, dropped = policy, {}, self._drops
+        self._policy, self.drops, dropped = policy, {}, self.drops
         for learner in dropped:
             self._put_curve(self.curves[learner])
         self.curves = Curves(self.curves.values())
@@ -144,8 +152,10 @@ class Ledger:
     def _hold_place(self, number: int | None, busy: set[int]) -> None:
         """Show the policy one learner to come, if any; busy where other trials will begin it."""
         missing = 0 if self._is_exhausted else self.n_learners - len(self.first_runs)
-        run = self._run_of(number)
+        run = None if number is None else self.running.get(number)
         may_begin = number is not None and (run is None or run.learner is None)
+        if not may_begin:
+            missing = max(missing, self._n_enqueued())
         place = number if number is not None and may_begin else self._n_trials
         if self._placeholder is not None and (missing <= 0 or self._placeholder != place):
             self.curves.remove(self._placeholder)
@@ -159,8 +169,10 @@ class Ledger:
         if sum(self._is_undealt(n) for n in ahead) >= missing:
             busy.add(place)
 
-    def _run_of(self, number: int | None) -> Run | None:
-        return None if number is None else self.running.get(number)
+    def _n_enqueued(self) -> int:
+        """Return how many learners of the user's own are waiting."""
+        waiting = (t for t in self.unfinished.values() if t.state == TrialState.WAITING)
+        return sum(keys.read_run(trial.system_attrs) is None for trial in waiting)
 
     def _is_undealt(self, number: int) -> bool:
         """Return whether a trial that was dealt nothing yet was begun only a moment ago."""
@@ -204,37 +216,60 @@ class Ledger:
             return
         if run.learner not in self.first_runs:
             self._begin(run.learner, trial._trial_id)
-        curve = self.curves[run.learner]
-        news = sorted(n for n in trial.intermediate_values if n > run.inherited and n not in curve)
+        self._learn_params(run.learner, trial)
+        sizes = [n for n in keys.own_sizes(trial, run.inherited) if n <= run.full_size]
+        curve = known = self.curves[run.learner]
+        if run.full_size in sizes and _is_lost(trial, run.full_size):
+            sizes.remove(run.full_size)
+            curve = curve.without(run.full_size)
         failed_at = keys.read_failure(trial.system_attrs)
         if failed_at is not None:
             self._failures[run.learner][trial.number] = failed_at
-        if news or failed_at is not None:
-            self._put_curve(
-                curve, [self.signed(keys.read_observation(trial, size)) for size in news]
-            )
+        news = [keys.read_observation(trial, size) for size in sizes if size not in curve]
+        if news or failed_at is not None or curve is not known:
+            self._put_curve(curve, map(self.signed, news))
+
+    def _learn_params(self, learner: int, trial: FrozenTrial) -> None:
+        """Keep what a run has suggested; a learner's first run may have failed before the end."""
+        if len(trial.params) > len(self.params[learner]):
+            self.params[learner] = {**trial.params, **self.params[learner]}
+            self.distributions[learner] = {**trial.distributions, **self.distributions[learner]}
 
     def _begin(self, learner: int, trial_id: int) -> None:
         self.first_runs[learner] = trial_id
+        self.params[learner], self.distributions[learner] = {}, {}
         self._failures[learner] = {}
         if self._placeholder == learner:
             self._placeholder = None
         self.curves.put(LearningCurve(learner))
 
     def _forget(self, learner: int) -> None:
-        del self.first_runs[learner], self._failures[learner]
+        for known in (self.first_runs, self.params, self.distributions, self._failures):
+            del known[learner]
         self.curves.remove(learner)
 
     def _put_curve(self, curve: LearningCurve, news: Iterable[Observation] = ()) -> None:
         """Take in new observations of a learner and whatever drops it."""
         learner = curve.learner
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
-        curve = LearningCurve(learner, dropped=self._drops.get(learner, "")).extended(*seen)
+        curve = LearningCurve(learner, dropped=self.drops.get(learner, "")).extended(*seen)
         failures = self._failures[learner].values()
         for size in {size for size in failures if [*failures].count(size) >= MAX_FAILURES}:
             curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
         self.is_begun = self.is_begun or bool(seen)
         self.curves.put(curve)
+
+
+def _is_lost(trial: FrozenTrial, full_size: int) -> bool:
+    """Return whether a run reported the full size and yet did not end COMPLETE.
+
+    Then no trial holds the full-data result, and the learner has to be trained once more; not if
+    its score was no number, for which it was dropped.
+    """
+    if not trial.state.is_finished() or trial.state == TrialState.COMPLETE:
+        return False
+    seen = keys.read_observation(trial, full_size)
+    return seen.is_finite
 
 
 _LEDGERS: weakref.WeakKeyDictionary[BaseStorage, dict[int, Ledger]] = weakref.WeakKeyDictionary()
@@ -248,6 +283,12 @@ def ledger_of(study: optuna.Study) -> Ledger:
         if study._study_id not in ledgers:
             ledgers[study._study_id] = Ledger(study)
         return ledgers[study._study_id]
+
+
+def forget_ledger_of(study: optuna.Study) -> None:
+    """Forget what is known of a study: a deleted study's id may be given to another."""
+    with _LEDGERS_LOCK:
+        _LEDGERS.get(study._storage, {}).pop(study._study_id, None)
 
 
 def synced_ledger_of(study: optuna.Study) -> Ledger:

@@ -35,7 +35,6 @@ from optuna_daub.study.subsets import cross_validation_folds
 from optuna_daub.study.subsets import held_out_fold
 from optuna_daub.study.subsets import nested_order
 from optuna_daub.study.subsets import undivided
-from optuna_daub.study.training import mark_interrupted
 from optuna_daub.study.training import report
 from optuna_daub.study.training import training_sizes
 
@@ -177,24 +176,18 @@ class TrainingSizeObjective:
         """Train and report at each size handed out, and return the last validation score.
 
         An error of the estimator or the scorer is raised with a note that names the learner and
-        the size. Ctrl-C is not held against the learner.
+        the size.
         """
-        try:
-            estimator = self._build(trial)
-            sizes = training_sizes(trial)
-            policy = cast(AllocationPruner, trial.study.pruner).policy
-            self._check_policy(policy)
-            for size in sizes:
-                validation = self._validation_at(policy, size)
-                with named_in_errors(trial.params, size):
-                    score, training_score = self._probe(estimator, size, validation)
-                n_validation = sum(map(len, validation))
-                report(
-                    trial, size, score, training_score=training_score, n_validation=n_validation
-                )
-        except KeyboardInterrupt:
-            mark_interrupted(trial)
-            raise
+        estimator = self._build(trial)
+        sizes = training_sizes(trial)
+        policy = cast(AllocationPruner, trial.study.pruner).policy
+        self._check_policy(policy)
+        for size in sizes:
+            validation = self._validation_at(policy, size)
+            with named_in_errors(trial.params, size):
+                score, training_score = self._probe(estimator, size, validation)
+            n_validation = sum(map(len, validation))
+            report(trial, size, score, training_score=training_score, n_validation=n_validation)
         return score
 
     def refit(self, study: Study, *, include_validation: bool = False) -> Any:

@@ -58,6 +58,14 @@ class AllocationPruner(BasePruner):
         run = ledger.running.get(trial.number)
         if run is None:
             return self._prune_alone(ledger, trial)
+        full_size = self.policy.sizes[-1]
+        if (trial.last_step or 0) > full_size:
+            raise ValueError(
+                f"The step of `trial.report` is the number of training examples, at most "
+                f"{full_size:,} here, but trial {trial.number} reported {trial.last_step:,}."
+            )
+        if run.learner is not None and is_done(ledger.curves[run.learner], full_size):
+            return False  # nothing is left to be spared
         decision = ledger.decide(self.policy, trial.number)
         return not (isinstance(decision, Extend) and decision.learner == run.learner)
 
@@ -243,6 +251,11 @@ def _named(argument: str, name: str, choices: Mapping[str, _Choice]) -> _Choice:
     if name not in choices:
         raise ValueError(f"`{argument}` must be one of {sorted(choices)}, but got {name!r}.")
     return choices[name]
+
+
+def is_done(curve: LearningCurve, full_size: int) -> bool:
+    """Return whether a learner was trained on all the data, with a score to show for it."""
+    return curve.size == full_size and curve.observations[-1].is_finite
 
 
 def training_ladder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Extend
 from optuna_daub.core.policies.decision import Finish
@@ -27,7 +28,8 @@ def verdict(ledger: Ledger, policy: Policy, learner: int, decision: Decision) ->
         case Extend(other, size, reason) if other == learner:
             return f"next is {size:,}: {spoken(reason, ledger.sign)}"
         case Extend(other) | Finish(int(other)) if 0 < curve.size < policy.sizes[-1]:
-            rival = policy.outranked(curve, ledger.curves[other], ledger.curves)
+            rival_curve = ledger.curves.get(other, LearningCurve(other))  # maybe still to come
+            rival = policy.outranked(curve, rival_curve, ledger.curves)
             return f"suspended {at}: {spoken(rival, ledger.sign)}"
     if curve.size == policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"

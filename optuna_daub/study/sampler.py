@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+import math
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -22,11 +24,14 @@ from optuna_daub.core.sizes import next_size
 from optuna_daub.core.sizes import whole_number
 from optuna_daub.study import keys
 from optuna_daub.study.dealing import deal
+from optuna_daub.study.dealing import is_optimizing
 from optuna_daub.study.keys import Run
 from optuna_daub.study.ledger import Ledger
+from optuna_daub.study.ledger import forget_ledger_of
 from optuna_daub.study.ledger import ledger_of
 from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.study.pruners import is_done
 from optuna_daub.study.reasons import verdict
 from optuna_daub.study.view import OneRowPerLearner
 
@@ -90,10 +95,10 @@ class DataAllocationSampler(BaseSampler):
             _agree(study, policy)
             run = deal(study, trial, policy, self._n_learners, self._stale_after)
             view = OneRowPerLearner(study)
-            self._dealt[trial._trial_id] = run, view
             if run.learner == trial.number:
                 self._base_sampler.before_trial(view, trial)
-        if run.learner is None:
+        self._dealt[trial._trial_id] = run, view
+        if run.learner is None and isinstance(ledger_of(study).decide(policy), Finish):
             _stop(study)
 
     def infer_relative_search_space(
@@ -103,20 +108,24 @@ class DataAllocationSampler(BaseSampler):
         run, view = self._dealt.get(trial._trial_id, (None, study))
         if run is None or run.learner == trial.number:
             return self._base_sampler.infer_relative_search_space(view, trial)
-        if run.learner is not None:
-            return self._first_run(study, run.learner).distributions
-        if _is_optimizing(study):
-            raise optuna.TrialPruned(run.reason)
-        return {}
+        return {} if run.learner is None else ledger_of(study).distributions[run.learner]
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the base sampler's proposal for a new learner, a resumed one's parameters."""
+        """Return the base sampler's proposal for a new learner, a resumed one's parameters.
+
+        Raises:
+            optuna.TrialPruned: for an idle trial, out of the objective that asks for parameters.
+        """
         run, view = self._dealt.get(trial._trial_id, (None, study))
         if run is None or run.learner == trial.number:
             return self._base_sampler.sample_relative(view, trial, search_space)
-        return {} if run.learner is None else self._first_run(study, run.learner).params
+        if run.learner is not None:
+            return ledger_of(study).params[run.learner]
+        if is_optimizing(study):
+            raise optuna.TrialPruned(run.reason)
+        return {}
 
     def sample_independent(
         self,
@@ -125,8 +134,13 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value; a resumed learner needs one only for new parameters."""
-        _, view = self._dealt.get(trial._trial_id, (None, study))
+        """Return the base sampler's value, to a resumed learner what it would have been given."""
+        run, view = self._dealt.get(trial._trial_id, (None, study))
+        if run is not None and run.learner not in (None, trial.number):
+            ledger = ledger_of(study)
+            if param_name in ledger.params[run.learner]:  # a value out of the distribution
+                return ledger.params[run.learner][param_name]
+            trial = study._storage.get_trial(ledger.first_runs[run.learner])
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
 
     def after_trial(
@@ -170,9 +184,6 @@ class DataAllocationSampler(BaseSampler):
             )
         return None
 
-    def _first_run(self, study: optuna.Study, learner: int) -> FrozenTrial:
-        return study._storage.get_trial(ledger_of(study).first_runs[learner])
-
 
 @contextmanager
 def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
@@ -185,23 +196,20 @@ def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
         raise
 
 
-def _is_optimizing(study: optuna.Study) -> bool:
-    """Return whether the calling thread is in `study.optimize`, not in ask-and-tell."""
-    return bool(study._thread_local.in_optimize_loop)
-
-
 def _stop(study: optuna.Study) -> None:
-    if _is_optimizing(study):
+    if is_optimizing(study):
         study.stop()
 
 
 def _agree(study: optuna.Study, policy: Policy) -> None:
     """Raise where the study was begun with other settings; asks the storage until that is sure."""
-    ledger = ledger_of(study)
-    if ledger.agreed is not policy:
-        ledger.sync(study._storage)
-        keys.check_settings(study, policy.sizes, is_begun=ledger.is_begun)
-        ledger.agreed = policy if ledger.is_begun else None
+    if ledger_of(study).agreed is policy:
+        return
+    if keys.is_new(study):
+        forget_ledger_of(study)
+    ledger = synced_ledger_of(study)
+    keys.check_settings(study, policy.sizes, is_begun=ledger.is_begun)
+    ledger.agreed = policy if ledger.is_begun else None
 
 
 def _is_early(ledger: Ledger, policy: Policy, run: Run, state: TrialState) -> bool:
@@ -247,17 +255,35 @@ def _close(
     """Store how a run ended: whether it failed, and what users should see of it."""
     assert run.learner is not None
     curve = ledger.curves[run.learner]
-    gave_up = state == TrialState.PRUNED and curve.size <= run.inherited
-    if state == TrialState.FAIL or gave_up:
-        failed_at = next_size(policy.sizes, curve.size) or curve.size
+    full_size = policy.sizes[-1]
+    made_nothing = curve.size <= run.inherited or is_done(curve, full_size)
+    gave_up = state == TrialState.PRUNED and made_nothing
+    if gave_up or (state == TrialState.FAIL and not was_interrupted()):
+        failed_at = next_size(policy.sizes, curve.size) or full_size
         keys.write_failure(study, trial._trial_id, failed_at)
-        return
+        curve = synced_ledger_of(study).curves[run.learner]
+    if curve.dropped and run.learner not in ledger.drops:  # it failed, no policy has dropped it
+        _logger.warning("Learner %d is dropped: %s.", run.learner, curve.dropped)
     attrs: dict[str, Any] = {
         "training_size": curve.size,
         "reason": verdict(ledger, policy, run.learner, decision),
     }
     upper = ledger.sign * policy.interval(curve, ledger.curves).upper
-    if abs(upper) != float("inf"):
+    if math.isfinite(upper):
         attrs["bound"] = upper
     for name, value in attrs.items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
+
+
+def was_interrupted() -> bool:
+    """Return whether Optuna is ending a run because of Ctrl-C, which is not its learner's fault.
+
+    Optuna tells a sampler that a run failed, but not of what: the error is a local variable of
+    the function that runs a trial, some frames above. Where there is none (ask-and-tell), False.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        if isinstance(frame.f_locals.get("func_err"), KeyboardInterrupt):
+            return True
+        frame = frame.f_back
+    return False

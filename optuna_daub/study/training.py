@@ -17,8 +17,8 @@ from optuna_daub.core.sizes import whole_number
 from optuna_daub.study import keys
 from optuna_daub.study.keys import Run
 from optuna_daub.study.ledger import ledger_of
-from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.study.pruners import is_done
 from optuna_daub.study.reasons import verdict
 
 
@@ -95,6 +95,7 @@ def report(
     """
     size = whole_number("size", size)
     turn = _TURNS.get(trial)
+    _check_size(trial, size)
     if turn is not None and turn.size != size:
         raise ValueError(
             f"`report` must be given the size that was handed out, but got {size:,} while "
@@ -107,18 +108,19 @@ def report(
         )
     if seconds is None and turn is not None:
         seconds = time.perf_counter() - turn.since
-    seen = Observation(size, float(score), _as_float(training_score), n_validation, seconds)
+    seen = Observation(
+        size,
+        float(score),
+        training_score=None if training_score is None else float(training_score),
+        n_validation=None if n_validation is None else whole_number("n_validation", n_validation),
+        seconds=None if seconds is None else float(seconds),
+    )
     if isinstance(trial.study.pruner, AllocationPruner):
         trial.study.pruner.check(seen, trial)
     keys.write_observation(trial.study, trial._trial_id, seen)
     trial.report(score, size)
     if turn is not None:
         _TURNS[trial] = replace(turn, is_reported=True)
-
-
-def mark_interrupted(trial: optuna.Trial) -> None:
-    """Store that the user interrupted this run, so that it is not held against its learner."""
-    keys.write_interruption(trial.study, trial._trial_id)
 
 
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
@@ -138,14 +140,16 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, run: Run) -> Iterator[int
     if run.learner is None:
         raise optuna.TrialPruned(run.reason)
     size = run.size
+    ledger = ledger_of(trial.study)
     while True:
-        yield from _handed_out(trial, size)
-        ledger = synced_ledger_of(trial.study)
         if size not in ledger.curves[run.learner]:
-            raise ValueError(_not_reported(trial, size))
-        decision = ledger.decide(policy, trial.number)
-        if size == policy.sizes[-1] and not ledger.curves[run.learner].dropped:
+            yield from _handed_out(trial, size)
+            ledger.sync(trial.study._storage)
+            if size not in ledger.curves[run.learner]:
+                raise ValueError(_not_reported(trial, size))
+        if is_done(ledger.curves[run.learner], policy.sizes[-1]):
             return
+        decision = ledger.decide(policy, trial.number)
         if not (isinstance(decision, Extend) and decision.learner == run.learner):
             raise optuna.TrialPruned(verdict(ledger, policy, run.learner, decision))
         size = decision.size
@@ -177,5 +181,13 @@ def _not_reported(trial: optuna.Trial, size: int) -> str:
     )
 
 
-def _as_float(value: float | None) -> float | None:
-    return None if value is None else float(value)
+def _check_size(trial: optuna.Trial, size: int) -> None:
+    """Raise where a run of the pair reports a size that the pruner does not train on."""
+    pruner = trial.study.pruner
+    if not isinstance(pruner, AllocationPruner) or size in pruner.policy.sizes:
+        return
+    if trial.number in ledger_of(trial.study).running:
+        raise ValueError(
+            f"`report` must be given a size that was handed out, one of {pruner.policy.sizes}, "
+            f"but got {size}. Take it from `training_sizes(trial)`."
+        )

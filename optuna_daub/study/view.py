@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Container
 from collections.abc import Iterable
+from typing import Any
 
 import optuna
+from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
@@ -22,6 +24,7 @@ class OneRowPerLearner(optuna.Study):
 
     def __init__(self, study: optuna.Study) -> None:
         self.__dict__.update(study.__dict__)
+        self._storage = _RowStorage(study._storage)  # type: ignore[assignment]
         self.is_stopped = False
         self._rows: list[FrozenTrial] | None = None
 
@@ -36,9 +39,26 @@ class OneRowPerLearner(optuna.Study):
         use_cache: bool = False,
     ) -> list[FrozenTrial]:
         if self._rows is None or not use_cache:
-            trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
-            self._rows = one_row_per_learner(trials)
+            self._rows = self._storage.get_all_trials(self._study_id, deepcopy=False)
         rows = [row for row in self._rows if states is None or row.state in states]
+        return copy.deepcopy(rows) if deepcopy else rows
+
+
+class _RowStorage:
+    """The study's storage for samplers that read trials past their study (Grid, BruteForce)."""
+
+    def __init__(self, storage: BaseStorage) -> None:
+        self._storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def get_all_trials(
+        self, study_id: int, deepcopy: bool = True, states: Container[TrialState] | None = None
+    ) -> list[FrozenTrial]:
+        trials = self._storage.get_all_trials(study_id, deepcopy=False)
+        rows = one_row_per_learner(trials)
+        rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
 
 

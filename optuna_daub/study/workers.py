@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from functools import lru_cache
+from pathlib import Path
 
 
 def this_worker() -> str:
@@ -19,7 +20,7 @@ def is_dead(worker: str) -> bool:
     or `stale_after` are for those.
     """
     machine, pid, start_time = worker.split("|") if worker.count("|") == 2 else ("", "", "")
-    if not start_time or machine != _machine() or int(pid) == os.getpid():
+    if not start_time or machine != _machine():
         return False
     return _start_time(int(pid)) != start_time
 
@@ -31,18 +32,22 @@ def _worker(pid: int) -> str:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Return the host and, since containers may share a host's name, the process namespace."""
+    """Return what tells this machine, or container, from others that have its name."""
     try:
-        return f"{socket.gethostname()}/{os.readlink('/proc/self/ns/pid')}"
+        machine_id = Path("/etc/machine-id").read_text().strip()
     except OSError:
-        return socket.gethostname()
+        machine_id = ""
+    try:
+        return f"{socket.gethostname()}/{machine_id}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return f"{socket.gethostname()}/{machine_id}"
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process began in the kernel's ticks, empty where there is none to be read."""
+    """Return when a process began: boot and the kernel's ticks; empty where none can be read."""
     try:
-        with open(f"/proc/{pid}/stat") as stat:
-            state, *fields = stat.read().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    return "" if state == "Z" else fields[18]
+    return "" if state == "Z" else f"{boot}/{fields[18]}"

@@ -9,6 +9,7 @@ bound on its full-data score gets its next size, until the leader is fully train
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -85,8 +86,10 @@ class DAUB:
         """Return None: every probe is scored on all validation examples."""
 
     def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
-        """Return the range up to the learner's bound; before the first probe all numbers."""
-        return Interval(upper=self.bound(curve)) if curve.observations else Interval()
+        """Return the range up to the learner's bound; all numbers where there is none."""
+        if not curve.observations or not math.isfinite(bound := self.bound(curve)):
+            return Interval()
+        return Interval(upper=bound)
 
     def bound(self, curve: LearningCurve) -> float:
         """Return the upper bound of a curve with at least one observation."""
