@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 from hypothesis import given
 from hypothesis import settings
@@ -16,6 +17,9 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import TrainingSizeObjective
 from optuna_daub.core.bounds import massart
 from optuna_daub.core.stopping import SizeRule
 from optuna_daub.core.stopping import absolute_error_size
@@ -204,3 +208,22 @@ def test_an_estimator_comes_with_data() -> None:
 def test_data_must_match() -> None:
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         sequential_score(Oracle(), np.zeros((3, 1)), [0, 1], epsilon=0.1, delta=0.1)
+
+
+def test_scorer_serves_the_objective_of_a_study() -> None:
+    X, y = noisy(1500, 3, seed=12)
+    objective = TrainingSizeObjective(
+        lambda trial: KNeighborsClassifier(trial.suggest_int("n_neighbors", 1, 9)),
+        X,
+        y,
+        scoring=sequential_score(epsilon=0.05, delta=0.05),
+    )
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2),
+        pruner=DAUBPruner(min_resource=100, max_resource=objective.n_train),
+    )
+    study.optimize(objective)
+    model = objective.refit(study)
+    assert abs(study.best_value - model.score(X, y)) < 0.2
+    assert study.best_params == {"n_neighbors": model.n_neighbors}
