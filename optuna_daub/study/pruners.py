@@ -61,8 +61,8 @@ class AllocationPruner(BasePruner):
         full_size = self.policy.sizes[-1]
         if (trial.last_step or 0) > full_size:
             raise ValueError(
-                f"The step of `trial.report` is the number of training examples, at most "
-                f"{full_size:,} here, but trial {trial.number} reported {trial.last_step:,}."
+                f"The step of `trial.report` is the training size, at most {full_size:,} examples "
+                f"here, but trial {trial.number} reported {trial.last_step:,}."
             )
         if run.learner is not None and is_done(ledger.curves[run.learner], full_size):
             return False  # nothing is left to be spared

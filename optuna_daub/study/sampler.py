@@ -49,7 +49,9 @@ class DataAllocationSampler(BaseSampler):
 
     Args:
         base_sampler: any Optuna sampler; it sees one trial per learner. Default: TPESampler().
-        n_learners: how many learners to choose among, at least 1; enqueued trials count.
+        n_learners: how many learners to choose among, at least 1; enqueued trials count. Where
+            the base sampler runs out of proposals (Grid, BruteForce) there are fewer; with several
+            workers let it then be the size of the space, or the last proposals may come twice.
         stale_after: seconds without a report after which a run counts as dead and its learner is
             free again; None (the default) waits, except for processes of this machine, which are
             known to be dead at once. Give more than the longest training takes.
@@ -76,6 +78,10 @@ class DataAllocationSampler(BaseSampler):
         self._stale_after = stale_after
         self._dealt: dict[int, tuple[Run, OneRowPerLearner]] = {}
         self._has_warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what running trials were dealt to this process."""
+        return {**vars(self), "_dealt": {}}
 
     def reseed_rng(self) -> None:
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""

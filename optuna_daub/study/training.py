@@ -95,8 +95,9 @@ def report(
     """
     size = whole_number("size", size)
     turn = _TURNS.get(trial)
-    _check_size(trial, size)
-    if turn is not None and turn.size != size:
+    if turn is None:
+        _check_size(trial, size)
+    elif turn.size != size:
         raise ValueError(
             f"`report` must be given the size that was handed out, but got {size:,} while "
             f"trial {trial.number} was to train on {turn.size:,}."
@@ -141,6 +142,8 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, run: Run) -> Iterator[int
         raise optuna.TrialPruned(run.reason)
     size = run.size
     ledger = ledger_of(trial.study)
+    if trial in _TURNS:  # the sizes are asked for a second time
+        ledger.sync(trial.study._storage)
     while True:
         if size not in ledger.curves[run.learner]:
             yield from _handed_out(trial, size)

@@ -230,7 +230,7 @@ def test_brute_force_ends_with_its_space(n_jobs: int) -> None:
     study.optimize(small, n_jobs=n_jobs)
     proposed = [study.trials[learner or 0].params["x"] for learner in learners_of(study)]
     assert {*proposed} == {*range(6)}
-    assert len(proposed) <= 6 + n_jobs - 1  # another worker may ask before the last is known
+    assert len(proposed) <= 6 * n_jobs  # others may ask before the last proposals are known
     assert study.best_params == {"x": 5}
 
 

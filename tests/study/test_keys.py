@@ -82,12 +82,11 @@ def test_an_observation_is_read_as_it_was_written(
     assert keys.read_time(frozen, 750) == 0
 
 
-def test_an_interruption_outweighs_a_failure(study: optuna.Study) -> None:
+def test_a_failure_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
+    assert keys.read_failure(study.trials[0].system_attrs) is None
     keys.write_failure(study, trial._trial_id, 500)
     assert keys.read_failure(study.trials[0].system_attrs) == 500
-    keys.write_interruption(study, trial._trial_id)
-    assert keys.read_failure(study.trials[0].system_attrs) is None
 
 
 def test_exhaustion_is_remembered(study: optuna.Study) -> None:

@@ -58,8 +58,8 @@ def test_a_size_that_was_not_handed_out_is_an_error(size: int) -> None:
     assert trial.study.trials[0].intermediate_values == {}
 
 
-@pytest.mark.parametrize("size", [SIZES[0], 7, 10**6])
-def test_a_report_before_any_size_was_handed_out_is_an_error(size: int) -> None:
+@pytest.mark.parametrize("size", [7, 10**6])
+def test_a_report_of_no_size_of_the_ladder_is_an_error(size: int) -> None:
     trial = asked()
     with pytest.raises(ValueError, match="handed out"):
         report(trial, size, 0.5)
