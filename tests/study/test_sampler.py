@@ -189,7 +189,7 @@ def test_a_trial_enqueued_while_another_worker_asks_hides_no_report() -> None:
     def pop_and_be_overtaken(*args: Any) -> int | None:
         popped = pop(*args)
         if popped is None and len(study.trials) == 2:
-            study.enqueue_trial({"row": 4})
+            study.enqueue_trial({"row": 2})  # its number, as all others
         return popped
 
     study._pop_waiting_trial_id = pop_and_be_overtaken  # type: ignore[method-assign]
