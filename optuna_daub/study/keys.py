@@ -15,6 +15,7 @@ from typing import Any
 import optuna
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
 
 from optuna_daub.core.curve import Observation
 
@@ -90,6 +91,30 @@ def read_time(trial: FrozenTrial, size: int) -> float:
     """Return when the observation at `size` was stored, seconds since the epoch, 0 if unknown."""
     stored = trial.system_attrs.get(f"{_OBSERVATION}{size}", {})
     return float(stored.get("time", 0.0))
+
+
+def read_trial(storage: BaseStorage, trial_id: int) -> FrozenTrial:
+    """Return a trial whose scores have their facts.
+
+    A database may be read while it is written to, attributes before scores. Facts are written
+    before their score, so that a second look sees those that the first one missed.
+    """
+    trial = storage.get_trial(trial_id)
+    run = read_run(trial.system_attrs)
+    sizes = [] if run is None or trial.state.is_finished() else own_sizes(trial, run.inherited)
+    if all(f"{_OBSERVATION}{size}" in trial.system_attrs for size in sizes):
+        return trial
+    return storage.get_trial(trial_id)
+
+
+def is_lost(trial: FrozenTrial, full_size: int) -> bool:
+    """Return whether a run reported `full_size` and yet did not end COMPLETE.
+
+    Then no trial holds the full-data result, and the learner has to be trained once more; not if
+    its score was no number, for which it was dropped.
+    """
+    is_over = trial.state.is_finished() and trial.state != TrialState.COMPLETE
+    return is_over and read_observation(trial, full_size).is_finite
 
 
 def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:

@@ -83,7 +83,7 @@ class Ledger:
             for _, known in sorted(self.unfinished.items()):
                 if known.state == TrialState.WAITING and is_queue_seen:
                     continue
-                trial = storage.get_trial(known._trial_id)
+                trial = keys.read_trial(storage, known._trial_id)
                 is_queue_seen = is_queue_seen or trial.state == TrialState.WAITING
                 if trial is not known:  # some storages hand out the same object until it changes
                     self._fold(trial)
@@ -95,7 +95,7 @@ class Ledger:
                 except KeyError:
                     return
                 self._n_trials += 1
-                self._fold(storage.get_trial(trial_id))
+                self._fold(keys.read_trial(storage, trial_id))
 
     def decide(self, policy: Policy, number: int | None = None) -> Decision:
         """Return what the policy says to the worker of trial `number`.
@@ -219,7 +219,7 @@ class Ledger:
         self._learn_params(run.learner, trial)
         sizes = [n for n in keys.own_sizes(trial, run.inherited) if n <= run.full_size]
         curve = known = self.curves[run.learner]
-        if run.full_size in sizes and _is_lost(trial, run.full_size):
+        if run.full_size in sizes and keys.is_lost(trial, run.full_size):
             sizes.remove(run.full_size)
             curve = curve.without(run.full_size)
         failed_at = keys.read_failure(trial.system_attrs)
@@ -258,18 +258,6 @@ class Ledger:
             curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
         self.is_begun = self.is_begun or bool(seen)
         self.curves.put(curve)
-
-
-def _is_lost(trial: FrozenTrial, full_size: int) -> bool:
-    """Return whether a run reported the full size and yet did not end COMPLETE.
-
-    Then no trial holds the full-data result, and the learner has to be trained once more; not if
-    its score was no number, for which it was dropped.
-    """
-    if not trial.state.is_finished() or trial.state == TrialState.COMPLETE:
-        return False
-    seen = keys.read_observation(trial, full_size)
-    return seen.is_finite
 
 
 _LEDGERS: weakref.WeakKeyDictionary[BaseStorage, dict[int, Ledger]] = weakref.WeakKeyDictionary()

@@ -199,15 +199,15 @@ def _winner(study: optuna.Study, ledger: Ledger, decision: Decision) -> int | No
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         if (run := keys.read_run(trial.system_attrs)) is not None and run.learner is not None
     ]
-    if complete:
-        return max(complete)[2]
-    return decision.learner if isinstance(decision, Finish) else None
+    chosen = decision.learner if isinstance(decision, Finish) else None
+    return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
 
 
 def _leader(ledger: Ledger, policy: Policy) -> int | None:
     if isinstance(policy, ABC):
         guess = policy.best_guess(ledger.curves)
-        return None if guess is None or guess.learner not in ledger.first_runs else guess.learner
+        is_seen = guess is not None and ledger.curves[guess.learner].observations
+        return guess.learner if guess is not None and is_seen else None
     curves = [ledger.curves[learner] for learner in ledger.first_runs]
     alive = [curve for curve in curves if curve.observations and not curve.dropped]
     if not alive:

@@ -325,7 +325,6 @@ def undecided_to_the_end() -> list[LearningCurve]:
     ]
 
 
-@pytest.mark.xfail(reason="best_learner takes the dropped learner, whose trial is COMPLETE")
 def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
     """Also where a learner that was dropped later had been trained on all the data."""
     known = undecided_to_the_end()
@@ -377,7 +376,6 @@ def test_the_answer_of_an_unfinished_study_is_the_best_guess() -> None:
     assert best.learner == 0
 
 
-@pytest.mark.xfail(reason="a learner without observations is taken for the best guess")
 def test_a_study_whose_first_probe_failed_has_no_answer_yet() -> None:
     def fail(row: int, size: int) -> None:
         raise OSError("no connection to the data")
@@ -466,7 +464,6 @@ class TornStorage(optuna.storages.InMemoryStorage):
         return trial
 
 
-@pytest.mark.xfail(reason="the ledger keeps the score without its training score for good")
 def test_a_score_is_not_taken_without_its_training_score() -> None:
     study = abc_study(storage=TornStorage())
     study.optimize(Known(FOUR), n_trials=1)
