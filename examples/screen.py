@@ -52,8 +52,8 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         seconds = sum(_seconds_on(n_train, curve) for curve in curves)
         print(f"{all_on_all:<29}{len(curves) * n_train:>11,}{seconds:>11,.0f} *")
         print(
-            "* an estimate, not a measurement: a parabola a n + b n^2 (a, b >= 0) is fitted to the\n"
-            "  seconds that each learner took for n examples, and read off at all the data"
+            "* an estimate, not a measurement: a parabola a n + b n^2 (a, b >= 0), fitted to the\n"
+            "  seconds that each learner took for n examples, is read off at all the data"
         )
 
 

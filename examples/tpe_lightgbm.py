@@ -21,20 +21,21 @@ from optuna_daub import training_sizes
 
 
 SMOKE = "OPTUNA_DAUB_SMOKE" in os.environ
-N_TRAIN, N_VALID, N_LEARNERS = (2_000, 1_000, 4) if SMOKE else (20_000, 10_000, 40)
+N_TRAIN, N_VALID, N_LEARNERS = (2_000, 1_000, 4) if SMOKE else (100_000, 10_000, 40)
 
 X, y = make_classification(
-    n_samples=N_TRAIN + N_VALID, n_features=30, n_informative=15, n_classes=4, random_state=0
+    n_samples=N_TRAIN + N_VALID, n_informative=10, n_clusters_per_class=8, random_state=0
 )
 X_train, y_train, X_valid, y_valid = X[:N_TRAIN], y[:N_TRAIN], X[N_TRAIN:], y[N_TRAIN:]
 
 
 def objective(trial: optuna.Trial) -> float:
     model = LGBMClassifier(
-        n_estimators=trial.suggest_int("n_estimators", 20, 200, log=True),
-        num_leaves=trial.suggest_int("num_leaves", 4, 128, log=True),
-        learning_rate=trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
-        min_child_samples=trial.suggest_int("min_child_samples", 2, 100, log=True),
+        n_estimators=trial.suggest_int("n_estimators", 5, 50, log=True),
+        num_leaves=trial.suggest_int("num_leaves", 2, 16, log=True),
+        learning_rate=trial.suggest_float("learning_rate", 0.003, 0.3, log=True),
+        min_child_samples=trial.suggest_int("min_child_samples", 2, 200, log=True),
+        reg_lambda=trial.suggest_float("reg_lambda", 1e-3, 100, log=True),
         colsample_bytree=trial.suggest_float("colsample_bytree", 0.3, 1.0),
         random_state=0,
         n_jobs=1,
