@@ -41,7 +41,7 @@ Row: TypeAlias = dict[str, Any]
 class Run:
     """One run of a benchmark: what tells it from the others, and how to do it."""
 
-    key: Mapping[str, str | int]
+    key: Mapping[str, Any]
     """Such as problem, method and seed; a row with the same values is this run's."""
     measure: Callable[[], Mapping[str, Any]]
     """Does the run and returns its results."""
@@ -113,7 +113,7 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _identity(key: Mapping[str, str | int]) -> str:
+def _identity(key: Mapping[str, Any]) -> str:
     return json.dumps(key, sort_keys=True)
 
 
