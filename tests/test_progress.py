@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
         return [
             line
             for line in re.split(r"[\r\n]", self.getvalue())
-            if "examples" in line and "?" not in line
+            if "examples" in line and "/?" not in line
         ]
 
 
