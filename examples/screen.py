@@ -5,9 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-import numpy as np
 import optuna
-from scipy.optimize import nnls
 
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
@@ -52,8 +50,8 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         seconds = sum(_seconds_on(n_train, curve) for curve in curves)
         print(f"{all_on_all:<29}{len(curves) * n_train:>11,}{seconds:>11,.0f} *")
         print(
-            "* an estimate, not a measurement: a parabola a n + b n^2 (a, b >= 0), fitted to the\n"
-            "  seconds that each learner took for n examples, is read off at all the data"
+            "* an estimate, not a measurement: the seconds of each learner at its size above, scaled\n"
+            "  up in proportion; too low for learners that slow down faster, like kernel machines"
         )
 
 
@@ -66,13 +64,9 @@ def _number(value: float | None) -> str:
 
 
 def _seconds_on(n_train: int, curve: LearnerCurve) -> float:
-    """Return the seconds of a learner on all the data, estimated unless they were measured."""
-    timed = [(seen.size, seen.seconds) for seen in curve.observations if seen.seconds]
-    if not timed:
-        return 0.0
-    if timed[-1][0] == n_train:
-        return timed[-1][1]
-    sizes, seconds = np.array(timed).T
-    terms = np.stack([sizes, sizes**2], axis=1) / seconds[:, None]  # errors relative to the time
-    coefficients, _ = nnls(terms, np.ones(len(sizes)))
-    return float(coefficients @ [n_train, n_train**2])
+    """Return the seconds of a learner on all the data if its time is proportional to its data.
+
+    Fitting a power to its few short times instead would blow up their noise.
+    """
+    last = curve.observations[-1] if curve.observations else None
+    return 0.0 if last is None else (last.seconds or 0.0) * n_train / last.size
