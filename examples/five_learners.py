@@ -61,8 +61,8 @@ def linear_svm(trial: optuna.Trial) -> LinearSVC:
 
 def lightgbm(trial: optuna.Trial) -> LGBMClassifier:
     return LGBMClassifier(
-        n_estimators=trial.suggest_int("lightgbm.n_estimators", 20, 200, log=True),
-        num_leaves=trial.suggest_int("lightgbm.num_leaves", 4, 128, log=True),
+        n_estimators=trial.suggest_int("lightgbm.n_estimators", 50, 500, log=True),
+        num_leaves=trial.suggest_int("lightgbm.num_leaves", 8, 256, log=True),
         learning_rate=trial.suggest_float("lightgbm.learning_rate", 0.02, 0.4, log=True),
         min_child_samples=trial.suggest_int("lightgbm.min_child_samples", 2, 200, log=True),
         reg_lambda=trial.suggest_float("lightgbm.reg_lambda", 1e-3, 10, log=True),
@@ -77,8 +77,8 @@ def lightgbm(trial: optuna.Trial) -> LGBMClassifier:
 
 def forest(trial: optuna.Trial) -> RandomForestClassifier:
     return RandomForestClassifier(
-        n_estimators=trial.suggest_int("forest.n_estimators", 5, 40, log=True),
-        max_leaf_nodes=trial.suggest_int("forest.max_leaf_nodes", 16, 512, log=True),
+        n_estimators=trial.suggest_int("forest.n_estimators", 10, 100, log=True),
+        max_leaf_nodes=trial.suggest_int("forest.max_leaf_nodes", 32, 2048, log=True),
         min_samples_leaf=trial.suggest_int("forest.min_samples_leaf", 1, 20, log=True),
         max_features=trial.suggest_float("forest.max_features", 0.2, 0.8),
         max_samples=trial.suggest_float("forest.max_samples", 0.2, 0.8),
