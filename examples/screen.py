@@ -50,8 +50,8 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         seconds = sum(_seconds_on(n_train, curve) for curve in curves)
         print(f"{all_on_all:<29}{len(curves) * n_train:>11,}{seconds:>11,.0f} *")
         print(
-            "* an estimate, not a measurement: the seconds of each learner at its size above, scaled\n"
-            "  up in proportion; too low for learners that slow down faster, like kernel machines"
+            "* an estimate, not measured: each learner's seconds at its size above, scaled up in\n"
+            "  proportion; too low for learners that slow down faster, like kernel machines"
         )
 
 
