@@ -117,9 +117,9 @@ class TestBadGeometry:
 
     @pytest.mark.parametrize("bad", [500.0, "500", None])
     def test_sizes_are_whole_numbers(self, make: Any, bad: Any) -> None:
-        with pytest.raises(ValueError, match=f"`min_resource` must be whole numbers .* {bad!r}"):
+        with pytest.raises(ValueError, match=f"`min_resource` must be whole numbers.* {bad!r}"):
             make(bad, 38500, 1.5)
-        with pytest.raises(ValueError, match=f"`max_resource` must be whole numbers .* {bad!r}"):
+        with pytest.raises(ValueError, match=f"`max_resource` must be whole numbers.* {bad!r}"):
             make(500, bad, 1.5)
 
 
@@ -140,7 +140,7 @@ class TestExplicit:
             ([500, 1000], r"at least 3 training sizes.* but got \[500, 1000\]"),
             ([], "at least 3 training sizes"),
             ([0, 1, 2], r"be at least 1, but got \[0, 1, 2\]"),
-            ([500, 750.5, 1000], "whole numbers of examples, got 750.5"),
+            ([500, 750.5, 1000], "whole numbers, but got 750.5"),
         ],
     )
     def test_bad_lists(self, sizes: list[Any], rule: str) -> None:

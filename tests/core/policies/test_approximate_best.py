@@ -462,7 +462,7 @@ def test_the_turn_passes_with_both_intervals_named() -> None:
         ({"epsilon": math.nan}, "`epsilon` must be between 0 and 1, but got nan"),
         ({"delta": 1.0}, "`delta` must be between 0 and 1, but got 1.0"),
         ({"n_validation": 0}, "`n_validation` must be at least 1, but got 0"),
-        ({"n_validation": 0.2}, "`n_validation` must be whole numbers of examples, got 0.2"),
+        ({"n_validation": 0.2}, "`n_validation` must be whole numbers, but got 0.2"),
         ({"sizes": (1000, 500, 2000)}, "strictly increasing"),
     ],
 )
