@@ -19,6 +19,7 @@ from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
 
 from optuna_daub.study import keys
 from optuna_daub.study.results import BestLearner
@@ -57,8 +58,9 @@ MAX_SHARE = 0.05
 _LAST_DRAWN = "daub:dashboard"
 """When some worker last began to draw, seconds since the epoch."""
 
-_GREY = "#7f7f7f"  # as far from white as from the dark pages of optuna-dashboard
-_GRID = "rgba(127, 127, 127, 0.25)"
+_GREY = "#7f7f7f"  # contrast 4.0 on white, 4.2 on the dark cards of optuna-dashboard
+_GRID = "rgba(127, 127, 127, 0.2)"
+_BLUE = "#3b82c4"
 
 
 class DashboardCallback:
@@ -156,16 +158,17 @@ def _for_any_theme() -> dict[str, Any]:
 
     Zoom and hidden lines outlive a redrawing (`uirevision`).
     """
-    axis = {"gridcolor": _GRID, "zeroline": False, "linecolor": _GREY}
+    axis = {"gridcolor": _GRID, "zeroline": False, "linecolor": _GREY, "automargin": True}
     return {
         "template": None,
         "uirevision": "daub",
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
         "font": {"color": _GREY},
+        "title": {"x": 0.02, "xanchor": "left"},
         "xaxis": axis,
         "yaxis": axis,
-        "modebar": {"bgcolor": "rgba(0, 0, 0, 0)", "color": _GREY},
+        "modebar": {"bgcolor": "rgba(0, 0, 0, 0)", "color": _GREY, "activecolor": _BLUE},
     }
 
 
@@ -246,5 +249,6 @@ def _told(trial: FrozenTrial, run: keys.Run) -> str:
     """Return what a run did and why it ended, in Markdown."""
     sizes = keys.own_sizes(trial, run.inherited)
     trained = " then ".join(f"{size:,}" for size in sizes) or "no"
-    ended = trial.user_attrs.get("reason", "ended by an error")
+    error = "ended by an error" if trial.state == TrialState.FAIL else ""
+    ended = "; ".join(filter(None, (error, trial.user_attrs.get("reason"))))
     return f"**Learner {run.learner}**, trained on {trained} examples in this run.\n\n{ended}"

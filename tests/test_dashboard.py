@@ -181,7 +181,7 @@ class TestNotes:
             "**Learner 1**, trained on 100 then 200 then 400 examples in this run.\n\n"
             + study.trials[1].user_attrs["reason"]
         )
-        assert run_note(study, 3) == (
+        assert run_note(study, 3).startswith(
             "**Learner 3**, trained on no examples in this run.\n\nended by an error"
         )
 

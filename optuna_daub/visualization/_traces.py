@@ -85,7 +85,7 @@ def wedge(line: CurveLine, color: str) -> list[Trace]:
             "legendgroup": str(line.curve.learner),
             "showlegend": False,
             "line": {"color": color, "width": 0},
-            "opacity": 0.15,
+            "opacity": 0.12,
             "hoverinfo": "skip",
         }
     ]

@@ -1,0 +1,191 @@
+"""A browser looks at optuna-dashboard while a worker still runs.
+
+Needs Debian's `chromium` and `chromium-driver`; skipped without them, unless
+OPTUNA_DAUB_REQUIRE_SERVICES is set (as in .ci/run).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+
+from optuna_daub.dashboard import GRAPHS
+from optuna_daub.dashboard import DashboardCallback
+from tests.visualization import studies
+from tests.visualization.studies import RIVALS
+from tests.visualization.studies import Table
+
+
+pytest.importorskip("optuna_dashboard")
+webdriver = pytest.importorskip("selenium.webdriver")
+
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+
+
+PATIENCE = 60
+"""Seconds after which something that should happen has not happened."""
+
+OPTIONS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--window-size=1500,2400",
+)  # fmt: skip
+
+
+def program(variable: str, name: str) -> str:
+    """Return the path of a program, or skip the test where it is not installed."""
+    path = os.environ.get(variable) or shutil.which(name)
+    if path and Path(path).exists():
+        return path
+    message = f"{name} is not installed: apt-get install chromium chromium-driver"
+    if os.environ.get("OPTUNA_DAUB_REQUIRE_SERVICES"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait until something is the case."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = program("OPTUNA_DAUB_CHROMIUM", "chromium")
+    for option in (*OPTIONS, f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver_path = program("OPTUNA_DAUB_CHROMEDRIVER", "chromedriver")
+    driver = webdriver.Chrome(options=options, service=Service(driver_path))
+    yield driver
+    driver.quit()
+
+
+class GatedTable(Table):
+    """Learners of which the third trains only once the gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__(RIVALS)
+        self.gate = threading.Event()
+        self.is_waiting = threading.Event()
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        if trial.number == 2:
+            self.is_waiting.set()
+            assert self.gate.wait(3 * PATIENCE)
+        return super().__call__(trial)
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[tuple[optuna.Study, GatedTable, threading.Thread]]:
+    """A study that is running: two learners are suspended, the third is being trained."""
+    study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
+    objective = GatedTable()
+    callbacks = [DashboardCallback(every=0)]
+    thread = threading.Thread(
+        target=study.optimize, args=(objective,), kwargs={"callbacks": callbacks}
+    )
+    thread.start()
+    assert objective.is_waiting.wait(PATIENCE)
+    yield study, objective, thread
+    objective.gate.set()
+    thread.join(PATIENCE)
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """The address at which optuna-dashboard serves the study."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = Path(sys.executable).with_name("optuna-dashboard")
+    where = ["--host", "127.0.0.1", "--port", str(port), "--server", "wsgiref"]
+    log = (tmp_path / "dashboard.log").open("w")
+    server = subprocess.Popen(
+        [command, f"sqlite:///{tmp_path}/study.db", *where], stdout=log, stderr=log
+    )
+    until(lambda: _answers(port), "optuna-dashboard answers")
+    yield f"http://127.0.0.1:{port}/dashboard/studies/1"
+    server.terminate()
+    server.wait(PATIENCE)
+    log.close()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def traces(browser: Any, graph_id: str) -> list[str]:
+    """Return the names of what a figure of the page draws, none before it is drawn."""
+    script = """
+        const plot = document.getElementById("user-defined-plot:" + arguments[0]);
+        const isDrawn = plot && plot.querySelector("svg.main-svg");
+        return isDrawn ? plot.data.map(trace => trace.name || "") : [];
+    """
+    names: list[str] = browser.execute_script(script, graph_id)
+    return names
+
+
+def errors(browser: Any) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_a_running_study_is_shown_and_follows_what_happens(
+    worker: tuple[optuna.Study, GatedTable, threading.Thread], address: str, browser: Any
+) -> None:
+    study, objective, thread = worker
+
+    browser.get(address)
+    for graph_id in GRAPHS:
+        until(lambda shown=graph_id: traces(browser, shown), f"{graph_id} is drawn")
+    first = traces(browser, "daub-learning-curves")
+    assert "0 oak, suspended" in first
+    assert not [name for name in first if "ash" in name], "it has no score yet"
+    assert thread.is_alive(), "the worker runs while the page is open"
+
+    objective.gate.set()
+    thread.join(PATIENCE)
+    assert study.best_trial.params == {"name": "ash"}
+    until(
+        lambda: "2 ash, best" in traces(browser, "daub-learning-curves"),
+        "the open page has the end of the study",
+    )
+    assert "800" in traces(browser, "daub-allocations")
+    assert "2 ash, best" in traces(browser, "daub-upper-bounds")
+
+    assert errors(browser) == []
+
+
+def test_the_notes_are_read_on_their_pages(
+    worker: tuple[optuna.Study, GatedTable, threading.Thread], address: str, browser: Any
+) -> None:
+    _, objective, thread = worker
+    browser.get(f"{address}/note")
+    until(lambda: "0 oak leads" in text(browser), "the note on the running study")
+    browser.get(f"{address}/trials?numbers=0")
+    until(lambda: "trained on 100 then 200 then 400 examples" in text(browser), "a run's note")
+    until(lambda: "training_size" in text(browser), "a run's user attributes")
+    objective.gate.set()
+    thread.join(PATIENCE)
+    assert errors(browser) == []
+
+
+def text(browser: Any) -> str:
+    shown: str = browser.execute_script("return document.body.innerText")
+    return shown
