@@ -15,6 +15,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,29 +117,34 @@ def _runs(sizes: Mapping[str, Size], repetitions: int) -> Iterator[Run]:
 def _report(rows: list[Row]) -> Iterator[str]:
     header = ["method", "seconds", "x time", "memory, x input", "accuracy", "examples per round"]
     for size in dict.fromkeys(row["key"]["size"] for row in rows):
-        own = [row for row in rows if row["key"]["size"] == size]
-        base = [row["seconds"] for row in own if row["key"]["method"] == BASE]
-        lines = []
-        for method in dict.fromkeys(row["key"]["method"] for row in own):
-            mean = _means([row for row in own if row["key"]["method"] == method])
-            times = f"{mean['seconds'] / np.mean(base):.3f}" if base else ""
-            lines.append(
-                [
-                    method,
-                    f"{mean['seconds']:.2f}",
-                    times,
-                    f"{mean['memory']:.2f}",
-                    f"{mean['accuracy']:.4f}",
-                    f"{mean['samples_per_round']:,.0f}",
-                ]
-            )
-        yield f"### {size}, {len({row['key']['seed'] for row in own})} data sets"
-        yield table(header, lines)
+        by_method: dict[str, dict[int, Row]] = {}
+        for row in rows:
+            if row["key"]["size"] == size:
+                by_method.setdefault(row["key"]["method"], {})[row["key"]["seed"]] = row
+        seeds = set.intersection(*map(set, by_method.values()))  # an unfinished one is left out
+        base = _means(by_method.get(BASE, {}), seeds)
+        yield f"### {size}; data sets: {len(seeds)}"
+        yield table(
+            header,
+            [_line(method, _means(own, seeds), base) for method, own in by_method.items()],
+        )
 
 
-def _means(rows: list[Row]) -> dict[str, float]:
-    names = ("seconds", "memory", "accuracy", "samples_per_round")
-    return {name: float(np.mean([row[name] for row in rows])) for name in names}
+def _line(method: str, mean: Mapping[str, float], base: Mapping[str, float]) -> list[str]:
+    return [
+        method,
+        f"{mean['seconds']:.2f}",
+        f"{mean['seconds'] / base['seconds']:.3f}" if base else "",
+        f"{mean['memory']:.2f}",
+        f"{mean['accuracy']:.4f}",
+        f"{mean['samples_per_round']:,.0f}",
+    ]
+
+
+def _means(rows: Mapping[int, Row], seeds: Collection[int]) -> dict[str, float]:
+    """Return means over data sets; nothing where there are no rows."""
+    names = ("seconds", "memory", "accuracy", "samples_per_round") if rows else ()
+    return {name: float(np.mean([rows[seed][name] for seed in seeds])) for name in names}
 
 
 @cache

@@ -238,7 +238,7 @@ def _clearly(difference: NDArray[np.float64]) -> bool:
 
 def _points(difference: NDArray[np.float64]) -> str:
     error = 100 * _standard_error(difference)
-    return f"{100 * difference.mean():.1f} +- {error:.1f} percentage points"
+    return f"{100 * difference.mean():.2f} +- {error:.2f} percentage points"
 
 
 def _standard_error(difference: NDArray[np.float64]) -> float:
