@@ -8,23 +8,29 @@ probes stored.
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
+import traceback
+import uuid
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import field
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
 from optuna.storages import BaseStorage
 from optuna.storages import JournalStorage
+from optuna.storages import RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileSymlinkLock
 from optuna.storages.journal import JournalRedisBackend
+from optuna.trial import TrialState
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
@@ -34,6 +40,7 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
+from optuna_daub.study import workers
 
 
 KINDS = (
@@ -45,6 +52,12 @@ KINDS = (
     "grpc_postgresql",
 )
 SIZES = geometric_sizes(100, 3000, 2.0)
+
+PATIENCE = 200.0
+"""Seconds after which a study that has not ended never will, on the slowest machine."""
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([__name__])  # so that a worker begins within milliseconds
 
 
 def service(variable: str, what: str) -> str:
@@ -60,7 +73,7 @@ def service(variable: str, what: str) -> str:
 
 @contextlib.contextmanager
 def shared_storage(kind: str, folder: Path) -> Iterator[str]:
-    """Yield the address of an empty storage that other processes can open."""
+    """Yield the address of a storage that other processes can open."""
     if kind.startswith("grpc_"):
         if not hasattr(optuna.storages, "GrpcStorageProxy"):
             pytest.skip("needs Optuna 4.2 or newer, which has a gRPC proxy")
@@ -82,17 +95,24 @@ def proxy(behind: str) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-m", __name__, "proxy", behind, str(port)])
+    server = _CONTEXT.Process(target=_serve, args=(behind, port), daemon=True)
+    server.start()
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not _answers(port):
-            assert server.poll() is None
+            assert server.is_alive()
             assert time.monotonic() < deadline
-            time.sleep(0.1)
+            time.sleep(0.05)
         yield f"grpc:{port}"
     finally:
-        server.kill()
-        server.wait()
+        kill(server)
+
+
+def _serve(behind: str, port: int) -> None:
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = optuna.storages.get_storage(open_storage(behind))
+    optuna.storages.run_grpc_proxy_server(storage, host="127.0.0.1", port=port)
 
 
 def _answers(port: int) -> bool:
@@ -100,21 +120,27 @@ def _answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def open_storage(address: str) -> BaseStorage | str:
+def open_storage(address: str, **heartbeat: Any) -> BaseStorage:
     """Return the storage of an address, as a process of its own would open it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         match address.partition(":"):
             case "file", _, path:
-                return JournalStorage(JournalFileBackend(path))
+                # A worker killed while it writes leaves the lock behind, by default for 30 s.
+                lock = JournalFileSymlinkLock(path, grace_period=4)
+                return JournalStorage(JournalFileBackend(path, lock_obj=lock))
             case "redis", _, _:
                 return JournalStorage(JournalRedisBackend(address))
             case "grpc", _, port:
                 return optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=int(port))
             case "sqlite", _, _:
-                patience = {"connect_args": {"timeout": 120}}
-                return optuna.storages.RDBStorage(address, engine_kwargs=patience)
-    return address
+                patient = {"connect_args": {"timeout": PATIENCE}}
+                return RDBStorage(address, engine_kwargs=patient, **heartbeat)
+        return RDBStorage(address, **heartbeat)
+
+
+class HarmError(Exception):
+    """What a plan's objective raises."""
 
 
 @dataclass(frozen=True)
@@ -122,109 +148,200 @@ class Plan:
     """What all workers of a study agree on."""
 
     address: str
-    name: str
     folder: Path
     n_learners: int = 12
     seconds: float = 0.01
     """How long each probe sleeps."""
+    n_jobs: int = 1
+    """Threads of each worker."""
+    is_scattered: bool = False
+    """Whether each worker believes that it is on a machine of its own."""
+    stale_after: float | None = None
+    """Seconds of silence after which the sampler gives up a run."""
+    heartbeat: bool = False
+    """Whether trials without a sign of life for 2 s fail; of databases only."""
+    retries: bool = False
+    """Whether Optuna's callback enqueues such trials again."""
+    harm: type[BaseException] | None = None
+    """What the probe `harmed` raises."""
+    harmed: tuple[float, int] = (0.5, SIZES[1])
+    """(x, size) of that probe."""
+    times: int = 1
+    """How often it does so, in all processes together."""
+    catch: tuple[type[Exception], ...] = ()
+    """What the workers go on after."""
+    name: str = field(default_factory=lambda: f"study-{uuid.uuid4().hex[:8]}")
 
-    @property
-    def log(self) -> Path:
-        return self.folder / f"{self.name}.log"
+    def create(self, *, is_enqueued: bool = False) -> Plan:
+        """Make the study, with learners x = 0, 1/n, 2/n, ... if they are not the sampler's.
+
+        On SQLite, Optuna hands out an enqueued trial to more than one process now and then.
+        """
+        study = self.study()
+        for i in range(self.n_learners if is_enqueued else 0):
+            study.enqueue_trial({"x": 7 * i % self.n_learners / self.n_learners})
+        return self
 
     def study(self) -> optuna.Study:
+        """Return the study with a storage, a sampler and a pruner of its own."""
         return optuna.create_study(
             study_name=self.name,
-            storage=open_storage(self.address),
+            storage=open_storage(self.address, **self._heartbeat()),
             direction="maximize",
             load_if_exists=True,
             sampler=DataAllocationSampler(
-                optuna.samplers.GridSampler({"i": range(self.n_learners)}, seed=0),
+                optuna.samplers.RandomSampler(),
                 n_learners=self.n_learners,
+                stale_after=self.stale_after,
             ),
             pruner=DAUBPruner(sizes=SIZES),
         )
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> BaseProcess:
         """Start one worker in a process of its own."""
-        arguments = [self.address, self.name, self.folder, self.n_learners, self.seconds]
-        return subprocess.Popen([sys.executable, "-m", __name__, "work", *map(str, arguments)])
+        worker = _CONTEXT.Process(target=work, args=(self,), daemon=True)
+        worker.start()
+        return worker
 
-    def begun(self) -> list[tuple[int, int]]:
-        """Return the probes begun, (i, size), as the workers wrote them down."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        return [(int(i), int(size)) for i, size in map(str.split, lines)]
+    def begun(self) -> list[tuple[float, int]]:
+        """Return the probes begun, (x, size), as the workers wrote them down."""
+        return [(float(x), int(size)) for x, size, _ in self._lines("begun")]
+
+    def last_to_begin(self) -> int:
+        """Return the process id of the worker that began the latest probe."""
+        return int(self._lines("begun")[-1][2])
+
+    def costs(self) -> list[tuple[float, float]]:
+        """Return (CPU seconds, wall-clock seconds) of each worker that came to its end."""
+        return [(float(cpu), float(wall)) for cpu, wall in self._lines("costs")]
+
+    def write(self, book: str, *words: object) -> None:
+        """Write a line; it is whole even if others write, or this process is killed."""
+        with self._path(book).open("a") as file:
+            file.write(" ".join(map(str, words)) + "\n")
+
+    def errors(self) -> str:
+        """Return the tracebacks of workers that ended by an error."""
+        return "\n".join(" ".join(line) for line in self._lines("errors"))
+
+    def _lines(self, book: str) -> list[list[str]]:
+        path = self._path(book)
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    def _path(self, book: str) -> Path:
+        return self.folder / f"{self.name}.{book}"
+
+    def _heartbeat(self) -> dict[str, Any]:
+        if not self.heartbeat:
+            return {}
+        rhythm: dict[str, Any] = {"heartbeat_interval": 1, "grace_period": 2}
+        if self.retries:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                retry = optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=3)
+            rhythm["heartbeat_stale_trial_callback"] = retry
+        return rhythm
 
 
-def score(i: int, size: int, n_learners: int) -> float:
-    """Return the score of learner `i`: curves cross, and 7 i mod n says who is best in the end."""
-    quality = (7 * i) % n_learners / n_learners
-    return 0.5 + 0.4 * quality - (0.3 + quality) / size**0.5
+def score(x: float, size: int) -> float:
+    """Return the score of learner `x`: curves cross, and the largest x is the best in the end."""
+    return 0.5 + 0.4 * x - (0.3 + x) / size**0.5
 
 
 def work(plan: Plan) -> None:
     """Work on the study until it ends."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    if plan.is_scattered:
+        workers._machine = lambda: f"machine of {os.getpid()}"  # type: ignore[assignment]
 
     def objective(trial: optuna.Trial) -> float:
-        i = trial.suggest_int("i", 0, plan.n_learners - 1)
+        x = trial.suggest_float("x", 0, 1)
         for n in training_sizes(trial):
-            with plan.log.open("a") as log:
-                log.write(f"{i} {n}\n")
+            plan.write("begun", x, n, os.getpid())
             time.sleep(plan.seconds)
-            value = score(i, n, plan.n_learners)
+            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.times:
+                raise plan.harm
+            value = score(x, n)
             report(trial, n, value, training_score=min(1.0, value + 2 / n**0.5))
         return value
 
-    plan.study().optimize(objective)
-
-
-def finish(plan: Plan, n_workers: int, timeout: float = 120.0) -> None:
-    """Run workers until all have ended by themselves, each without an error."""
-    workers = [plan.start() for _ in range(n_workers)]
+    cpu, wall = time.process_time(), time.monotonic()
     try:
-        assert [worker.wait(timeout) for worker in workers] == [0] * n_workers
+        plan.study().optimize(objective, n_jobs=plan.n_jobs, catch=plan.catch)
+    except BaseException:
+        plan.write("errors", traceback.format_exc())
+        raise
+    plan.write("costs", time.process_time() - cpu, time.monotonic() - wall)
+
+
+@contextlib.contextmanager
+def at_work(plan: Plan, n_workers: int) -> Iterator[list[BaseProcess]]:
+    """Yield running workers; afterwards there are none."""
+    crew = [plan.start() for _ in range(n_workers)]
+    try:
+        yield crew
     finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+        for worker in crew:
+            kill(worker)
 
 
-def check_consistency(plan: Plan, kills: int = 0) -> None:
+def ended(crew: list[BaseProcess]) -> list[int | None]:
+    """Wait until all workers have ended by themselves and return their exit codes."""
+    deadline = time.monotonic() + PATIENCE
+    for worker in crew:
+        worker.join(max(0.0, deadline - time.monotonic()))
+    return [worker.exitcode for worker in crew]
+
+
+def finish(plan: Plan, n_workers: int) -> None:
+    """Run workers until all have ended by themselves, each without an error."""
+    with at_work(plan, n_workers) as crew:
+        assert ended(crew) == [0] * n_workers, plan.errors()
+
+
+def wait_for_probes(plan: Plan, number: int) -> None:
+    """Wait until so many probes were begun."""
+    deadline = time.monotonic() + PATIENCE
+    while len(plan.begun()) < number:
+        assert time.monotonic() < deadline, plan.errors()
+        time.sleep(0.01)
+
+
+def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> optuna.Study:
     """Assert that nothing was lost and nothing was done twice, but for probes that were killed."""
     study = plan.study()
     curves = learning_curves(study)
     assert len(curves) == plan.n_learners
-    assert sorted(curve.params["i"] for curve in curves) == [*range(plan.n_learners)]
+    assert len({curve.params["x"] for curve in curves}) == plan.n_learners
     for curve in curves:
+        x = curve.params["x"]
         sizes = tuple(seen.size for seen in curve.observations)
         assert sizes == SIZES[: len(sizes)]
-        assert len(sizes) >= 3
-        scores = [score(curve.params["i"], n, plan.n_learners) for n in sizes]
-        assert [seen.score for seen in curve.observations] == scores
+        assert len(sizes) >= 3 or curve.state == "dropped"
+        assert [seen.score for seen in curve.observations] == [score(x, n) for n in sizes]
         assert all(seen.training_score is not None for seen in curve.observations)
     stored = [(a.learner, a.observation.size) for a in allocations(study)]
     assert len(stored) == len(set(stored)), "a probe was stored twice"
     begun = plan.begun()
     assert len(begun) - len(set(begun)) <= kills, "more probes were repeated than killed"
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
-    assert best.size == SIZES[-1]
-    assert (7 * best.params["i"]) % plan.n_learners == plan.n_learners - 1
-    assert study.best_trial.params == best.params
+    answer = best_learner(study)
+    assert answer is not None
+    assert answer.is_final
+    assert answer.size == SIZES[-1]
+    assert answer.params["x"] == (best or max(curve.params["x"] for curve in curves))
+    assert study.best_trial.params == answer.params
+    assert sorted(study.best_trial.intermediate_values) == [*SIZES]
+    assert not [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+    return study
 
 
-def kill(worker: subprocess.Popen[bytes]) -> None:
+def idle_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """Return the trials that ran no learner."""
+    return [trial for trial in study.trials if not trial.intermediate_values]
+
+
+def kill(worker: BaseProcess) -> None:
     """End a worker as a crash of the machine would."""
-    worker.send_signal(signal.SIGKILL)
-    worker.wait()
-
-
-if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["proxy", behind, port]:
-            storage = optuna.storages.get_storage(open_storage(behind))
-            optuna.storages.run_grpc_proxy_server(storage, host="127.0.0.1", port=int(port))
-        case ["work", address, name, folder, n_learners, seconds]:
-            work(Plan(address, name, Path(folder), int(n_learners), float(seconds)))
+    worker.kill()
+    worker.join()

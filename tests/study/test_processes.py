@@ -2,111 +2,245 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import random
+import signal
+import sqlite3
 import time
-import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
-import optuna
 import pytest
+import sqlalchemy
 from optuna.trial import TrialState
 
+from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import replay
 from tests.study.process_study import KINDS
+from tests.study.process_study import PATIENCE
+from tests.study.process_study import SIZES
+from tests.study.process_study import HarmError
 from tests.study.process_study import Plan
+from tests.study.process_study import at_work
 from tests.study.process_study import check_consistency
+from tests.study.process_study import ended
 from tests.study.process_study import finish
+from tests.study.process_study import idle_trials
 from tests.study.process_study import kill
+from tests.study.process_study import score
 from tests.study.process_study import shared_storage
+from tests.study.process_study import wait_for_probes
 from tests.study.process_study import work
 
 
-def fresh_name() -> str:
-    return f"study-{uuid.uuid4().hex[:8]}"
+@pytest.fixture
+def address(kind: str, tmp_path: Path) -> Iterator[str]:
+    with shared_storage(kind, tmp_path) as found:
+        yield found
 
 
-def idle_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    return [trial for trial in study.trials if not trial.intermediate_values]
+def test_undisturbed_the_largest_x_is_the_best() -> None:
+    """The winner that every study here has to find, by the rule alone."""
+    xs = [i / 60 for i in range(60)]
+    curves = [
+        LearningCurve(i, tuple(Observation(n, score(x, n), 1.0) for n in SIZES))
+        for i, x in enumerate(xs)
+    ]
+    *_, last = replay(DAUBPruner(sizes=SIZES).policy, curves)
+    assert last.learner == 59
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_three_processes_find_the_best_and_train_nothing_twice(kind: str, tmp_path: Path) -> None:
-    with shared_storage(kind, tmp_path) as address:
-        plan = Plan(address, fresh_name(), tmp_path)
-        plan.study()
-        finish(plan, n_workers=3)
-        check_consistency(plan)
-        assert all(trial.state.is_finished() for trial in plan.study().trials)
+def test_three_processes_find_the_best_and_train_nothing_twice(
+    address: str, tmp_path: Path
+) -> None:
+    plan = Plan(address, tmp_path).create()
+    finish(plan, n_workers=3)
+    study = check_consistency(plan)
+    assert all(trial.state.is_finished() for trial in study.trials)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "journal_file"])
+def test_two_processes_of_two_threads(address: str, tmp_path: Path) -> None:
+    plan = Plan(address, tmp_path, n_jobs=2).create()
+    finish(plan, n_workers=2)
+    check_consistency(plan)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_process_after_another_goes_on_where_the_last_one_was(
-    kind: str, tmp_path: Path
+    address: str, tmp_path: Path
 ) -> None:
-    with shared_storage(kind, tmp_path) as address:
-        plan = Plan(address, fresh_name(), tmp_path, seconds=0.05)
-        plan.study()
-        worker = plan.start()
-        while len(plan.begun()) < 40:
-            assert worker.poll() is None
-            time.sleep(0.02)
+    plan = Plan(address, tmp_path, seconds=0.05).create()
+    with at_work(plan, 1) as (worker,):
+        wait_for_probes(plan, 30)
         kill(worker)
-        work(plan)
-        check_consistency(plan, kills=1)
+    work(plan)
+    check_consistency(plan, kills=1)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "journal_file"])
-def test_eight_processes_race_for_three_learners(kind: str, tmp_path: Path) -> None:
-    with shared_storage(kind, tmp_path) as address:
-        plan = Plan(address, fresh_name(), tmp_path, n_learners=3, seconds=0.3)
-        plan.study()
-        finish(plan, n_workers=8)
-        check_consistency(plan)
-        assert len(idle_trials(plan.study())) <= 8
+def test_eight_processes_race_for_three_learners(address: str, tmp_path: Path) -> None:
+    plan = Plan(address, tmp_path, n_learners=3, seconds=0.5).create()
+    finish(plan, n_workers=8)
+    study = check_consistency(plan)
+    assert len(idle_trials(study)) <= 8  # one for each worker, which it ends with
+    cpu, wall = map(sum, zip(*plan.costs(), strict=True))
+    print(f"{cpu:.2f} s of CPU in {wall:.1f} s of {len(plan.costs())} workers")
+    assert cpu < 0.25 * wall, "a worker that waits is busy"
 
 
 @pytest.mark.parametrize(
     ("kind", "n_workers", "n_learners"),
     [("postgresql", 6, 60), ("journal_file", 3, 12), ("grpc_sqlite", 3, 12)],
 )
-def test_chaos_changes_nothing(kind: str, n_workers: int, n_learners: int, tmp_path: Path) -> None:
+def test_chaos_changes_nothing(
+    address: str, n_workers: int, n_learners: int, tmp_path: Path
+) -> None:
     """A random worker is killed every few seconds and replaced, until the study ends."""
     chance = random.Random(0)
-    with shared_storage(kind, tmp_path) as address:
-        plan = Plan(address, fresh_name(), tmp_path, n_learners=n_learners, seconds=0.2)
-        plan.study()
-        workers = [plan.start() for _ in range(n_workers)]
-        kills, deadline, next_kill = 0, time.monotonic() + 240, time.monotonic() + 6
-        try:
-            while any(worker.poll() is None for worker in workers):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-                running = [n for n, worker in enumerate(workers) if worker.poll() is None]
-                if running and time.monotonic() > next_kill:
-                    number = chance.choice(running)
-                    kill(workers[number])
-                    kills += 1
-                    workers[number] = plan.start()
-                    next_kill = time.monotonic() + chance.uniform(2, 4)
-        finally:
-            for worker in workers:
-                worker.kill()
-                worker.wait()
-        print(f"{kind}: {kills} kills, {len(plan.begun())} probes begun")
-        assert kills > 0
-        check_consistency(plan, kills)
+    plan = Plan(address, tmp_path, n_learners=n_learners, seconds=0.2)
+    plan.create(is_enqueued="sqlite" not in address and "grpc" not in address)
+    kills, progress, deadline = 0, 0, time.monotonic() + PATIENCE
+    with at_work(plan, n_workers) as crew:
+        wait_for_probes(plan, n_workers)
+        while any(worker.is_alive() for worker in crew):
+            time.sleep(chance.uniform(0.5, 2.0))
+            assert time.monotonic() < deadline, plan.errors()
+            if len(plan.begun()) < progress:
+                continue  # on a slow machine workers would be killed before they have begun
+            progress = len(plan.begun()) + n_workers
+            alive = [number for number, worker in enumerate(crew) if worker.is_alive()]
+            if alive:
+                number = chance.choice(alive)
+                kill(crew[number])
+                crew[number] = plan.start()
+                kills += 1
+        assert {worker.exitcode for worker in crew} == {0}, plan.errors()
+    print(f"{kills} kills, {len(plan.begun())} probes begun")
+    assert kills > 1
+    check_consistency(plan, kills)
 
 
-def test_a_worker_that_is_silent_too_long_is_given_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["postgresql", "journal_file"])
+@pytest.mark.parametrize("harm", [HarmError, MemoryError])
+def test_a_worker_that_fails_once_leaves_the_answer_as_it_is(
+    address: str, harm: type[Exception], tmp_path: Path
+) -> None:
+    plan = Plan(address, tmp_path, harm=harm, seconds=0.05).create(is_enqueued=True)
+    with at_work(plan, 3) as crew:
+        assert sorted(map(str, ended(crew))) == ["0", "0", "1"], plan.errors()
+    assert harm.__name__ in plan.errors()
+    study = check_consistency(plan, kills=1)
+    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+def test_a_learner_that_fails_in_two_processes_is_dropped(address: str, tmp_path: Path) -> None:
+    best, second = 11 / 12, 10 / 12
+    harm = {"harm": MemoryError, "harmed": (best, SIZES[3]), "times": 99, "catch": (MemoryError,)}
+    plan = Plan(address, tmp_path, seconds=0.05, **harm).create(is_enqueued=True)
+    finish(plan, n_workers=3)
+    study = check_consistency(plan, kills=1, best=second)
+    (lost,) = [curve for curve in learning_curves(study) if curve.state == "dropped"]
+    assert lost.params["x"] == best
+    assert plan.begun().count((best, SIZES[3])) == 2
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "journal_file"])
+def test_an_interrupted_worker_leaves_its_learner_to_others(address: str, tmp_path: Path) -> None:
+    plan = Plan(address, tmp_path, seconds=0.1).create()
+    with at_work(plan, 3) as crew:
+        wait_for_probes(plan, 20)
+        os.kill(crew[0].pid or 0, signal.SIGINT)
+        assert ended(crew) == [1, 0, 0], plan.errors()
+    check_consistency(plan, kills=1)
+
+
+def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
     with shared_storage("sqlite", tmp_path) as address:
-        plan = Plan(address, fresh_name(), tmp_path)
-        study = plan.study()
-        study.sampler = type(study.sampler)(
-            study.sampler._base_sampler, n_learners=plan.n_learners, stale_after=1.0
+        plan = Plan(address, tmp_path, seconds=0.05).create()
+        with at_work(plan, 3) as crew:
+            wait_for_probes(plan, 20)
+            with contextlib.closing(sqlite3.connect(tmp_path / "study.db", PATIENCE)) as other:
+                other.execute("BEGIN EXCLUSIVE")
+                begun = len(plan.begun())
+                time.sleep(2.0)
+                assert len(plan.begun()) <= begun + 3  # those that were about to begin
+                other.rollback()
+            assert ended(crew) == [0, 0, 0], plan.errors()
+        check_consistency(plan)
+
+
+def test_a_database_that_hangs_up_costs_a_worker_its_probe_and_no_more(tmp_path: Path) -> None:
+    with shared_storage("postgresql", tmp_path) as address:
+        plan = Plan(address, tmp_path, seconds=0.05).create()
+        with at_work(plan, 3) as crew:
+            wait_for_probes(plan, 20)
+            hang_up(address)
+            codes = ended(crew)
+        assert 1 in codes
+        finish(plan, n_workers=2)
+        check_consistency(plan, kills=3)
+
+
+def hang_up(address: str) -> None:
+    """Close all other connections of the database."""
+    engine = sqlalchemy.create_engine(address)
+    with engine.connect() as connection:
+        connection.execute(
+            sqlalchemy.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid != pg_backend_pid() AND datname = current_database()"
+            )
         )
-        lost = study.ask()  # held by this living process, which never comes back to it
-        work_with = Plan(address, plan.name, tmp_path)
-        time.sleep(1.2)
-        other = work_with.study()
-        other.sampler = study.sampler
-        other.ask()
-        assert study._storage.get_trial(lost._trial_id).state == TrialState.FAIL
+    engine.dispose()
+
+
+@pytest.mark.parametrize("retries", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "n_learners"), [("sqlite", 1), ("sqlite", 12), ("postgresql", 12)]
+)
+def test_a_heartbeat_that_stops_frees_the_learner(
+    address: str, n_learners: int, retries: bool, tmp_path: Path
+) -> None:
+    plan = Plan(
+        address,
+        tmp_path,
+        n_learners=n_learners,
+        seconds=0.1,
+        is_scattered=True,
+        heartbeat=True,
+        retries=retries,
+    ).create()
+    with at_work(plan, 2) as crew:
+        wait_for_probes(plan, 3 * n_learners)
+        holder = crew[[worker.pid for worker in crew].index(plan.last_to_begin())]
+        kill(holder)
+        crew.remove(holder)
+        assert ended(crew) == [0], plan.errors()
+    study = check_consistency(plan, kills=1)
+    assert TrialState.FAIL in {trial.state for trial in study.trials}
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("kind", ["sqlite", "journal_file", "grpc_sqlite"])
+def test_a_run_that_is_silent_too_long_is_given_up(
+    address: str, stop: signal.Signals, tmp_path: Path
+) -> None:
+    """A machine that is gone, or that hangs and comes back to a trial that is not its own."""
+    plan = Plan(
+        address, tmp_path, n_learners=1, seconds=0.5, is_scattered=True, stale_after=4.0
+    ).create()
+    with at_work(plan, 1) as (first,):
+        wait_for_probes(plan, 2)
+        os.kill(first.pid or 0, stop)
+        finish(plan, n_workers=1)
+        os.kill(first.pid or 0, signal.SIGCONT) if stop == signal.SIGSTOP else None
+        assert ended([first]) == [-stop if stop == signal.SIGKILL else 1], plan.errors()
+    study = check_consistency(plan, kills=1)
+    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
