@@ -54,17 +54,16 @@ def main() -> None:
         X, y, X_valid, y_valid = read_table(args.data, args.target, args.train_rows)
     learners = list(POOL)[: args.learners]
 
+    each_learner = optuna.samplers.GridSampler({"learner": learners}, seed=0)
     objective = TrainingSizeObjective(build, X, y, X_valid=X_valid, y_valid=y_valid)
     study = optuna.create_study(
         study_name=f"{Path(args.data or 'parity').stem}, {len(y)} rows, {len(learners)} learners",
         storage=args.storage,
         load_if_exists=True,
         direction="maximize",
-        sampler=DataAllocationSampler(n_learners=len(learners)),
+        sampler=DataAllocationSampler(each_learner, n_learners=len(learners)),
         pruner=DAUBPruner(min_resource=500, max_resource=objective.n_train, reduction_factor=1.5),
     )
-    for learner in learners:  # each of them once; a base sampler would search for itself
-        study.enqueue_trial({"learner": learner}, skip_if_exists=True)
     try:
         study.optimize(objective, n_jobs=args.n_jobs, catch=Exception, callbacks=[show_progress])
     except KeyboardInterrupt:
