@@ -165,7 +165,7 @@ def _for_any_theme() -> dict[str, Any]:
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
         "font": {"color": _GREY},
-        "title": {"x": 0.02, "xanchor": "left"},
+        "title": {"x": 0.02, "xanchor": "left", "font": {"size": 15}},
         "xaxis": axis,
         "yaxis": axis,
         "modebar": {"bgcolor": "rgba(0, 0, 0, 0)", "color": _GREY, "activecolor": _BLUE},

@@ -138,7 +138,7 @@ class TestNotes:
             "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data.\n"
-            "* 37 seconds; training 3 learners on all the data takes 24 or more."
+            "* 37 seconds."
         )
 
     def test_what_was_saved(self) -> None:

@@ -149,7 +149,7 @@ def _draw_curves(record: LearningCurvesRecord) -> go.Figure:
 
 
 def _draw_allocations(record: AllocationsRecord) -> go.Figure:
-    names = [escaped(label(curve)) for curve in record.curves]
+    names = [escaped(label(curve, width=16)) for curve in record.curves]
     colors = size_colors([layer.size for layer in record.layers])
     traces = [
         {
@@ -166,11 +166,15 @@ def _draw_allocations(record: AllocationsRecord) -> go.Figure:
     return _figure(
         traces if record.spent else [],
         title=f"{record.unit.capitalize()} given to each learner<br><sup>{spending(record)}</sup>",
-        xaxis={"title": "learners, best score first", "type": "category"},
+        xaxis={
+            "title": "learners, best score first",
+            "type": "category",
+            "tickfont": {"size": 10},
+        },
         yaxis={"title": record.unit, "tickformat": ",~s"},
         barmode="stack",
         bargap=0.15,
-        legend={"title": "training size"},
+        legend={"title": "training size", "font": {"size": 10}},
     )
 
 
@@ -183,7 +187,7 @@ def _draw_bounds(record: BoundsRecord) -> go.Figure:
     side = "lower" if record.axis.is_minimized else "upper"
     return _figure(
         traces,
-        title=f"{side.capitalize()} bounds from probe to probe",
+        title=f"{side.capitalize()} bounds by probe",
         xaxis={"title": "probes", "rangemode": "tozero"},
         yaxis={
             "title": f"{side} bound of {record.axis.name} on all the data",

@@ -20,8 +20,8 @@ from optuna_daub.visualization._records import CurveLine
 
 
 PALETTE = (
-    "#3b82c4", "#e07b27", "#3f9f50", "#d9484a", "#9467bd", "#a0714f",
-    "#d967a8", "#8f8c1f", "#1fa3b4", "#6b74d6", "#c09a1c", "#e5735c",
+    "#4269d0", "#d99a00", "#f0603c", "#1fa898", "#3ca951", "#e8649f",
+    "#a463f2", "#6aa5ee", "#9c6b4e", "#b3224f", "#94a31a", "#c58be0",
 )  # fmt: skip
 """Colours of the learners that stand out."""
 
@@ -93,9 +93,13 @@ def parameter_lines(params: Mapping[str, Any], most: int = 12, width: int = 48) 
 
 
 def tick_sizes(sizes: Sequence[int]) -> list[int]:
-    """Return the sizes to be written at an axis: all, or every other, the last in any case."""
-    step = math.ceil(len(sizes) / MAX_TICKS)
-    return sorted(sizes[::-1][::step])
+    """Return the sizes that can be written at a logarithmic axis, the last in any case."""
+    room = math.log(sizes[-1] / sizes[0]) / MAX_TICKS
+    ticks = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if math.log(ticks[-1] / size) >= room:
+            ticks.append(size)
+    return ticks[::-1]
 
 
 def score_range(lines: Sequence[CurveLine]) -> tuple[float, float] | None:
@@ -137,6 +141,8 @@ def spending(record: AllocationsRecord) -> str:
     spent, everything = f"{record.spent:,.0f} {record.unit}", "learners on all the data"
     if record.unit == "examples":
         return f"{spent}, {record.spent / record.everything:.0%} of training {count} {everything}"
+    if record.everything <= record.spent:  # what takes "at least" that says nothing
+        return spent
     return f"{spent}; training {count} {everything} takes {record.everything:,.0f} or more"
 
 

@@ -85,7 +85,7 @@ def wedge(line: CurveLine, color: str) -> list[Trace]:
             "legendgroup": str(line.curve.learner),
             "showlegend": False,
             "line": {"color": color, "width": 0},
-            "opacity": 0.12,
+            "opacity": 0.16,
             "hoverinfo": "skip",
         }
     ]
@@ -123,7 +123,11 @@ def bound_track(track: BoundTrack, color: str | None, n_probes: int) -> Trace:
         "name": _name(track.curve),
         "showlegend": color is not None,
         "line": line,
-        "marker": {"symbol": _SYMBOLS[track.curve.state], "size": sizes},
+        "marker": {
+            "symbol": _SYMBOLS[track.curve.state],
+            "size": sizes,
+            "line": {"color": color or BACKGROUND},  # white by default where sizes differ
+        },
         "opacity": look.opacity if color else 0.5,
         "hovertemplate": _hover(
             track.curve, "probe %{x}: %{customdata:,} examples, bound %{y:.5~g}"

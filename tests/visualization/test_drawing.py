@@ -12,6 +12,7 @@ import optuna
 import pytest
 
 from optuna_daub.visualization import _imports
+from optuna_daub.visualization._style import MAX_TICKS
 from optuna_daub.visualization._style import PALETTE
 from optuna_daub.visualization._style import label
 from optuna_daub.visualization._style import learner_colors
@@ -184,7 +185,9 @@ class TestStyle:
 
     def test_ticks_are_few_and_hold_the_full_size(self) -> None:
         assert tick_sizes([500, 750, 1125]) == [500, 750, 1125]
-        assert tick_sizes(range(1, 31)) == [3, 6, 9, 12, 15, 18, 21, 24, 27, 30]
+        assert len(tick_sizes(range(1, 1001))) <= MAX_TICKS + 1
+        assert tick_sizes(range(1, 1001))[-1] == 1000
+        assert tick_sizes([500, 10_000, 38_000, 38_500]) == [500, 10_000, 38_500]
 
     def test_a_range_holds_what_is_near(self) -> None:
         assert stretched([0.0, 1.0], [1.2]) == pytest.approx((-0.048, 1.248))
