@@ -55,6 +55,9 @@ are stored as two; most figures fit into one piece, and so change in one moment.
 MAX_SHARE = 0.05
 """Share of a worker's time that drawing may take."""
 
+_DRAWING = threading.Lock()
+"""Held by the thread of this process that draws; not in the callback, which is sent to workers."""
+
 _LAST_DRAWN = "daub:dashboard"
 """When some worker last began to draw, seconds since the epoch."""
 
@@ -69,7 +72,8 @@ class DashboardCallback:
     A callback of `study.optimize`. It draws when a run has ended, in one worker at a time, at most
     once in `every` seconds, and less often where drawing would take more than 5 % of the time; at
     the end of the study it draws in any case. A picture that cannot be drawn is a warning in the
-    log, never the end of the study. Look at it with `optuna-dashboard sqlite:///study.db`.
+    log, never the end of the study. What you write above the heading "Data allocation" in the note
+    on the study stays. Look at it with `optuna-dashboard sqlite:///study.db`.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -99,33 +103,33 @@ class DashboardCallback:
         imported("plotly.graph_objects", extra="dashboard")
         self._every = every
         self._next = 0.0
-        self._lock = threading.Lock()
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Draw, if it is time."""
         is_ending = study._stop_flag
-        if not is_ending and time.time() < self._next:
+        if not is_ending and time.monotonic() < self._next:
             return
-        if not self._lock.acquire(blocking=is_ending):
+        if not _DRAWING.acquire(blocking=is_ending):
             return  # another thread is drawing
         try:
             self._draw(study, is_ending)
         except Exception:
-            self._next = time.time() + self._every
+            self._next = time.monotonic() + self._every
             _logger.warning("The dashboard could not be brought up to date.", exc_info=True)
         finally:
-            self._lock.release()
+            _DRAWING.release()
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
-        begun = time.time()
         last = study._storage.get_study_system_attrs(study._study_id).get(_LAST_DRAWN, 0.0)
-        if begun < last + self._every and not is_ending:
-            self._next = last + self._every
+        age = time.time() - last  # below 0 where another machine's clock is ahead
+        begun = time.monotonic()
+        if 0 <= age < self._every and not is_ending:
+            self._next = begun + self._every - age
             return
-        study._storage.set_study_system_attr(study._study_id, _LAST_DRAWN, begun)
+        study._storage.set_study_system_attr(study._study_id, _LAST_DRAWN, time.time())
         update_dashboard(study)
-        now = time.time()
-        self._next = max(begun + self._every, now + (now - begun) / MAX_SHARE)
+        spent = time.monotonic() - begun
+        self._next = begun + max(self._every, spent + spent / MAX_SHARE)
 
 
 def update_dashboard(study: optuna.Study) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import threading
 import time
 from pathlib import Path
@@ -293,6 +294,18 @@ class TestWhen:
         for _ in range(1000):
             callback(study, trial)
         assert (time.perf_counter() - begun) / 1000 < 1e-4
+
+    def test_a_clock_that_is_ahead_does_not_stop_it(self, drawn: list[optuna.Study]) -> None:
+        study = studies.running()
+        ahead = time.time() + 86_400
+        study._storage.set_study_system_attr(study._study_id, "daub:dashboard", ahead)
+        DashboardCallback(every=60)(study, study.trials[0])
+        assert len(drawn) == 1
+
+    def test_it_can_be_sent_to_a_worker(self, drawn: list[optuna.Study]) -> None:
+        callback, study = DashboardCallback(every=60), studies.running()
+        pickle.loads(pickle.dumps(callback))(study, study.trials[0])
+        assert len(drawn) == 1
 
     def test_every_is_not_negative(self) -> None:
         with pytest.raises(ValueError, match="`every` must be at least 0 seconds, but got -1"):

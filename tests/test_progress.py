@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
 import time
 from collections.abc import Callable
@@ -102,6 +103,10 @@ def test_a_study_without_scores_shows_an_empty_bar() -> None:
         ProgressBar(every=0)(study, study.get_trials(deepcopy=False)[0])
     assert "0.00/? examples" in terminal.getvalue()
     assert terminal.lines == []
+
+
+def test_it_can_be_sent_to_a_worker() -> None:
+    assert len(run(pickle.loads(pickle.dumps(ProgressBar(every=0)))).lines) >= 2
 
 
 def test_every_is_not_negative() -> None:

@@ -21,6 +21,10 @@ from optuna_daub.visualization._style import label
 BAR_FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} examples {elapsed}<{remaining}"
 
 
+_SHOWING = threading.Lock()
+"""Held by the thread that updates a bar; not in the callback, which is sent to workers."""
+
+
 class ProgressBar:
     """Show who leads by how much, and what was spent of how much, while a study runs.
 
@@ -59,7 +63,6 @@ class ProgressBar:
             raise ValueError(f"`every` must be at least 0 seconds, but got {every}.")
         self._every = every
         self._next = 0.0
-        self._lock = threading.Lock()
         self._bar: Any = None
         self._is_over = False
 
@@ -68,7 +71,7 @@ class ProgressBar:
         is_ending = study._stop_flag
         if not is_ending and time.monotonic() < self._next:
             return
-        with self._lock:
+        with _SHOWING:
             self._next = time.monotonic() + self._every
             if self._is_over and is_ending:
                 return  # other threads end their runs after the study is over
