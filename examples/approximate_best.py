@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="late", help="column of 2 or more classes to predict")
     parser.add_argument("--codes", default="", help="columns of numbers that are categories: a,b")
     parser.add_argument("--learners", type=int, default=5 if SMOKE else 20)
-    parser.add_argument("--seed", type=int, default=10, help="10 draws each kind 3 to 5 times")
+    parser.add_argument("--seed", type=int, default=10, help="10 draws every kind")
     parser.add_argument("--epsilon", type=float, default=0.01, help="tolerated loss of accuracy")
     parser.add_argument("--scheduler", default="gradient_ci", help="or ucb, round_robin")
     parser.add_argument("--interval", default="hoeffding", help="or massart, clopper_pearson")
