@@ -1,0 +1,47 @@
+"""A Dask cluster: the study on its scheduler, the pair sent to the workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "dask_workers.py"
+
+
+@pytest.mark.parametrize("storage", [None, "sqlite:///dask.db"])
+def test_the_workers_of_a_cluster_find_the_best(storage: str | None, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    pytest.importorskip("optuna_integration")
+    at = [] if storage is None else ["--storage", storage]
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), "--workers", "2", *at],
+        cwd=tmp_path,
+        env=os.environ | {"OPTUNA_DAUB_SMOKE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "best: trained on all 1,400 examples" in done.stdout
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "dask.db").exists() is (storage is not None)
+
+
+def test_without_dask_the_example_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "distributed.py").write_text("raise ImportError('No module named distributed')")
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE)],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{EXAMPLE.parents[1]}"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "pip install 'optuna-daub[workers]'" in done.stderr
