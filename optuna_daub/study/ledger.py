@@ -215,7 +215,7 @@ class Ledger:
         if run.learner is None:
             return
         if run.learner not in self.first_runs:
-            self._begin(run.learner, trial._trial_id)
+            self._begin(run.learner, trial)
         self._learn_params(run.learner, trial)
         sizes = [n for n in keys.own_sizes(trial, run.inherited) if n <= run.full_size]
         curve = known = self.curves[run.learner]
@@ -231,17 +231,20 @@ class Ledger:
 
     def _learn_params(self, learner: int, trial: FrozenTrial) -> None:
         """Keep what a run has suggested; a learner's first run may have failed before the end."""
-        if len(trial.params) > len(self.params[learner]):
-            self.params[learner] = {**trial.params, **self.params[learner]}
-            self.distributions[learner] = {**trial.distributions, **self.distributions[learner]}
+        known = self.distributions[learner]
+        new = {name: space for name, space in trial.distributions.items() if name not in known}
+        if new:
+            self.distributions[learner] = {**known, **new}
+            self.params[learner] = {**self.params[learner], **{n: trial.params[n] for n in new}}
 
-    def _begin(self, learner: int, trial_id: int) -> None:
-        self.first_runs[learner] = trial_id
-        self.params[learner], self.distributions[learner] = {}, {}
-        self._failures[learner] = {}
+    def _begin(self, learner: int, trial: FrozenTrial) -> None:
         if self._placeholder == learner:
             self._placeholder = None
         self.curves.put(LearningCurve(learner))
+        self.params[learner] = {**trial.system_attrs.get("fixed_params", {})}  # if enqueued
+        self.distributions[learner] = {}
+        self._failures[learner] = {}
+        self.first_runs[learner] = trial._trial_id
 
     def _forget(self, learner: int) -> None:
         for known in (self.first_runs, self.params, self.distributions, self._failures):

@@ -100,24 +100,8 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """
     policy = _pruner_of(study).policy
     ledger = synced_ledger_of(study)
-    decision = ledger.decide(policy)
-    best = _winner(study, ledger, decision) if isinstance(decision, Finish) else None
-    busy = ledger.busy()
-    curves = []
-    for learner in sorted(ledger.first_runs):
-        curve = ledger.curves[learner]
-        first = study._storage.get_trial(ledger.first_runs[learner])
-        curves.append(
-            LearnerCurve(
-                learner=learner,
-                params=first.params,
-                observations=tuple(ledger.signed(seen) for seen in curve.observations),
-                state=_state(curve, policy.sizes[-1], learner == best, learner in busy),
-                bound=_bound(study, ledger, curve),
-                reason=verdict(ledger, policy, learner, decision),
-            )
-        )
-    return curves
+    with ledger.lock:  # which other threads of this process hold while they fold trials in
+        return _learning_curves(study, ledger, policy)
 
 
 def allocations(study: optuna.Study) -> list[Allocation]:
@@ -149,6 +133,31 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     """
     policy = _pruner_of(study).policy
     ledger = synced_ledger_of(study)
+    with ledger.lock:  # which other threads of this process hold while they fold trials in
+        return _best_learner(study, ledger, policy)
+
+
+def _learning_curves(study: optuna.Study, ledger: Ledger, policy: Policy) -> list[LearnerCurve]:
+    decision = ledger.decide(policy)
+    best = _winner(study, ledger, decision) if isinstance(decision, Finish) else None
+    busy = ledger.busy()
+    curves = []
+    for learner in sorted(ledger.first_runs):
+        curve = ledger.curves[learner]
+        curves.append(
+            LearnerCurve(
+                learner=learner,
+                params={**ledger.params[learner]},
+                observations=tuple(ledger.signed(seen) for seen in curve.observations),
+                state=_state(curve, policy.sizes[-1], learner == best, learner in busy),
+                bound=_bound(study, ledger, curve),
+                reason=verdict(ledger, policy, learner, decision),
+            )
+        )
+    return curves
+
+
+def _best_learner(study: optuna.Study, ledger: Ledger, policy: Policy) -> BestLearner | None:
     decision = ledger.decide(policy)
     is_final = isinstance(decision, Finish)
     learner = _winner(study, ledger, decision) if is_final else _leader(ledger, policy)
@@ -165,7 +174,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     spent = [seen for other in ledger.first_runs for seen in ledger.curves[other].observations]
     return BestLearner(
         learner=learner,
-        params=study._storage.get_trial(ledger.first_runs[learner]).params,
+        params={**ledger.params[learner]},
         score=ledger.sign * curve.score,
         size=curve.size,
         bound=_bound(study, ledger, curve),

@@ -128,7 +128,8 @@ class DataAllocationSampler(BaseSampler):
         if run is None or run.learner == trial.number:
             return self._base_sampler.sample_relative(view, trial, search_space)
         if run.learner is not None:
-            return ledger_of(study).params[run.learner]
+            params = ledger_of(study).params[run.learner]
+            return {name: params[name] for name in search_space}
         if is_optimizing(study):
             raise optuna.TrialPruned(run.reason)
         return {}
@@ -144,7 +145,7 @@ class DataAllocationSampler(BaseSampler):
         run, view = self._dealt.get(trial._trial_id, (None, study))
         if run is not None and run.learner not in (None, trial.number):
             ledger = ledger_of(study)
-            if param_name in ledger.params[run.learner]:  # a value out of the distribution
+            if param_name in ledger.params[run.learner]:  # enqueued, or out of its distribution
                 return ledger.params[run.learner][param_name]
             trial = study._storage.get_trial(ledger.first_runs[run.learner])
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
