@@ -58,9 +58,6 @@ MAX_SHARE = 0.05
 _DRAWING = threading.Lock()
 """Held by the thread of this process that draws; not in the callback, which is sent to workers."""
 
-_LAST_DRAWN = "daub:dashboard"
-"""When some worker last began to draw, seconds since the epoch."""
-
 _GREY = "#7f7f7f"  # contrast 4.0 on white, 4.2 on the dark cards of optuna-dashboard
 _GRID = "rgba(127, 127, 127, 0.2)"
 _BLUE = "#3b82c4"
@@ -120,13 +117,13 @@ class DashboardCallback:
             _DRAWING.release()
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
-        last = study._storage.get_study_system_attrs(study._study_id).get(_LAST_DRAWN, 0.0)
+        last = keys.read_drawing(study)
         age = time.time() - last  # below 0 where another machine's clock is ahead
         begun = time.monotonic()
         if 0 <= age < self._every and not is_ending:
             self._next = begun + self._every - age
             return
-        study._storage.set_study_system_attr(study._study_id, _LAST_DRAWN, time.time())
+        keys.write_drawing(study, time.time())
         update_dashboard(study)
         spent = time.monotonic() - begun
         self._next = begun + max(self._every, spent + spent / MAX_SHARE)

@@ -30,6 +30,7 @@ from optuna_dashboard._note import get_note_from_system_attrs  # noqa: E402
 from optuna_daub import dashboard  # noqa: E402
 from optuna_daub.dashboard import DashboardCallback  # noqa: E402
 from optuna_daub.dashboard import update_dashboard  # noqa: E402
+from optuna_daub.study import keys  # noqa: E402
 
 
 IDS = {"daub-learning-curves", "daub-allocations", "daub-upper-bounds"}
@@ -298,7 +299,7 @@ class TestWhen:
     def test_a_clock_that_is_ahead_does_not_stop_it(self, drawn: list[optuna.Study]) -> None:
         study = studies.running()
         ahead = time.time() + 86_400
-        study._storage.set_study_system_attr(study._study_id, "daub:dashboard", ahead)
+        keys.write_drawing(study, ahead)
         DashboardCallback(every=60)(study, study.trials[0])
         assert len(drawn) == 1
 

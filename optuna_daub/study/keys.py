@@ -26,6 +26,7 @@ _OBSERVATION = _PREFIX + "observation:"
 _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
+_DRAWN = _PREFIX + "dashboard"
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,17 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
                 f"'{study.study_name}' was begun with {begun[name]}, but now has {value}. Use "
                 "the earlier settings, or begin a study of another name."
             )
+
+
+def write_drawing(study: optuna.Study, at: float) -> None:
+    """Store when some worker began to draw the study, seconds since the epoch."""
+    study._storage.set_study_system_attr(study._study_id, _DRAWN, at)
+
+
+def read_drawing(study: optuna.Study) -> float:
+    """Return when the study was last begun to be drawn, 0 if never."""
+    stored = study._storage.get_study_system_attrs(study._study_id).get(_DRAWN, 0.0)
+    return float(stored)
 
 
 def copy_scores(storage: BaseStorage, trial_id: int, scores: Mapping[int, float]) -> None:

@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.curves import Curves
 from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Finish
@@ -140,7 +141,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
 def _learning_curves(study: optuna.Study, ledger: Ledger, policy: Policy) -> list[LearnerCurve]:
     decision = ledger.decide(policy)
     best = _winner(study, ledger, decision) if isinstance(decision, Finish) else None
-    busy = ledger.busy()
+    busy = {run.learner: run.reason for run in ledger.running.values()}
     curves = []
     for learner in sorted(ledger.first_runs):
         curve = ledger.curves[learner]
@@ -151,7 +152,8 @@ def _learning_curves(study: optuna.Study, ledger: Ledger, policy: Policy) -> lis
                 observations=tuple(ledger.signed(seen) for seen in curve.observations),
                 state=_state(curve, policy.sizes[-1], learner == best, learner in busy),
                 bound=_bound(study, ledger, curve),
-                reason=verdict(ledger, policy, learner, decision),
+                reason=(not curve.dropped and busy.get(learner))
+                or verdict(ledger, policy, learner, decision),
             )
         )
     return curves
@@ -181,7 +183,7 @@ def _best_learner(study: optuna.Study, ledger: Ledger, policy: Policy) -> BestLe
         rival_bound=ledger.sign * max(rivals) if rivals else None,
         is_final=is_final,
         reason=verdict(ledger, policy, learner, decision),
-        promise=certificate(policy, ledger.curves, learner) if isinstance(policy, ABC) else "",
+        promise=certificate(policy, _known(ledger), learner) if isinstance(policy, ABC) else "",
         better_size=_better_size(curve),
         examples=sum(seen.size for seen in spent),
         seconds=sum(seen.seconds or 0.0 for seen in spent),
@@ -214,14 +216,19 @@ def _winner(study: optuna.Study, ledger: Ledger, decision: Decision) -> int | No
 
 def _leader(ledger: Ledger, policy: Policy) -> int | None:
     if isinstance(policy, ABC):
-        guess = policy.best_guess(ledger.curves)
-        is_seen = guess is not None and ledger.curves[guess.learner].observations
-        return guess.learner if guess is not None and is_seen else None
+        guess = policy.best_guess(_known(ledger))
+        return None if guess is None else guess.learner
     curves = [ledger.curves[learner] for learner in ledger.first_runs]
     alive = [curve for curve in curves if curve.observations and not curve.dropped]
     if not alive:
         return None
     return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
+
+
+def _known(ledger: Ledger) -> Curves:
+    """Return the curves of those of whom something is known, without those still to come."""
+    curves = [ledger.curves[learner] for learner in ledger.first_runs]
+    return Curves(curve for curve in curves if curve.observations or curve.dropped)
 
 
 def _better_size(curve: LearningCurve) -> int | None:

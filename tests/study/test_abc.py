@@ -272,7 +272,7 @@ def assert_sound(study: optuna.Study) -> None:
     assert sum(curve.state == "best" for curve in curves.values()) == 1
 
 
-@pytest.mark.xfail(reason="a likely best whose lower end did not rise never goes first again")
+@pytest.mark.xfail(reason="GradientCI as decided: a lower end that did not rise costs infinity")
 def test_one_unlucky_probe_does_not_stop_the_best() -> None:
     """Learner 0 looks bad at 2,000 examples: that is no reason to train all others fully."""
 
@@ -412,7 +412,6 @@ def test_a_study_whose_first_probe_failed_has_no_answer_yet() -> None:
     assert best_learner(study) is None
 
 
-@pytest.mark.xfail(reason="the place of a learner to come is taken for the best guess")
 def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
     low = [
         LearningCurve(i, (Observation(1000, 0.1 + i / 10, 0.2 + i / 10, 2000),)) for i in range(4)

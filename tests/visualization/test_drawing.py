@@ -171,8 +171,8 @@ class TestStyle:
         oak, _, ash = by_plotly._records.learning_curves(studies.strange_names())
         assert label(oak) == "0 <b>oak</b> & %{x}"
         assert label(ash, width=8) == "2 ashas…"
-        (unnamed,) = by_plotly._records.learning_curves(studies.begun())
-        assert label(unnamed) == "learner 0"
+        (enqueued,) = by_plotly._records.learning_curves(studies.begun())
+        assert label(enqueued) == "0 oak"
 
     def test_parameters_are_cut(self) -> None:
         assert parameter_lines({"rate": 0.123456789, "depth": 3}) == [
