@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sqlite3
 from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,8 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 @event.listens_for(Engine, "connect")
 def _hurry(connection: Any, _: object) -> None:
     """Do not wait for the disk: only processes die in these tests, not the machine."""
-    connection.execute("PRAGMA synchronous = OFF")
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 SIZES = (6, 9, 15, 24, 36, 54)
