@@ -266,9 +266,10 @@ def work(plan: Plan) -> None:
             report(trial, n, value, training_score=min(1.0, value + 2 / n**0.5))
         return value
 
+    study = plan.study()
     cpu, wall = time.process_time(), time.monotonic()
     try:
-        plan.study().optimize(objective, n_jobs=plan.n_jobs, catch=plan.catch)
+        study.optimize(objective, n_jobs=plan.n_jobs, catch=plan.catch)
     except BaseException:
         plan.write("errors", traceback.format_exc())
         raise

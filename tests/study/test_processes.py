@@ -85,13 +85,13 @@ def test_one_process_after_another_goes_on_where_the_last_one_was(
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "journal_file"])
 def test_eight_processes_race_for_three_learners(address: str, tmp_path: Path) -> None:
-    plan = Plan(address, tmp_path, n_learners=3, seconds=0.5).create()
+    plan = Plan(address, tmp_path, n_learners=3, seconds=1.0).create()
     finish(plan, n_workers=8)
     study = check_consistency(plan)
     assert len(idle_trials(study)) <= 8  # one for each worker, which it ends with
     cpu, wall = map(sum, zip(*plan.costs(), strict=True))
     print(f"{cpu:.2f} s of CPU in {wall:.1f} s of {len(plan.costs())} workers")
-    assert cpu < 0.25 * wall, "a worker that waits is busy"
+    assert cpu < 0.1 * wall, "a worker that waits is busy"
 
 
 @pytest.mark.parametrize(
