@@ -80,6 +80,17 @@ def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None)
                 _logger.warning("Trial %d was given up: its worker is dead or silent.", number)
 
 
+def release_abandoned(study: optuna.Study, ledger: Ledger, but_for: int) -> None:
+    """Give up trials whose worker died before it was dealt anything; enqueued ones come again."""
+    for number in [number for number in ledger.unfinished if ledger.is_abandoned(number)]:
+        trial = ledger.unfinished[number]
+        if number != but_for:
+            with suppress(RuntimeError):  # another worker was faster
+                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+                if "fixed_params" in trial.system_attrs:
+                    study.enqueue_trial(trial.system_attrs["fixed_params"], trial.user_attrs)
+
+
 def _last_sign(trial: FrozenTrial, run: Run) -> float:
     """Return when a run was last heard of, seconds since the epoch."""
     sizes = keys.own_sizes(trial, run.inherited)
@@ -97,8 +108,9 @@ def _claim(
     ledger = ledger_of(study)
     with ledger.lock:
         ledger.sync(study._storage)
-        if len(ledger.running) > 0:
+        if len(ledger.unfinished) > 1:
             release_dead(study, ledger, stale_after)
+            release_abandoned(study, ledger, but_for=trial.number)
             ledger.sync(study._storage)
         ledger.n_learners = n_learners
         run = _offer(study, ledger, trial, policy)

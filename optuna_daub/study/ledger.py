@@ -35,7 +35,7 @@ from optuna_daub.study.keys import Run
 MAX_FAILURES = 2
 """Errors of a learner at one size after which it is dropped."""
 
-UNDEALT_SECONDS = 10.0
+UNDEALT_SECONDS = 30.0
 """How long a trial that was dealt nothing yet keeps the place of a learner; dealing takes
 milliseconds, so its worker is dead after that."""
 
@@ -121,6 +121,14 @@ class Ledger:
             if number != but_for and run.learner is not None
         }
 
+    def is_abandoned(self, number: int) -> bool:
+        """Return whether an unfinished trial was begun long ago and dealt nothing ever since."""
+        trial = self.unfinished[number]
+        if trial.state != TrialState.RUNNING or number in self.running:
+            return False
+        begun = trial.datetime_start or datetime.now()
+        return (datetime.now() - begun).total_seconds() > UNDEALT_SECONDS
+
     def is_excess(self, number: int) -> bool:
         """Return whether trial `number` began a learner although there were enough before it."""
         if len(self.first_runs) <= self.n_learners:
@@ -176,11 +184,8 @@ class Ledger:
 
     def _is_undealt(self, number: int) -> bool:
         """Return whether a trial that was dealt nothing yet was begun only a moment ago."""
-        trial = self.unfinished[number]
-        if trial.state != TrialState.RUNNING:
-            return False
-        begun = trial.datetime_start
-        return begun is None or (datetime.now() - begun).total_seconds() < UNDEALT_SECONDS
+        is_running = self.unfinished[number].state == TrialState.RUNNING
+        return is_running and not self.is_abandoned(number)
 
     def _fold(self, trial: FrozenTrial) -> None:
         run = keys.read_run(trial.system_attrs)
