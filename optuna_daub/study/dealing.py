@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from contextlib import suppress
 from dataclasses import replace
 
@@ -59,10 +60,18 @@ def deal(
         if run is not None:
             return run
         time.sleep(nap)
+        fail_silent(study)
         nap = min(2 * nap, LONGEST_NAP)
         if not has_complained and time.monotonic() - begun > COMPLAINT:
             has_complained = True
             _logger.warning(_complaint(ledger_of(study), trial))
+
+
+def fail_silent(study: optuna.Study) -> None:
+    """Fail the trials whose heartbeat stopped: Optuna looks between trials, but not while waiting."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        optuna.storages.fail_stale_trials(study)
 
 
 def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None) -> None:
