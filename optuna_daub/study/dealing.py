@@ -68,7 +68,7 @@ def deal(
 
 
 def fail_silent(study: optuna.Study) -> None:
-    """Fail the trials whose heartbeat stopped: Optuna looks between trials, but not while waiting."""
+    """Fail the trials whose heartbeat stopped; Optuna itself only looks between trials."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         optuna.storages.fail_stale_trials(study)
