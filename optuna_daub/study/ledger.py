@@ -162,8 +162,8 @@ class Ledger:
         missing = 0 if self._is_exhausted else self.n_learners - len(self.first_runs)
         run = None if number is None else self.running.get(number)
         may_begin = number is not None and (run is None or run.learner is None)
-        if not may_begin:
-            missing = max(missing, self._n_enqueued())
+        enqueued = self._n_enqueued()
+        missing = missing - enqueued if may_begin else max(missing, enqueued)
         place = number if number is not None and may_begin else self._n_trials
         if self._placeholder is not None and (missing <= 0 or self._placeholder != place):
             self.curves.remove(self._placeholder)
