@@ -16,7 +16,12 @@ import pytest
 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text())
+ELSEWHERE = {"dask_workers.py"}  # Dask is tested in tests/study/test_dask.py
+SCRIPTS = sorted(
+    path.name
+    for path in EXAMPLES.glob("*.py")
+    if "__main__" in path.read_text() and path.name not in ELSEWHERE
+)
 
 
 def run(directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
