@@ -8,6 +8,8 @@ those is the answer.
 
 from __future__ import annotations
 
+import json
+import math
 import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -22,7 +24,9 @@ from optuna.pruners import HyperbandPruner
 from optuna.pruners import MedianPruner
 from optuna.pruners import SuccessiveHalvingPruner
 
+from benchmarks.fit_calibrated import fold_of
 from benchmarks.problems import Problem
+from benchmarks.rows import RESULTS
 from optuna_daub.core import DAUB
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
@@ -30,12 +34,22 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
+from optuna_daub.core.bounds.calibrated import CalibratedBound
+from optuna_daub.core.bounds.calibrated import parse_table
 from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
+from optuna_daub.core.steps import AdaptiveStep
+from optuna_daub.core.steps import sizes_near
 
+
+GAIN_TABLES = ("with_training_score", "without_training_score")
+"""The coefficients of calibrated bounds that `fit_calibrated.py` writes."""
+
+FIRST_SHARE = 1 / 48
+"""Of all the data: the first of the two sizes on which calibrated methods start everyone."""
 
 TOLERANCE = 0.002
 """Difference of scores that a user of the tolerant variant does not care about."""
@@ -173,6 +187,38 @@ def _daub(**options: Any) -> Method:
     return Method(partial(follow, lambda problem: DAUB(problem.sizes, **options)), "DAUB")
 
 
+def calibrated_daub(
+    problem: Problem,
+    *,
+    price: float = CalibratedBound.price,
+    cost_factor: float = AdaptiveStep.cost_factor,
+    use_training_score: bool = True,
+    ceiling: float = 1.0,
+) -> Policy:
+    """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
+    parts = _fold(problem.name)
+    tables = [parse_table(parts[name]) for name in GAIN_TABLES] if parts else [None, None]
+    return DAUB(
+        problem.sizes,
+        upper_bound=CalibratedBound(price, ceiling, use_training_score, *tables),
+        steps=AdaptiveStep(cost_factor),
+        first_sizes=sizes_near(problem.sizes, FIRST_SHARE),
+    )
+
+
+def _fold(name: str) -> Mapping[str, Any] | None:
+    """Return the coefficients fitted without a data set of LCDB; None for other problems."""
+    if not name.startswith("openml "):
+        return None
+    text = (RESULTS / "calibrated_folds.json").read_text(encoding="utf-8")
+    folds: list[Mapping[str, Any]] = json.loads(text)
+    return folds[int(fold_of(int(name.split()[1])))]
+
+
+def _calibrated(**options: Any) -> Method:
+    return Method(partial(follow, partial(calibrated_daub, **options)), "calibrated")
+
+
 def _abc(scheduler: Scheduler) -> Method:
     def policy(problem: Problem) -> Policy:
         assert problem.n_validation is not None
@@ -214,6 +260,15 @@ METHODS: Mapping[str, Method] = {
     "DAUB without training scores, tolerance 0.002": _daub(
         use_training_score=False, tolerance=TOLERANCE
     ),
+    "DAUB, adaptive steps": Method(
+        partial(follow, lambda problem: DAUB(problem.sizes, steps=AdaptiveStep())), "calibrated"
+    ),
+    "calibrated": _calibrated(),
+    "calibrated, price 0.01": _calibrated(price=0.01),
+    "calibrated, price 0.03": _calibrated(price=0.03),
+    "calibrated, cost factor 2": _calibrated(cost_factor=2.0),
+    "calibrated, without training scores": _calibrated(use_training_score=False),
+    "calibrated, without ceiling": _calibrated(ceiling=math.inf),
     "ABC, gradient": _abc(gradient_ci),
     "ABC, ucb": _abc(ucb),
     "ABC, round robin": _abc(round_robin),

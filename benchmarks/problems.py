@@ -144,23 +144,50 @@ def table_problem(name: str) -> Problem:
     return Problem(name, sizes, curves, costs, verdicts, TABLE_VALIDATION)
 
 
-def lcdb_problems(seed: int | None = None) -> Iterator[Problem]:
-    """Yield one problem per data set of LCDB with enough examples, in the order of the file.
+@cache
+def lcdb() -> dict[str, NDArray[Any]]:
+    """Return the arrays of the LCDB part by name."""
+    with np.load(TABLES / "lcdb11_part.npz") as file:
+        return dict(file)
 
-    A data set's N is the largest size that at least half of the learners were trained on; the
-    learners are those measured at every size of the ladder.
+
+def lcdb_errors(seed: int | None = None) -> NDArray[np.float64]:
+    """Return error rates, axes (data set, learner, size, split).
 
     Args:
         seed: of the noise, drawn independently for every error rate; None for no noise.
     """
-    error, table = _lcdb_errors(seed), _lcdb()
-    kept = ~np.isin(table["learner"], LCDB_BASELINES)
+    mean, standard_error = np.moveaxis(lcdb()["error_rate"].astype(float), 2, 0)
+    if seed is not None:
+        mean = np.random.default_rng(seed).normal(mean, standard_error)
+    return np.asarray(np.clip(mean, 0.0, 1.0))
+
+
+def full_rung(data_set: int) -> int:
+    """Return the index of N: the largest size that at least half of the learners were trained on.
+
+    Args:
+        data_set: its index in the LCDB part.
+    """
+    known = np.isfinite(lcdb()["error_rate"][data_set, _choosable(), 0]).all(axis=-1)
+    return int(np.flatnonzero(2 * known.sum(axis=0) >= len(known)).max(initial=0))
+
+
+def lcdb_problems(seed: int | None = None) -> Iterator[Problem]:
+    """Yield one problem per data set of LCDB with enough examples, in the order of the file.
+
+    The learners are those measured at every size of the ladder.
+
+    Args:
+        seed: of the noise, drawn independently for every error rate; None for no noise.
+    """
+    error, table = lcdb_errors(seed), lcdb()
     for row, name in enumerate(table["openml_id"]):
-        known = np.isfinite(table["error_rate"][row, :, 0]).all(axis=-1) & kept[:, None]
-        full = int(np.flatnonzero(2 * known.sum(axis=0) >= kept.sum()).max(initial=0))
+        full = full_rung(row)
         if table["size"][full] >= LCDB_LEAST_FULL_SIZE:
             rungs = _rungs(table["size"], full)
-            learners = np.flatnonzero(known[:, rungs].all(axis=-1))
+            known = np.isfinite(table["error_rate"][row, :, 0]).all(axis=-1)[:, rungs]
+            learners = np.flatnonzero(known.all(axis=-1) & _choosable())
             test = table["error_rate"][row, :, 0, full, TEST]
             sizes = tuple(map(int, table["size"][rungs]))
             yield _lcdb_problem(str(name), sizes, learners, error[row][:, rungs], test)
@@ -200,18 +227,8 @@ def _measured(row: Mapping[str, str], size: int, seconds: float) -> Observation:
     return Observation(size, score, training_score, TABLE_VALIDATION, seconds)
 
 
-@cache
-def _lcdb() -> dict[str, NDArray[Any]]:
-    with np.load(TABLES / "lcdb11_part.npz") as file:
-        return dict(file)
-
-
-def _lcdb_errors(seed: int | None) -> NDArray[np.float64]:
-    """Return error rates, axes (data set, learner, size, split), drawn anew for a seed."""
-    mean, standard_error = np.moveaxis(_lcdb()["error_rate"].astype(float), 2, 0)
-    if seed is not None:
-        mean = np.random.default_rng(seed).normal(mean, standard_error)
-    return np.asarray(np.clip(mean, 0.0, 1.0))
+def _choosable() -> NDArray[np.bool_]:
+    return np.asarray(~np.isin(lcdb()["learner"], LCDB_BASELINES))
 
 
 def _rungs(grid: NDArray[np.int64], full: int) -> NDArray[np.int64]:

@@ -54,7 +54,14 @@ COLUMNS = (
 )
 """Of the tables; losses in percentage points of the score."""
 
-COLORS = {"bounds": "0.5", "DAUB": "C0", "ABC": "C2", "halving": "C1", "Optuna": "C3"}
+COLORS = {
+    "bounds": "0.5",
+    "DAUB": "C0",
+    "calibrated": "C4",
+    "ABC": "C2",
+    "halving": "C1",
+    "Optuna": "C3",
+}
 MARKERS = "osD^vP*X"
 
 

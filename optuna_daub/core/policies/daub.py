@@ -19,6 +19,7 @@ from itertools import takewhile
 from typing import Any
 from typing import Literal
 
+from optuna_daub.core.bounds.bound import Bound
 from optuna_daub.core.bounds.interval import Interval
 from optuna_daub.core.bounds.projection import projected_bound
 from optuna_daub.core.curve import LearningCurve
@@ -30,7 +31,8 @@ from optuna_daub.core.policies.decision import Reason
 from optuna_daub.core.policies.decision import Wait
 from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import checked_sizes
-from optuna_daub.core.sizes import next_size
+from optuna_daub.core.steps import StepRule
+from optuna_daub.core.steps import one_size
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,12 @@ class DAUB:
     stop: Literal["verified", "first"] = "verified"
     """"first" ends when any learner is fully trained ([1] Alg. 1, line 5), "verified" when
     that learner also has the largest bound: the first to arrive need not be the best."""
+    upper_bound: Bound | None = None
+    """What a learner can reach; None for the projection of [1], as `use_training_score` says."""
+    steps: StepRule = one_size
+    """Which size a learner is trained on next; that of [1] is the next one."""
+    first_sizes: tuple[int, ...] = ()
+    """The sizes that every learner is first trained on; empty for the first three, as in [1]."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", checked_sizes(self.sizes))
@@ -78,9 +86,7 @@ class DAUB:
         chosen = self._foremost(free)
         if chosen is None or self._is_full(chosen):
             return Wait(Reason("every learner that could still be the best is being trained"))
-        size = next_size(self.sizes, chosen.size)
-        assert size is not None
-        return Extend(chosen.learner, size, self._merit(chosen, curves))
+        return Extend(chosen.learner, self._next(chosen, curves), self._merit(chosen, curves))
 
     def validation_size(self, training_size: int) -> None:
         """Return None: every probe is scored on all validation examples."""
@@ -93,12 +99,18 @@ class DAUB:
 
     def bound(self, curve: LearningCurve) -> float:
         """Return the upper bound of a curve with at least one observation."""
-        return projected_bound(curve, self.sizes[-1], use_training_score=self.use_training_score)
+        full = self.sizes[-1]
+        if curve.size >= full:
+            return curve.score
+        if self.upper_bound is not None:
+            return self.upper_bound(curve, full, self.steps(curve, self.sizes, math.inf))
+        return projected_bound(curve, full, use_training_score=self.use_training_score)
 
     def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
         """Return why the turn passes from the learner of `curve` to that of `by`."""
         if self._is_starting(by):
-            return Reason(f"learner {by.learner} has not had its first {MIN_SIZES} sizes yet")
+            first = len(self._first_sizes)
+            return Reason(f"learner {by.learner} has not had its first {first} sizes yet")
         bounds = self.bound(curve), self.bound(by)
         if bounds[0] < bounds[1] - self.tolerance:
             return Reason(f"bound {{0}} {{less}} {{1}} of learner {by.learner}", bounds)
@@ -116,7 +128,11 @@ class DAUB:
         return (False, self.bound(curve), curve.size, curve.score)
 
     def _is_starting(self, curve: LearningCurve) -> bool:
-        return curve.size < self.sizes[MIN_SIZES - 1]
+        return curve.size < self._first_sizes[-1]
+
+    @property
+    def _first_sizes(self) -> tuple[int, ...]:
+        return self.first_sizes or self.sizes[:MIN_SIZES]
 
     def _is_full(self, curve: LearningCurve) -> bool:
         return curve.size == self.sizes[-1]
@@ -143,9 +159,17 @@ class DAUB:
         tied = takewhile(lambda curve: self.bound(curve) >= least, ranked)
         return max((first, *tied), key=lambda curve: (curve.size, curve.score, -curve.learner))
 
+    def _next(self, chosen: LearningCurve, curves: Curves) -> int:
+        """Return the next size of the learner that has the turn."""
+        if self._is_starting(chosen):
+            return next(size for size in self._first_sizes if size > chosen.size)
+        rival = self._rival(chosen, curves)
+        to_beat = self.bound(rival) - self.tolerance if rival else -math.inf
+        return self.steps(chosen, self.sizes, to_beat)
+
     def _merit(self, chosen: LearningCurve, curves: Curves) -> Reason:
         if self._is_starting(chosen):
-            return Reason(f"every learner is first trained on {MIN_SIZES} sizes")
+            return Reason(f"every learner is first trained on {len(self._first_sizes)} sizes")
         rival = self._rival(chosen, curves)
         if rival is None:
             is_alone = sum(1 for _ in islice(curves.ranking(self._rank), 2)) == 1

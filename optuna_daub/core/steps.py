@@ -1,0 +1,99 @@
+"""Step rules: which size a learner is trained on next.
+
+[1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
+    Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.sizes import next_size
+
+
+FASTEST, SLOWEST = 0.1, 3.0
+"""Range of growth exponents that measured times are believed to show."""
+
+StepRule: TypeAlias = Callable[[LearningCurve, "tuple[int, ...]", float], int]
+"""The next size of a learner that is not yet trained on the last of the sizes; the number is the
+score that no other learner is believed to exceed."""
+
+
+def one_size(curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> int:
+    """Return the next of the sizes: DAUB's rule.
+
+    >>> one_size(LearningCurve(0), (500, 750, 1125), 0.9)
+    500
+    """
+    del to_beat
+    size = next_size(sizes, curve.size)
+    assert size is not None
+    return size
+
+
+@dataclass(frozen=True)
+class AdaptiveStep:
+    """Go on to the size that takes `cost_factor` times as long as the one before.
+
+    A learner whose time grows as n^alpha steps by cost_factor^(1 / alpha) ([1] Theorem 4, where
+    the factor is 2), rounded to the nearest of the sizes. Boosted trees, whose time hardly grows,
+    so jump where others climb. A learner that has reached already what no other is believed to
+    exceed goes straight to all the data.
+
+    >>> from optuna_daub.core.curve import Observation
+    >>> timed = (Observation(500, 0.8, seconds=1.0), Observation(1000, 0.8, seconds=2.0))
+    >>> AdaptiveStep()(LearningCurve(0, timed), (500, 1000, 2000, 4000, 8000), 0.9)
+    4000
+    """
+
+    cost_factor: float = 4.0
+    """Above 1. The default was chosen by `benchmarks/replay.py`: with it a climb to N costs at
+    most a third more than N alone, with the 2 of [1] as much again."""
+
+    def __post_init__(self) -> None:
+        if not self.cost_factor > 1:
+            raise ValueError(f"`cost_factor` must be greater than 1, but got {self.cost_factor}.")
+
+    def __call__(self, curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> int:
+        """Return the next size; before two probes, the next of the sizes."""
+        if curve.score >= to_beat:
+            return sizes[-1]
+        following = [size for size in sizes if size > curve.size]
+        if len(curve.observations) < 2:
+            return following[0]
+        goal = math.log(curve.size) + math.log(self.cost_factor) / exponent(curve)
+        return min(following, key=lambda size: abs(math.log(size) - goal))
+
+
+def exponent(curve: LearningCurve) -> float:
+    """Return alpha of seconds ~ n^alpha, drawn towards 1 as by one doubling seen with alpha = 1.
+
+    Where times were not measured, 1: every example costs the same.
+
+    >>> from optuna_daub.core.curve import Observation
+    >>> timed = (Observation(500, 0.8, seconds=1.0), Observation(4000, 0.8, seconds=2.0))
+    >>> exponent(LearningCurve(0, timed))  # one doubling of time in three, and one in one
+    0.5
+    """
+    first, last = curve.observations[0], curve.observations[-1]
+    if not first.seconds or not last.seconds:
+        return 1.0
+    slower = math.log2(last.seconds / first.seconds)
+    larger = math.log2(last.size / first.size)
+    return min(max((slower + 1.0) / (larger + 1.0), FASTEST), SLOWEST)
+
+
+def sizes_near(sizes: tuple[int, ...], share: float, count: int = 2) -> tuple[int, ...]:
+    """Return `count` consecutive sizes, the first of them the nearest to `share` of the last.
+
+    >>> sizes_near((500, 750, 1125, 1688, 2532, 3798, 5697, 38500), 1 / 48)
+    (750, 1125)
+    """
+    goal = math.log(share * sizes[-1])
+    nearest = min(range(len(sizes)), key=lambda rung: abs(math.log(sizes[rung]) - goal))
+    first = min(nearest, len(sizes) - count - 1)
+    return sizes[first : first + count]
