@@ -1,0 +1,236 @@
+"""Random configurations of five learners: what the figures of the ABC paper compare.
+
+    python benchmarks/paper_tables.py abc [--smoke] [--time-limit S] [--data NAME ...]
+
+For 5 to 80 configurations: ABC with each of its three schedulers, successive halving with and
+without a resource limit, and training everything. A learner is trained on real data when a method
+first asks for it, at most once per size and data set (results/abc_probes.jsonl), and all methods
+are replayed on these probes: they differ by their decisions only. Rows of methods go to
+results/abc.jsonl, tables to results/abc.md.
+
+What is smaller than in the paper: one core, 1.4 million rows at most, covtype at 100,000 rows, and
+40 configurations trained on all the data; of the 80, the other 40 only where a method asks.
+
+[1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
+    Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+
+from benchmarks.rows import RESULTS
+from benchmarks.rows import SHARED
+from benchmarks.rows import Row
+from benchmarks.rows import Run
+from benchmarks.rows import run_all
+from benchmarks.tables.abc_report import report
+from benchmarks.tables.from_examples import build_one_of_five
+from benchmarks.tables.from_examples import features_and_classes
+from benchmarks.tables.from_examples import parcels
+from benchmarks.tables.from_examples import read
+from benchmarks.tables.probes import Bench
+from benchmarks.tables.probes import Split
+from benchmarks.tables.probes import Trace
+from benchmarks.tables.probes import trained
+from optuna_daub.core import ABC
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import geometric_sizes
+from optuna_daub.core import gradient_ci
+from optuna_daub.core import round_robin
+from optuna_daub.core import ucb
+
+
+COUNTS = (5, 10, 20, 40, 80)
+"""Numbers of configurations ([1] Section 5)."""
+MEASURED = 40
+"""Configurations that are all trained on all the data; those beyond, where a method asks."""
+SEED = 10
+"""Of the configurations, drawn at random; the first 20 are those of results/issue3.md."""
+FIRST = 1000
+"""Smallest training sample ([1] Section 5)."""
+VALIDATION_FACTOR = 2
+"""Validation examples per training example of a probe, for all methods ([1] Section 5)."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table and how much of it is used."""
+
+    table: Callable[[], Any]
+    target: str = "target"
+    codes: str = ""
+    """Columns of numbers that are categories, by name."""
+    n_rows: int | None = None
+    """Rows drawn at random; None for all. 70 % are trained on, the others held out."""
+
+
+DATA = {
+    "covtype": Data(partial(read, str(SHARED / "data/covtype.parquet")), n_rows=100_000),
+    "flightlate": Data(
+        partial(read, str(SHARED / "data/flightlate.parquet")), codes="carrier,origin,dest"
+    ),
+    "made": Data(partial(parcels, 6_000), "late"),
+}
+SMOKE_DATA = "made"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="paper_tables.py abc", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--smoke", action="store_true", help="seconds, on made data")
+    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    default = [name for name in DATA if name != SMOKE_DATA]
+    parser.add_argument("--data", nargs="+", choices=DATA, default=default)
+    parser.add_argument("--counts", nargs="+", type=int, choices=COUNTS, default=COUNTS)
+    parser.add_argument("--results", type=Path, help="folder to write to")
+    options = parser.parse_args(arguments)
+    if options.smoke:
+        options.data, options.counts = [SMOKE_DATA], COUNTS[:1]
+        options.results = options.results or Path(tempfile.mkdtemp())
+    results = options.results or RESULTS
+    benches = {name: bench(name, results) for name in options.data}
+    planned = _runs(benches, options.counts)
+    rows = run_all(planned, results / "abc.jsonl", options.time_limit)
+    text = report(rows)
+    (results / "abc.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def bench(name: str, results: Path) -> Bench:
+    """Return the configurations on a data set of the table, split at random."""
+    data = DATA[name]
+    X, y = features_and_classes(data.table(), data.target, data.codes)
+    rows = np.random.default_rng(0).permutation(len(y))[: data.n_rows]
+    training, held_out = np.split(rows, [round(0.7 * len(rows))])
+    split = Split(X.iloc[training], y[training], X.iloc[held_out], y[held_out])
+    measure = partial(trained, split, _configuration, VALIDATION_FACTOR)
+    return Bench(name, len(training), len(held_out), measure, results / "abc_probes.jsonl")
+
+
+def full_run(bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
+    """Train the configurations on all the data; those that nobody may train are not counted."""
+    scores = [bench.score(i) for i in learners if i < MEASURED]
+    probes = [(i, bench.full_size) for i in learners if i < MEASURED]
+    return {
+        "learner": learners[int(np.argmax(scores))],
+        "score": max(scores),
+        "identifying_seconds": bench.seconds(probes),
+        "seconds": bench.seconds(probes),
+        "probes": len(probes),
+        "examples": len(probes) * bench.full_size,
+        "winner_seconds": bench.seconds([probes[int(np.argmax(scores))]]),
+        "full_size": bench.full_size,
+    }
+
+
+def abc(scheduler: Any, bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
+    """Follow ABC; its probes need training scores, the last training too."""
+    return _measured(bench, _abc_trace(scheduler, bench, learners), with_training_score=True)
+
+
+def halving(bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
+    """Halve from the smallest sample on, twice the sample for half of the configurations."""
+    return _measured(bench, bench.follow(SuccessiveHalving(_sizes(bench)), learners))
+
+
+def limited_halving(bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
+    """Halve from the largest sample on with which no more is used than by ABC, in examples."""
+    limit = _examples(_abc_trace(gradient_ci, bench, learners))
+    ladder, start = _sizes(bench), 0
+    while (
+        len(ladder[start + 1 :]) > 2
+        and _halving_examples(ladder[start + 1 :], len(learners)) <= limit
+    ):
+        start += 1
+    trace = bench.follow(SuccessiveHalving(ladder[start:]), learners)
+    return {**_measured(bench, trace), "first_size": ladder[start]}
+
+
+METHODS: dict[str, Callable[[Bench, Sequence[int]], Mapping[str, Any]]] = {
+    "full run": full_run,
+    "ABC, gradient_ci": partial(abc, gradient_ci),
+    "ABC, ucb": partial(abc, ucb),
+    "ABC, round_robin": partial(abc, round_robin),
+    "halving, no limit": halving,
+    "halving, as many examples as ABC": limited_halving,
+}
+
+
+def _runs(benches: Mapping[str, Bench], counts: Sequence[int]) -> Iterator[Run]:
+    """Yield the product of data, groups of configurations and methods; one of each number first.
+
+    Groups of one number share no configuration, and all numbers share the first 40.
+    """
+    groups = [(n, group) for n in counts for group in range(max(1, MEASURED // n))]
+    for n, group in sorted(groups, key=lambda pair: (pair[1] > 0, pair)):
+        for data, bench in benches.items():
+            for name, method in METHODS.items():
+                learners = range(group * n, (group + 1) * n)
+                key = {"data": data, "configurations": n, "group": group, "method": name}
+                yield Run(key, partial(method, bench, learners))
+
+
+def _measured(bench: Bench, trace: Trace, *, with_training_score: bool = False) -> Row:
+    identifying = trace.probes[: trace.n_identifying]
+    cost = partial(bench.seconds, with_training_score=with_training_score)
+    others = [size for learner, size in trace.probes if learner != trace.learner]
+    return {
+        "learner": trace.learner,
+        "score": bench.score(trace.learner),
+        "identifying_seconds": cost(identifying),
+        "seconds": cost(trace.probes),
+        "probes": len(trace.probes),
+        "examples": _examples(trace),
+        "largest_of_others": max(others),
+    }
+
+
+def _abc_trace(scheduler: Any, bench: Bench, learners: Sequence[int]) -> Trace:
+    policy = ABC(_sizes(bench), bench.n_validation, scheduler=scheduler)
+    return bench.follow(policy, learners)
+
+
+def _sizes(bench: Bench) -> tuple[int, ...]:
+    return geometric_sizes(FIRST, bench.full_size, 2.0)
+
+
+def _examples(trace: Trace) -> int:
+    """Return the training examples of identification."""
+    return sum(size for _, size in trace.probes[: trace.n_identifying])
+
+
+def _halving_examples(sizes: Sequence[int], n: int) -> int:
+    """Return the training examples until one of n configurations is left."""
+    total = 0
+    for size in sizes:
+        if n == 1:
+            break
+        total, n = total + n * size, -(-n // 2)
+    return total
+
+
+def _configuration(number: int) -> Any:
+    return _configurations()[number]
+
+
+@cache
+def _configurations() -> list[Any]:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=SEED))
+    return [build_one_of_five(study.ask()) for _ in range(max(COUNTS))]

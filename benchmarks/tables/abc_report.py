@@ -1,0 +1,2 @@
+from benchmarks.rows import provenance
+def report(rows): return provenance(rows)
