@@ -31,7 +31,14 @@ from benchmarks.problems import lcdb_errors
 from benchmarks.rows import RESULTS
 from benchmarks.rows import ROOT
 from benchmarks.rows import stamp
-from optuna_daub.core.bounds import calibrated
+from optuna_daub.core.bounds.gains import COEFFICIENTS
+from optuna_daub.core.bounds.gains import POINTS
+from optuna_daub.core.bounds.gains import QUANTITIES
+from optuna_daub.core.bounds.gains import WITHOUT_TRAINING_SCORE
+from optuna_daub.core.bounds.gains import describe
+from optuna_daub.core.bounds.gains import design
+from optuna_daub.core.bounds.gains import parse_table
+from optuna_daub.core.bounds.gains import projected_gains
 
 
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -77,11 +84,11 @@ class Points:
     doublings: NDArray[np.float64]
     """log2(N / n)."""
     quantities: NDArray[np.float64]
-    """As `calibrated.describe` returns them."""
+    """As `describe` returns them."""
     gain: NDArray[np.float64]
     """Score at N less the score at n."""
     room: NDArray[np.float64]
-    """The most that could be gained: 1 less the score at n."""
+    """The most that is allowed: up to a score of 1, and to the projection where it is valid."""
 
     @property
     def weight(self) -> NDArray[np.float64]:
@@ -98,11 +105,11 @@ class Points:
 def main() -> None:
     """Fit, write the coefficients and the report."""
     points = decision_points()
-    names = {"with_training_score": calibrated.QUANTITIES,
-             "without_training_score": calibrated.WITHOUT_TRAINING_SCORE}  # fmt: skip
+    names = {"with_training_score": QUANTITIES,
+             "without_training_score": WITHOUT_TRAINING_SCORE}  # fmt: skip
     fits = {part: fit_all(points, quantities) for part, quantities in names.items()}
     shipped = {part: tables[-1] for part, tables in fits.items()}
-    package = ROOT / "optuna_daub" / "core" / "bounds" / calibrated.COEFFICIENTS
+    package = ROOT / "optuna_daub" / "core" / "bounds" / COEFFICIENTS
     package.write_text(json.dumps(shipped | {"stamp": stamp()}, indent=1) + "\n")
     folds = [{part: tables[fold] for part, tables in fits.items()} for fold in range(FOLDS)]
     (RESULTS / "calibrated_folds.json").write_text(json.dumps(folds) + "\n")
@@ -118,10 +125,11 @@ def decision_points() -> Points:
     """Return moments of all curves that are long enough, under several draws of the noise."""
     rng = np.random.default_rng(0)
     cuts = [cut for seed in NOISE_SEEDS for cut in _cuts(lcdb_errors(seed), rng)]
-    data_set, learner, doublings, seen, gain, room = map(np.array, zip(*cuts, strict=True))
+    data_set, learner, full, seen, gain = map(np.array, zip(*cuts, strict=True))
     sizes, scores, training = np.moveaxis(seen, 1, 0)
-    quantities = calibrated.describe(sizes, scores, training)
-    return Points(data_set, learner, doublings, quantities, gain, room)
+    room = np.minimum(1.0 - scores[:, -1], projected_gains(sizes, scores, full))
+    doublings = np.log2(full / sizes[:, -1])
+    return Points(data_set, learner, doublings, describe(sizes, scores, training), gain, room)
 
 
 def _cuts(error: NDArray[np.float64], rng: np.random.Generator) -> Iterator[tuple[object, ...]]:
@@ -137,10 +145,8 @@ def _cuts(error: NDArray[np.float64], rng: np.random.Generator) -> Iterator[tupl
                 curve = score[data_set, learner, rungs]
                 missing = np.full((3, 3 - len(rungs)), np.nan)
                 seen = np.stack([grid[rungs], curve[:, VALIDATION], curve[:, 0]])
-                last, final = curve[-1, VALIDATION], score[data_set, learner, end, VALIDATION]
-                doublings = np.log2(grid[end] / grid[rungs[-1]])
-                seen = np.hstack([missing, seen])
-                yield data_set, learner, doublings, seen, final - last, 1.0 - last
+                gain = score[data_set, learner, end, VALIDATION] - curve[-1, VALIDATION]
+                yield data_set, learner, grid[end], np.hstack([missing, seen]), gain
 
 
 def _ladders(full: int, rng: np.random.Generator) -> Iterator[tuple[int, list[int]]]:
@@ -151,13 +157,13 @@ def _ladders(full: int, rng: np.random.Generator) -> Iterator[tuple[int, list[in
         ladder = [*range(int(rng.choice(FIRST_RUNGS)), end, int(rng.choice(STRIDES)))]
         if len(ladder) >= 2:
             length = int(rng.integers(2, len(ladder) + 1))
-            yield end, ladder[:length][-calibrated.POINTS :]
+            yield end, ladder[:length][-POINTS:]
 
 
 def fit_all(points: Points, names: tuple[str, ...]) -> dict[int, Mapping[str, object]]:
     """Return the tables fitted without each fold, and with all data sets under -1."""
-    chosen = [calibrated.QUANTITIES.index(name) for name in names]
-    products = calibrated.design(points.quantities[:, chosen], points.doublings)
+    chosen = [QUANTITIES.index(name) for name in names]
+    products = design(points.quantities[:, chosen], points.doublings)
     rows, held = {}, np.zeros((len(LEVELS), len(products)), dtype=bool)
     for fold in (*range(FOLDS), -1):
         kept = points.fold != fold
@@ -235,7 +241,7 @@ def holds(
     """Return whether the bounds fitted without each point's data set hold, but for `slack`."""
     bound = np.zeros(len(points.gain))
     for fold in range(FOLDS):
-        table = calibrated.parse_table(tables[fold])
+        table = parse_table(tables[fold])
         out = points.fold == fold
         gains = table.gains(points.quantities[out], points.doublings[out])
         stated = (0.0, *table.probabilities)

@@ -35,7 +35,7 @@ from optuna_daub.core import Policy
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
 from optuna_daub.core.bounds.calibrated import CalibratedBound
-from optuna_daub.core.bounds.calibrated import parse_table
+from optuna_daub.core.bounds.gains import parse_table
 from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import gradient_ci
@@ -193,14 +193,15 @@ def calibrated_daub(
     price: float = CalibratedBound.price,
     cost_factor: float = AdaptiveStep.cost_factor,
     use_training_score: bool = True,
-    ceiling: float = 1.0,
+    ceiling: float | None = None,
+    share: float = FIRST_SHARE,
 ) -> Policy:
     """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
     parts = _fold(problem.name)
     tables = [parse_table(parts[name]) for name in GAIN_TABLES] if parts else [None, None]
     return DAUB(
         problem.sizes,
-        upper_bound=CalibratedBound(price, ceiling, use_training_score, *tables),
+        upper_bound=CalibratedBound(0.95, price, ceiling, use_training_score, 1.0, *tables),
         steps=AdaptiveStep(cost_factor),
         first_sizes=sizes_near(problem.sizes, FIRST_SHARE),
     )

@@ -99,6 +99,15 @@ def next_size(sizes: tuple[int, ...], after: int) -> int | None:
     return sizes[rung] if rung < len(sizes) else None
 
 
+def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    """Return whether `some` are sizes of a ladder, in its order.
+
+    >>> is_part((500, 1125), (500, 750, 1125)), is_part((750, 500), (500, 750, 1125))
+    (True, False)
+    """
+    return some == tuple(size for size in sizes if size in some)
+
+
 def whole_number(name: str, value: object) -> int:
     """Return `value` as an int, or raise a ValueError that names the argument."""
     try:

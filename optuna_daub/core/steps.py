@@ -87,6 +87,18 @@ def exponent(curve: LearningCurve) -> float:
     return min(max((slower + 1.0) / (larger + 1.0), FASTEST), SLOWEST)
 
 
+def leap_of(curve: LearningCurve, size: int, to_beat: float) -> str:
+    """Return why a learner leaps to a size, as the end of a sentence.
+
+    >>> leap_of(LearningCurve(0), 5000, 0.9)
+    '; its time grows as n^1.00, so that it goes to 5,000 at once'
+    """
+    if curve.score >= to_beat:
+        return f"; its score is above all of them, so that it goes straight to {size:,}"
+    growth = exponent(curve) if curve.observations else 1.0
+    return f"; its time grows as n^{growth:.2f}, so that it goes to {size:,} at once"
+
+
 def sizes_near(sizes: tuple[int, ...], share: float, count: int = 2) -> tuple[int, ...]:
     """Return `count` consecutive sizes, the first of them the nearest to `share` of the last.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import signal
 import socket
 import time
 import traceback
@@ -250,6 +251,7 @@ def score(x: float, size: int) -> float:
 
 def work(plan: Plan) -> None:
     """Work on the study until it ends."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     if plan.is_scattered:

@@ -1,11 +1,11 @@
-"""Self-audit: how often the bounds of learners held that were then trained on more data.
+"""Self-audit: how often bounds held, of learners that were then trained on more data.
 
-Each later probe of a learner is taken as if it were the end: what did the bound promise for that
-size, from the probes before it, and what came out? Where promises fail more often than stated,
-all gains are multiplied by the least factor with which they would have held, as in split
-conformal prediction [1]: the k-th smallest ratio of gain to promised gain, with
-k = ceil((audits + 1) * confidence). The probes of one learner are not exchangeable with those of
-another, so that the factor is a repair and no guarantee.
+Each later probe of a learner is taken as if it were the end: what did the bound say for that
+size, from the probes before it, and what came out? Where bounds fail more often than stated, all
+gains are multiplied by the least factor with which they would have held, as in split conformal
+prediction [1]: the k-th smallest ratio of gain to stated gain, k = ceil((audits + 1) confidence).
+The probes of one learner are not exchangeable with those of another, so that the factor is a
+repair and no guarantee.
 
 [1] V. Vovk, A. Gammerman, G. Shafer, "Algorithmic Learning in a Random World", Springer 2005.
     https://doi.org/10.1007/b106715
@@ -15,71 +15,87 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 
-from optuna_daub.core.bounds.calibrated import CalibratedBound
+from optuna_daub.core.bounds.bound import Bound
 from optuna_daub.core.curve import LearningCurve
 
 
 FIRST_AUDITED = 2
-"""Probes that a bound needs before it promises anything."""
+"""Probes of a learner before the first one that is audited: bounds need two."""
+
+LARGEST = 8.0
+"""The largest repair: bounds that fail by more than this cannot be mended by a factor."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was promised for a probe, and what came out."""
+    """What a bound allowed for a probe, and what came out."""
 
     learner: int
     size: int
     """Number of training examples of the probe."""
-    promised: float
-    """The gain since the probe before that was stated with `confidence`, at least 0."""
+    allowed: float
+    """The gain since the probe before that the bound allowed."""
     gain: float
     """The gain that came out."""
 
     @property
     def held(self) -> bool:
-        """Whether the gain was at most what was promised."""
-        return self.gain <= self.promised
+        """Whether the gain was at most what was allowed."""
+        return self.gain <= self.allowed
 
     @property
     def ratio(self) -> float:
-        """The factor by which the promise would have had to be larger."""
+        """The factor by which the allowed gain would have had to be larger; at least 1."""
         if self.held:
             return 1.0
-        return self.gain / self.promised if self.promised > 0.0 else math.inf
+        return self.gain / self.allowed if self.allowed > 0.0 else math.inf
 
 
-def audits(
-    curves: Iterable[LearningCurve], bound: CalibratedBound, confidence: float
-) -> list[Audit]:
-    """Return the audit of every probe that came after a learner's first two."""
-    return [
-        _audit(curve, probe, bound, confidence)
-        for curve in curves
-        for probe in range(FIRST_AUDITED, len(curve.observations))
-        if not curve.dropped
-    ]
+def audits(curves: Iterable[LearningCurve], bound: Bound) -> list[Audit]:
+    """Return the audits of all probes that came after their learner's first two."""
+    return [audit for curve in curves for audit in audits_of(curve, bound)]
 
 
-def inflation(results: Iterable[Audit], confidence: float) -> float:
-    """Return the factor on all gains with which the bounds would have held as stated; at least 1.
+def audits_of(curve: LearningCurve, bound: Bound) -> list[Audit]:
+    """Return the audit of each probe of one learner after the first two.
 
-    With too few audits for the confidence (fewer than 19 for 0.95) there is nothing to repair.
-
-    >>> results = [Audit(i, 1000, promised=0.01, gain=0.001 * i) for i in range(30)]
-    >>> round(inflation(results, 0.9), 6)
-    2.7
+    >>> from optuna_daub.core.bounds.projection import ProjectedBound
+    >>> from optuna_daub.core.curve import Observation
+    >>> scores = {500: 0.60, 1000: 0.65, 2000: 0.72}
+    >>> curve = LearningCurve(0, tuple(Observation(n, s) for n, s in scores.items()))
+    >>> [(audit.size, audit.held) for audit in audits_of(curve, ProjectedBound())]
+    [(2000, True)]
     """
-    ratios = sorted(result.ratio for result in results)
+    found = []
+    for probe in range(FIRST_AUDITED, len(curve.observations)):
+        seen = curve.observations[probe]
+        before = replace(curve, observations=curve.observations[:probe])
+        allowed = bound.upper(before, seen.size) - before.score
+        if seen.is_finite and math.isfinite(allowed):
+            found.append(Audit(curve.learner, seen.size, allowed, seen.score - before.score))
+    return found
+
+
+def inflation(ratios: Sequence[float], confidence: float) -> float:
+    """Return the factor on all gains with which the bounds would have held as stated.
+
+    Args:
+        ratios: of the audits, ascending. With too few of them for the confidence (fewer than 19
+            for 0.95) there is nothing to repair.
+        confidence: how often the bounds should hold, in (0, 1).
+
+    Returns:
+        The next larger power of the square root of 2, so that it changes seldom; from 1 to 8.
+
+    >>> inflation([1.0] * 17 + [1.3, 2.7], 0.90)
+    1.4142135623730951
+    """
     rank = math.ceil((len(ratios) + 1) * confidence)  # [1] Section 2.2
-    finite = [ratio for ratio in ratios[:rank] if ratio < math.inf]
-    return finite[-1] if rank <= len(ratios) and finite else 1.0
-
-
-def _audit(curve: LearningCurve, probe: int, bound: CalibratedBound, confidence: float) -> Audit:
-    before = replace(curve, observations=curve.observations[:probe])
-    seen = curve.observations[probe]
-    promised = bound.quantile(before, seen.size, confidence) - before.score
-    return Audit(curve.learner, seen.size, promised, seen.score - before.score)
+    if rank > len(ratios) or ratios[rank - 1] <= 1.0:
+        return 1.0
+    least = min(ratios[rank - 1], LARGEST)
+    return float(2.0 ** (math.ceil(2.0 * math.log2(least)) / 2.0))

@@ -1,4 +1,4 @@
-"""What an upper bound that takes the place of the projection can be asked."""
+"""What every upper bound can be asked."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from optuna_daub.core.curve import LearningCurve
 
 
 class Bound(Protocol):
-    """An upper bound on the score that a learner can reach on all the data."""
+    """An upper bound on the score that a learner can reach on more data."""
 
-    def __call__(self, curve: LearningCurve, full_size: int, next_size: int) -> float:
-        """Return the bound of a curve that ends below the full size.
+    @property
+    def noun(self) -> str:
+        """What sentences call the number that learners are ranked by."""
+
+    def upper(self, curve: LearningCurve, size: int) -> float:
+        """Return the bound on the score at `size`, at least as large as the curve's last size.
+
+        Infinity where too little was seen to bound anything.
+        """
+
+    def prospect(self, curve: LearningCurve, full_size: int, next_size: int) -> float:
+        """Return what the learner is ranked by: its bound at `full_size`, or less.
 
         Args:
-            curve: with as many observations as the policy starts every learner on.
+            curve: that ends below the full size.
             full_size: N, the number of examples of the whole training set.
             next_size: the size that the learner would be trained on next.
         """

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from optuna_daub.core.curve import LearningCurve
 
@@ -82,3 +83,31 @@ def projected_bound(
     if use_training_score and last.training_score is not None:
         bound = min(last.training_score, bound)  # [1] Alg. 1, UpdateBound: min{f^T, ub}
     return bound
+
+
+@dataclass(frozen=True)
+class ProjectedBound:
+    """DAUB's upper bound as a value, to be asked like any other.
+
+    >>> from optuna_daub.core.curve import Observation
+    >>> seen = (Observation(500, 0.60), Observation(1000, 0.65), Observation(1500, 0.70))
+    >>> round(ProjectedBound().upper(LearningCurve(0, seen), 2000), 6)
+    0.75
+    """
+
+    use_training_score: bool = True
+    """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
+
+    @property
+    def noun(self) -> str:
+        """What sentences call the number that learners are ranked by."""
+        return "bound"
+
+    def upper(self, curve: LearningCurve, size: int) -> float:
+        """Return the bound on the score at `size`."""
+        return projected_bound(curve, size, use_training_score=self.use_training_score)
+
+    def prospect(self, curve: LearningCurve, full_size: int, next_size: int) -> float:
+        """Return the bound at `full_size`: [1] ranks by the bound itself."""
+        del next_size
+        return self.upper(curve, full_size)

@@ -14,14 +14,19 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from itertools import takewhile
 from typing import Any
 from typing import Literal
 
+from optuna_daub.core.bounds.audit import audits_of
+from optuna_daub.core.bounds.audit import inflation
 from optuna_daub.core.bounds.bound import Bound
+from optuna_daub.core.bounds.calibrated import CalibratedBound
 from optuna_daub.core.bounds.interval import Interval
-from optuna_daub.core.bounds.projection import projected_bound
+from optuna_daub.core.bounds.projection import ProjectedBound
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curves import Curves
 from optuna_daub.core.policies.decision import Decision
@@ -31,7 +36,10 @@ from optuna_daub.core.policies.decision import Reason
 from optuna_daub.core.policies.decision import Wait
 from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import checked_sizes
+from optuna_daub.core.sizes import is_part
+from optuna_daub.core.sizes import next_size
 from optuna_daub.core.steps import StepRule
+from optuna_daub.core.steps import leap_of
 from optuna_daub.core.steps import one_size
 
 
@@ -74,9 +82,46 @@ class DAUB:
             raise ValueError(f"`tolerance` must be at least 0, but got {self.tolerance}.")
         if self.stop not in ("verified", "first"):
             raise ValueError(f'`stop` must be "verified" or "first", but got {self.stop!r}.')
+        if self.first_sizes and not is_part(self.first_sizes, self.sizes):
+            raise ValueError(
+                f"`first_sizes` must be some of the training sizes {self.sizes}, increasing, but "
+                f"got {self.first_sizes}."
+            )
 
     def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
         """Return what to do next ([1] Alg. 1, lines 5-11)."""
+        return self._repaired(curves)._decide(curves, busy)
+
+    def validation_size(self, training_size: int) -> None:
+        """Return None: every probe is scored on all validation examples."""
+
+    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
+        """Return the range up to the learner's bound; all numbers where there is none."""
+        if not curve.observations:
+            return Interval()
+        upper = self._repaired(curves)._upper(curve)
+        return Interval(upper=upper) if math.isfinite(upper) else Interval()
+
+    def bound(self, curve: LearningCurve) -> float:
+        """Return what a curve with at least one observation is ranked by: its upper bound."""
+        return curve.once(self._bound)
+
+    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
+        """Return why the turn passes from the learner of `curve` to that of `by`."""
+        if self._is_starting(by):
+            first = len(self._first_sizes)
+            return Reason(f"learner {by.learner} has not had its first {first} sizes yet")
+        rule = self._repaired(curves)
+        bounds = rule.bound(curve), rule.bound(by)
+        if bounds[0] < bounds[1] - self.tolerance:
+            return Reason(f"{self._noun} {{0}} {{less}} {{1}} of learner {by.learner}", bounds)
+        merit = (
+            f"more data ({by.size:,})" if by.size > curve.size else "a better score or lower id"
+        )
+        text = f"{self._noun} {{0}} ties with {{1}} of learner {by.learner}, which has {merit}"
+        return Reason(text, bounds)
+
+    def _decide(self, curves: Curves, busy: Collection[int]) -> Decision:
         contenders = [*islice(curves.ranking(self._rank), 2)]
         if not contenders:
             return Finish(None, Reason("no learner is left"))
@@ -86,39 +131,36 @@ class DAUB:
         chosen = self._foremost(free)
         if chosen is None or self._is_full(chosen):
             return Wait(Reason("every learner that could still be the best is being trained"))
-        return Extend(chosen.learner, self._next(chosen, curves), self._merit(chosen, curves))
+        return self._extend(chosen, curves)
 
-    def validation_size(self, training_size: int) -> None:
-        """Return None: every probe is scored on all validation examples."""
+    def _repaired(self, curves: Curves) -> DAUB:
+        """Return the rule whose bounds would have held as often as they say."""
+        if not isinstance(self.upper_bound, CalibratedBound):
+            return self
+        ratios = curves.pooled(self._ratios)
+        factor = inflation(ratios, self.upper_bound.confidence)
+        return self if factor == 1.0 else _inflated(self, factor)
 
-    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
-        """Return the range up to the learner's bound; all numbers where there is none."""
-        if not curve.observations or not math.isfinite(bound := self.bound(curve)):
-            return Interval()
-        return Interval(upper=bound)
+    def _ratios(self, curve: LearningCurve) -> list[float]:
+        return [audit.ratio for audit in audits_of(curve, self._bounds)]
 
-    def bound(self, curve: LearningCurve) -> float:
-        """Return the upper bound of a curve with at least one observation."""
+    @property
+    def _bounds(self) -> Bound:
+        return self.upper_bound or ProjectedBound(self.use_training_score)
+
+    @property
+    def _noun(self) -> str:
+        return self._bounds.noun
+
+    def _upper(self, curve: LearningCurve) -> float:
+        full = self.sizes[-1]
+        return curve.score if curve.size >= full else self._bounds.upper(curve, full)
+
+    def _bound(self, curve: LearningCurve) -> float:
         full = self.sizes[-1]
         if curve.size >= full:
             return curve.score
-        if self.upper_bound is not None:
-            return self.upper_bound(curve, full, self.steps(curve, self.sizes, math.inf))
-        return projected_bound(curve, full, use_training_score=self.use_training_score)
-
-    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
-        """Return why the turn passes from the learner of `curve` to that of `by`."""
-        if self._is_starting(by):
-            first = len(self._first_sizes)
-            return Reason(f"learner {by.learner} has not had its first {first} sizes yet")
-        bounds = self.bound(curve), self.bound(by)
-        if bounds[0] < bounds[1] - self.tolerance:
-            return Reason(f"bound {{0}} {{less}} {{1}} of learner {by.learner}", bounds)
-        merit = (
-            f"more data ({by.size:,})" if by.size > curve.size else "a better score or lower id"
-        )
-        text = f"bound {{0}} ties with {{1}} of learner {by.learner}, which has {merit}"
-        return Reason(text, bounds)
+        return self._bounds.prospect(curve, full, self.steps(curve, self.sizes, math.inf))
 
     def _rank(self, curve: LearningCurve) -> tuple[Any, ...] | None:
         if curve.dropped:
@@ -159,27 +201,30 @@ class DAUB:
         tied = takewhile(lambda curve: self.bound(curve) >= least, ranked)
         return max((first, *tied), key=lambda curve: (curve.size, curve.score, -curve.learner))
 
-    def _next(self, chosen: LearningCurve, curves: Curves) -> int:
-        """Return the next size of the learner that has the turn."""
+    def _extend(self, chosen: LearningCurve, curves: Curves) -> Extend:
+        """Return the next size of the learner that has the turn, and why it has it."""
         if self._is_starting(chosen):
-            return next(size for size in self._first_sizes if size > chosen.size)
+            size = next(size for size in self._first_sizes if size > chosen.size)
+            text = f"every learner is first trained on {len(self._first_sizes)} sizes"
+            return Extend(chosen.learner, size, Reason(text))
         rival = self._rival(chosen, curves)
         to_beat = self.bound(rival) - self.tolerance if rival else -math.inf
-        return self.steps(chosen, self.sizes, to_beat)
+        size = self.steps(chosen, self.sizes, to_beat)
+        merit = self._merit(chosen, rival, curves)
+        leap = "" if size == next_size(self.sizes, chosen.size) else leap_of(chosen, size, to_beat)
+        return Extend(chosen.learner, size, Reason(merit.sentence + leap, merit.scores))
 
-    def _merit(self, chosen: LearningCurve, curves: Curves) -> Reason:
-        if self._is_starting(chosen):
-            return Reason(f"every learner is first trained on {len(self._first_sizes)} sizes")
-        rival = self._rival(chosen, curves)
+    def _merit(self, chosen: LearningCurve, rival: LearningCurve | None, curves: Curves) -> Reason:
+        noun = self._noun
         if rival is None:
             is_alone = sum(1 for _ in islice(curves.ranking(self._rank), 2)) == 1
-            others = "is left" if is_alone else "has a bound yet"
-            return Reason(f"bound {{0}}; no other learner {others}", (self.bound(chosen),))
+            others = "is left" if is_alone else f"has a {noun} yet"
+            return Reason(f"{noun} {{0}}; no other learner {others}", (self.bound(chosen),))
         bounds = self.bound(chosen), self.bound(rival)
         if bounds[0] > bounds[1]:
-            text = f"bound {{0}} is the {{largest}}; next is {{1}} of learner {rival.learner}"
+            text = f"{noun} {{0}} is the {{largest}}; next is {{1}} of learner {rival.learner}"
         else:
-            text = f"bound {{0}} comes next; learner {rival.learner} has {{1}}"
+            text = f"{noun} {{0}} comes next; learner {rival.learner} has {{1}}"
         return Reason(text, bounds)
 
     def _victory(self, winner: LearningCurve, curves: Curves) -> Reason:
@@ -187,7 +232,7 @@ class DAUB:
         rival = self._rival(winner, curves)
         if rival is None:
             return Reason(text + "; no other learner is left", (winner.score,))
-        text += f"; the {{largest}} other bound is {{1}} of learner {rival.learner}"
+        text += f"; the {{largest}} other {self._noun} is {{1}} of learner {rival.learner}"
         return Reason(text, (winner.score, self.bound(rival)))
 
     def _rival(self, curve: LearningCurve, curves: Curves) -> LearningCurve | None:
@@ -201,3 +246,10 @@ class DAUB:
             ),
             None,
         )
+
+
+@lru_cache(maxsize=64)
+def _inflated(policy: DAUB, factor: float) -> DAUB:
+    """Return the policy with inflated bounds: one value for each factor, with one ranking."""
+    assert isinstance(policy.upper_bound, CalibratedBound)
+    return replace(policy, upper_bound=replace(policy.upper_bound, inflation=factor))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 from collections.abc import Callable
@@ -39,6 +38,9 @@ from tests.strategies import power_laws
 Stop = Literal["verified", "first"]
 
 SIZES = geometric_sizes(500, 38500, 1.5)
+
+OF_THE_PAPER = ("sizes", "use_training_score", "tolerance", "stop")
+"""The options that the transcription knows."""
 
 ROUNDING = 1e-12
 """Far above the error of a bound in floating point, far below a difference that matters."""
@@ -77,7 +79,7 @@ def told(daub: DAUB, known: Sequence[LearningCurve]) -> tuple[list[Any], list[in
 
 def transcribed(daub: DAUB, known: Sequence[LearningCurve], **options: Any) -> Daub:
     """Return the run of the transcription, in exact numbers."""
-    fields = {f.name: getattr(daub, f.name) for f in dataclasses.fields(daub)}
+    fields = {name: getattr(daub, name) for name in OF_THE_PAPER}
     fields["tolerance"] = Fraction(str(min(daub.tolerance, 1e6)))
     return Daub(table=exact(known), **fields | options)
 
