@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
+from typing import TypeVar
+
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,21 @@ class LearningCurve:
     observations: tuple[Observation, ...] = ()
     dropped: str = ""
     """Why the learner gets no data ever again; empty while it may still get some."""
+    _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
-        sizes = self.sizes
-        if any(later <= earlier for earlier, later in pairwise(sizes)):
+        sizes = [*self.sizes]
+        if sizes != sorted({*sizes}):
             raise ValueError(
                 f"The sizes of a learning curve must be strictly increasing, but learner "
-                f"{self.learner} has {list(sizes)}."
+                f"{self.learner} has {sizes}."
             )
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The training sizes observed, increasing."""
-        return tuple(observation.size for observation in self.observations)
+        return tuple([observation.size for observation in self.observations])
 
     @property
     def size(self) -> int:
@@ -74,6 +82,13 @@ class LearningCurve:
     def score(self) -> float:
         """The validation score at the largest size; minus infinity before the first probe."""
         return self.observations[-1].score if self.observations else -math.inf
+
+    def once(self, rule: Callable[[LearningCurve], _Value]) -> _Value:
+        """Return `rule(self)`, which is asked only once, since a curve never changes."""
+        if rule not in self._derived:
+            self._derived[rule] = rule(self)
+        value: _Value = self._derived[rule]
+        return value
 
     def extended(self, *observations: Observation) -> LearningCurve:
         """Return the curve with more observations, at larger sizes than all before.

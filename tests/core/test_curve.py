@@ -108,3 +108,17 @@ def test_both_are_frozen_values(seen: LearningCurve, probe: Observation) -> None
         seen.learner = 8  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
         probe.score = 1.0  # type: ignore[misc]
+
+
+def test_a_rule_is_asked_once_of_each_curve() -> None:
+    asked: list[LearningCurve] = []
+
+    def best(curve: LearningCurve) -> float:
+        asked.append(curve)
+        return max(seen.score for seen in curve.observations)
+
+    curve = LearningCurve(0, (Observation(1, 0.7), Observation(2, 0.6)))
+    longer = curve.extended(Observation(3, 0.8))
+    assert [curve.once(best), curve.once(best), longer.once(best)] == [0.7, 0.7, 0.8]
+    assert asked == [curve, longer]
+    assert curve == LearningCurve(0, curve.observations)  # what was asked is no part of a value
