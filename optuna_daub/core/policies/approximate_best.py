@@ -286,5 +286,11 @@ def _all_scored(curve: LearningCurve) -> int:
 
 
 def _leader(intervals: Mapping[int, Interval]) -> int:
-    """Return the learner with the largest lower end, the lower id among equals."""
-    return min(intervals, key=lambda learner: (-intervals[learner].lower, learner))
+    """Return the learner with the largest lower end, then upper end, then the lower id.
+
+    Lower ends are equal where two scores are so low that 0 is all that can be said.
+    """
+    return min(
+        intervals,
+        key=lambda learner: (-intervals[learner].lower, -intervals[learner].upper, learner),
+    )
