@@ -3,8 +3,8 @@
 ==============  ==================================================================================
 parity          parity of 5 of 16 bits, N = 21,500, as examples/quickstart.py makes it
 covtype         38,500 rows, the split of the quickstart
-covtype-400k    400,000 rows
 flightlate      1,400,000 rows; airports and carriers as numbers
+covtype-400k    400,000 rows
 higgs           10,000 rows
 mnist           20,000 images
 made            1,200 drawn rows and seven quick learners, for smoke runs
@@ -251,11 +251,11 @@ MNIST = SHARED / "data" / "mnist.npz"
 
 SOURCES: dict[str, Source] = {
     "parity": Source(_parity, 30.0, seeds=3),
-    "covtype": _table("covtype", 80.0, seeds=3),
-    "covtype-400k": _table("covtype", 60.0, n_train=400_000, n_valid=50_000),
-    "flightlate": _table("flightlate", 25.0, n_train=1_400_000, n_valid=100_000),
+    "covtype": _table("covtype", 25.0, seeds=3),
+    "flightlate": _table("flightlate", 15.0, n_train=1_400_000, n_valid=100_000),
+    "covtype-400k": _table("covtype", 30.0, n_train=400_000, n_valid=50_000),
     "higgs": _table("higgs", 30.0, n_train=10_000, seeds=3),
-    "mnist": Source(partial(_images, MNIST), 30.0, MNIST),
+    "mnist": Source(partial(_images, MNIST), 20.0, MNIST),
     "made": Source(_made, 10.0, learners=SMOKE_LEARNERS),
 }
 """In the order in which they are run."""

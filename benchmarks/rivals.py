@@ -1,10 +1,8 @@
-"""Ways to choose a learner by real training: this package, Optuna, scikit-learn, lccv, FLAML.
+"""Rivals that choose a learner by real training: Optuna, scikit-learn, lccv, FLAML.
 
-Each gets the same learners, training rows and validation rows, and the sizes 500, 750, 1,125, ...,
-N where it lets sizes be chosen; each ends with one learner trained on all N rows. Where it is
-not its own way to do so, the choice is trained on all rows at the end, at the method's cost.
-
-*Ours*: the ready-made objective, which scores the training rows as well.
+Each gets the same learners, training rows and validation rows, and begins with 500 rows or near
+it where it lets that be chosen; each ends with one learner trained on all N rows. Where that is
+not its own way, the choice is trained on all rows at the end, at the method's cost.
 
 *Optuna*: every learner is one trial, in random order. A pruner looks at its rungs only, the
 smallest size times powers of its factor, so its trials train on those and on N, and on no other
@@ -13,7 +11,7 @@ size. Factors are Optuna's defaults, 4 for halving and 3 for Hyperband.
 *scikit-learn*: `HalvingGridSearchCV` with its defaults (factor 3, "exhaust"), the resource
 `n_samples` and one predefined split, on training and validation rows joined. It takes unstratified
 samples of both parts in the same proportion: early rounds are scored on few validation
-rows, which is its way. Training scores, which it would compute by default, are switched off.
+rows, which is its way. Training scores, which it computes by default, are switched off.
 
 *lccv*: one learner after another, in random order, each against the best so far, with its
 defaults except the smallest size of 512 rows, where the others begin as well. Its evaluator draws
@@ -27,16 +25,11 @@ trained on all rows, and the better of the two is its answer.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
 from typing import Any
-from typing import TypeAlias
 
 import numpy as np
 import optuna
@@ -48,19 +41,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import Pipeline
 
-from benchmarks.meter import Meter
 from benchmarks.pools import Data
 from benchmarks.pools import Part
 from benchmarks.pools import learner
 from benchmarks.pools import score
-from optuna_daub import ABCPruner
-from optuna_daub import DataAllocationSampler
-from optuna_daub import DAUBPruner
-from optuna_daub import TrainingSizeObjective
+from benchmarks.task import Answer
+from benchmarks.task import Task
 
 
-MIN_RESOURCE = 500
-FACTOR = 1.5
 LCCV_FIRST_EXPONENT = 9
 """Of 2: 512 rows."""
 LCCV_RESULT = {
@@ -71,94 +59,6 @@ LCCV_RESULT = {
 }
 """What lccv asks its evaluator for besides the score, and decides nothing by."""
 FLAML_ESTIMATORS = ("lgbm", "xgboost", "xgb_limitdepth", "rf", "extra_tree", "sgd", "lrl1")
-
-
-@dataclass(frozen=True)
-class Task:
-    """What every method is given."""
-
-    data: Data
-    learners: tuple[str, ...]
-    seed: int
-    meter: Meter
-    seconds: float | None = None
-    """What ours took; only for methods that are given a time."""
-
-    @property
-    def smallest(self) -> int:
-        """The smallest training size."""
-        return min(MIN_RESOURCE, self.data.n_train // 8)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a method chose."""
-
-    learner: str
-    """Of the pool; or, of FLAML, its own."""
-    scores: Mapping[str, tuple[float, float]]
-    """Validation and test score at N: of every learner from full training, of FLAML's own."""
-
-
-Choice: TypeAlias = Callable[[Task], Answer]
-
-
-@dataclass(frozen=True)
-class Method:
-    """One line of the tables."""
-
-    choose: Choice
-    package: str | None = None
-    """What must be installed; imported before the clock starts."""
-    needs_calibration: bool = False
-    """Whether the package must be one with the calibrated bound."""
-    has_seconds: bool = False
-    """Whether it is told how many seconds to take."""
-    only_for: tuple[str, ...] = ()
-    """Data sets to run it on; none for all."""
-
-    @property
-    def missing(self) -> str | None:
-        """What it needs that is not there."""
-        if self.package is not None and find_spec(self.package) is None:
-            return f"pip install {self.package}"
-        if self.needs_calibration and not has_calibration():
-            return "a later version of optuna_daub"
-        return None
-
-
-def full_training(task: Task) -> Answer:
-    """Train every learner on all rows and choose by validation score."""
-    scores = {}
-    for name in task.learners:
-        try:
-            model = learner(name).fit(*task.data.training)
-        except Exception as error:
-            print(f"{name} failed: {error}")
-            continue
-        valid = score(model, task.data.validation)
-        with task.meter.paused():
-            scores[name] = (valid, score(model, task.data.test))
-    return Answer(max(scores, key=lambda name: scores[name][0]), scores)
-
-
-def ours(pruner_for: Callable[[Task], BasePruner], task: Task, n_jobs: int = 1) -> Answer:
-    """Run a study with the plugin, through the ready-made objective."""
-    objective = TrainingSizeObjective(
-        lambda trial: learner(trial.suggest_categorical("learner", task.learners)),
-        *task.data.training,
-        X_valid=task.data.validation[0],
-        y_valid=task.data.validation[1],
-        seed=task.seed,
-    )
-    each = optuna.samplers.GridSampler({"learner": task.learners}, seed=task.seed)
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(each, n_learners=len(task.learners)),
-        pruner=pruner_for(task),
-    )
-    study.optimize(objective, n_jobs=n_jobs, catch=Exception)
-    return Answer(study.best_params["learner"], {})
 
 
 def stock(pruner_for: Callable[[Task], BasePruner], factor: int, task: Task) -> Answer:
@@ -299,57 +199,11 @@ def _lccv_evaluator(data: Data, rng: np.random.Generator) -> Callable[..., Mappi
     return evaluate
 
 
-def has_calibration() -> bool:
-    """Return whether this version of the package has the calibrated bound."""
-    return "bound" in inspect.signature(DAUBPruner).parameters
-
-
-def _daub(step: str, bound: str, task: Task) -> BasePruner:
-    mode: dict[str, Any] = {"step": step, "bound": bound} if has_calibration() else {}
-    return DAUBPruner(
-        min_resource=task.smallest, max_resource=task.data.n_train, reduction_factor=FACTOR, **mode
-    )
-
-
-def _abc(task: Task) -> BasePruner:
-    n_valid = len(task.data.validation[1])
-    least = 2 * task.smallest  # 1,000, the pruner's default
-    return ABCPruner(min_resource=least, max_resource=task.data.n_train, n_validation=n_valid)
-
-
-def _halving(task: Task) -> BasePruner:
+def successive_halving(task: Task) -> BasePruner:
     return SuccessiveHalvingPruner(min_resource=task.smallest, reduction_factor=4)
 
 
-def _hyperband(task: Task) -> BasePruner:
+def hyperband(task: Task) -> BasePruner:
     return HyperbandPruner(
         min_resource=task.smallest, max_resource=task.data.n_train, reduction_factor=3
     )
-
-
-PAPER = partial(_daub, "geometric", "projection")
-CALIBRATED = partial(_daub, "adaptive", "calibrated")
-EVERYTHING = "training everything"
-OURS = "DAUB, calibrated"
-OURS_PAPER = "DAUB, as in the paper"
-
-LARGE = ("covtype-400k", "flightlate", "made")
-"""Where rows are many enough for confidence intervals to tell learners apart; and smoke runs."""
-SMALL = ("parity", "covtype", "made")
-
-METHODS: dict[str, Method] = {
-    EVERYTHING: Method(full_training),
-    OURS_PAPER: Method(partial(ours, PAPER)),
-    "Optuna SuccessiveHalvingPruner": Method(partial(stock, _halving, 4)),
-    "Optuna HyperbandPruner": Method(partial(stock, _hyperband, 3)),
-    "scikit-learn HalvingGridSearchCV": Method(scikit_learn_halving),
-    "lccv": Method(learning_curve_cv, "lccv"),
-    "ABC": Method(partial(ours, _abc), only_for=LARGE),
-    OURS: Method(partial(ours, CALIBRATED), needs_calibration=True),
-    f"{OURS}, n_jobs=2": Method(
-        partial(ours, CALIBRATED, n_jobs=2), needs_calibration=True, only_for=SMALL
-    ),
-    f"{OURS_PAPER}, n_jobs=2": Method(partial(ours, PAPER, n_jobs=2), only_for=SMALL),
-    "FLAML, the same seconds": Method(flaml, "flaml", has_seconds=True),
-}
-"""In the order in which they are run."""

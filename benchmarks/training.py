@@ -32,6 +32,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per fit
 
 import optuna
 
+from benchmarks.contest import EVERYTHING
+from benchmarks.contest import METHODS
+from benchmarks.contest import OURS
+from benchmarks.contest import OURS_PAPER
 from benchmarks.meter import Meter
 from benchmarks.meter import apart
 from benchmarks.meter import cpu_seconds
@@ -40,16 +44,12 @@ from benchmarks.pools import Source
 from benchmarks.pools import affordable
 from benchmarks.pools import fit_classes
 from benchmarks.pools import of_file
-from benchmarks.rivals import EVERYTHING
-from benchmarks.rivals import METHODS
-from benchmarks.rivals import OURS
-from benchmarks.rivals import OURS_PAPER
-from benchmarks.rivals import Task
 from benchmarks.rows import RESULTS
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
+from benchmarks.task import Task
 from benchmarks.training_report import POOL
 from benchmarks.training_report import report
 

@@ -7,8 +7,8 @@ from itertools import groupby
 from statistics import mean
 from typing import Any
 
-from benchmarks.rivals import EVERYTHING
-from benchmarks.rivals import METHODS
+from benchmarks.contest import EVERYTHING
+from benchmarks.contest import METHODS
 from benchmarks.rows import Row
 from benchmarks.rows import provenance
 
