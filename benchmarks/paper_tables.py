@@ -12,6 +12,7 @@ from importlib import import_module
 
 
 TABLES = {
+    "daub": "Tables 1 and 2 of Sabharwal, Samulowitz and Tesauro (2016): cost and loss of DAUB",
     "abc": "Figures of Huang, Wang, Ding and Chaudhuri (2019): ABC against halving, schedulers",
     "massart": "Tables II and III of Chen and Xu (2013): examples a boosting round needs",
     "budgeted": "Figure 1 of Huang, Powers and Reyzin (2015): error against feature budget",

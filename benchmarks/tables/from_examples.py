@@ -9,13 +9,14 @@ from benchmarks.rows import ROOT
 
 sys.path.insert(0, str(ROOT / "examples"))
 
-from data import parity as parity  # noqa: E402
-from five_learners import build as build_one_of_five  # noqa: E402
-from pool import POOL as POOL  # noqa: E402
-from pool import build as build_one_of_pool  # noqa: E402
-from tables import features_and_classes as features_and_classes  # noqa: E402
-from tables import parcels as parcels  # noqa: E402
-from tables import read as read  # noqa: E402
+from data import parity
+from data import read_table
+from five_learners import build as build_one_of_five
+from pool import POOL
+from pool import build as build_one_of_pool
+from tables import features_and_classes
+from tables import parcels
+from tables import read
 
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "parcels",
     "parity",
     "read",
+    "read_table",
 ]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
@@ -70,15 +68,10 @@ class Bench:
     """Trains a learner, by its number, on so many examples: `trained` with its first arguments."""
     path: Path
     """The file of probes; probes of other data sets may be in it too."""
-    rows: dict[tuple[int, int], Row] = field(default_factory=dict)
-    """The probes known by learner and training size."""
+    rows: dict[tuple[int, int], Mapping[str, Any]]
+    """The probes known, by learner and training size."""
 
-    def __post_init__(self) -> None:
-        for row in read_rows(self.path):
-            if row["key"]["data"] == self.data:
-                self.rows[row["key"]["learner"], row["key"]["size"]] = row
-
-    def probe(self, learner: int, size: int) -> Row:
+    def probe(self, learner: int, size: int) -> Mapping[str, Any]:
         """Return what training a learner on so many examples gives; trains it if nobody has."""
         if (learner, size) not in self.rows:
             key = {"data": self.data, "learner": learner, "size": size}
@@ -122,6 +115,12 @@ class Bench:
         return Observation(size, row["score"], row["training_score"], row["n_validation"], seconds)
 
 
+def known_probes(path: Path, data: str) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """Return the probes of a data set that a file has, by learner and training size."""
+    keyed = ((row["key"], row) for row in read_rows(path))
+    return {(key["learner"], key["size"]): row for key, row in keyed if key["data"] == data}
+
+
 def trained(
     split: Split,
     build: Callable[[int], Any],
@@ -143,7 +142,7 @@ def trained(
         n_valid = min(n_valid, validation_factor * size)
     training = split.X[:size], split.y[:size]
     validation = split.X_valid[:n_valid], split.y_valid[:n_valid]
-    model = clone(build(learner))
+    model, begin = clone(build(learner)), time.process_time()
     row: dict[str, Any] = {"score": None, "training_score": None, "n_validation": n_valid}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of learners that do not suit the data
@@ -152,7 +151,7 @@ def trained(
             row["score"], row["validation_seconds"] = _timed(model.score, *validation)
             row["training_score"], row["training_score_seconds"] = _timed(model.score, *training)
         except Exception as error:  # whatever an estimator raises
-            return {**row, "error": repr(error)}
+            return {**row, "fit_seconds": time.process_time() - begin, "error": repr(error)}
     return {**row, "error": ""}
 
 

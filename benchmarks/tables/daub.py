@@ -1,0 +1,200 @@
+"""Tables 1 and 2 of the DAUB paper: what choosing among 41 learners costs and loses.
+
+    python benchmarks/paper_tables.py daub [--smoke] [--time-limit S] [--data NAME ...]
+
+Parity is exactly that of the paper: 5-bit parity with 11 distractors, 21,500 examples to train on
+and as many held out, b = 500, r = 1.5. Of the other data sets 70 %, at most 38,500 rows, are
+trained on, and 30 %, at most 10,000, held out. The learners are those of examples/pool.py, the
+paper's are WEKA's. `recorded` sets are learning curves of ../shared/tables: nothing is trained.
+
+A learner is trained when a method first asks for it, at most once per size and data set
+(results/daub_probes.jsonl), and all methods are replayed on these probes. Rows of methods go to
+results/daub.jsonl, tables to results/daub.md.
+
+[1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental Data
+    Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import tempfile
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from optuna.trial import FixedTrial
+
+from benchmarks.rows import RESULTS
+from benchmarks.rows import SHARED
+from benchmarks.rows import Run
+from benchmarks.rows import run_all
+from benchmarks.tables.daub_report import report
+from benchmarks.tables.from_examples import POOL
+from benchmarks.tables.from_examples import build_one_of_pool
+from benchmarks.tables.from_examples import parity
+from benchmarks.tables.from_examples import read_table
+from benchmarks.tables.probes import Bench
+from benchmarks.tables.probes import Split
+from benchmarks.tables.probes import known_probes
+from benchmarks.tables.probes import trained
+from optuna_daub.core import DAUB
+from optuna_daub.core import geometric_sizes
+
+
+SMALLEST, RATIO = 500, 1.5
+"""b and r ([1] Section "Experiments")."""
+N_FIRST = 3
+"""Sizes that every learner is trained on first ([1] Algorithm 1)."""
+RECORDED_VALIDATION = 10_000
+"""Examples that the scores of recorded curves were measured on."""
+
+Source = Callable[[], "tuple[Any, Any, Any, Any]"]
+"""Reads a data set: X and y to train on, X and y held out."""
+
+
+def _file(name: str) -> Source:
+    return partial(read_table, str(SHARED / "data" / f"{name}.parquet"), "target")
+
+
+DATA: dict[str, Source] = {
+    "parity": parity,
+    "higgs": _file("higgs"),
+    "magic": _file("magic"),
+    "letter": _file("letter"),
+    "bank": _file("bank"),
+    "adult": _file("adult"),
+}
+"""Data sets that learners are trained on."""
+RECORDED = {"parity recorded": "parity", "covtype recorded": "covtype"}
+"""Files of learning curves."""
+SMOKE_DATA = "made"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A variant of DAUB."""
+
+    use_training_score: bool
+    stop: str
+    """"first" is the paper's, "verified" the plugin's default."""
+
+
+RULES = {
+    "DAUB without f^T": Rule(False, "first"),
+    "DAUB": Rule(True, "first"),
+    "DAUB without f^T, verified": Rule(False, "verified"),
+    "DAUB, verified": Rule(True, "verified"),
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Do what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        prog="paper_tables.py daub", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--smoke", action="store_true", help="seconds, on made data")
+    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    names = [*RECORDED, *DATA]
+    parser.add_argument("--data", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.add_argument("--results", type=Path, help="folder to write to")
+    options = parser.parse_args(arguments)
+    if options.smoke:
+        options.data = [SMOKE_DATA]
+        options.results = options.results or Path(tempfile.mkdtemp())
+    results = options.results or RESULTS
+    rows = run_all(_runs(options.data, results), results / "daub.jsonl", options.time_limit)
+    text = report(rows)
+    (results / "daub.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def bench(name: str, results: Path) -> Bench:
+    """Return the learners on a data set."""
+    path = results / "daub_probes.jsonl"
+    if name in RECORDED:
+        rows = _recorded(RECORDED[name])
+        full_size = max(size for _, size in rows)
+        return Bench(name, full_size, RECORDED_VALIDATION, _never, path, rows)
+    source = partial(parity, 1_500, 500) if name == SMOKE_DATA else DATA[name]
+    split = Split(*source())
+    measure = partial(trained, split, _learner, None)
+    n_train, n_validation = len(split.y), len(split.y_valid)
+    return Bench(name, n_train, n_validation, measure, path, known_probes(path, name))
+
+
+def full_training(bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
+    """Train every learner on all the data."""
+    probes = [(i, bench.full_size) for i in learners]
+    return {
+        "learner": list(POOL)[max(learners, key=bench.score)],
+        "loss": 0.0,
+        "iterations": len(probes),
+        "allocation": len(probes) * bench.full_size,
+        "examples": len(probes) * bench.full_size,
+        "seconds": bench.seconds(probes),
+        "full_size": bench.full_size,
+        "n_validation": bench.n_validation,
+    }
+
+
+def daub(rule: Rule, bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
+    """Follow DAUB; the paper counts iterations and allocation after the first three sizes."""
+    sizes = geometric_sizes(SMALLEST, bench.full_size, RATIO)
+    policy = DAUB(sizes, use_training_score=rule.use_training_score, stop=rule.stop)
+    trace = bench.follow(policy, learners)
+    later = [probe for probe in trace.probes if probe[1] not in sizes[:N_FIRST]]
+    seconds = partial(bench.seconds, with_training_score=rule.use_training_score)
+    return {
+        "learner": list(POOL)[trace.learner],
+        "loss": max(map(bench.score, learners)) - bench.score(trace.learner),
+        "iterations": len(later),
+        "allocation": sum(size for _, size in later),
+        "examples": sum(size for _, size in trace.probes),
+        "seconds": seconds(trace.probes),
+        "winner_seconds": seconds([(trace.learner, bench.full_size)]),
+    }
+
+
+def _runs(names: Sequence[str], results: Path) -> Iterator[Run]:
+    """Yield all methods on one data set after the other; training everything gives the losses."""
+    methods = {"full training": full_training}
+    methods |= {name: partial(daub, rule) for name, rule in RULES.items()}
+    for name in names:
+        on = bench(name, results)
+        learners = range(12 if name == SMOKE_DATA else len(POOL))
+        for method, measure in methods.items():
+            yield Run({"data": name, "method": method}, partial(measure, on, learners))
+
+
+def _learner(number: int) -> Any:
+    name = list(POOL)[number]
+    settings = {f"{name}.{key}": value for key, value in POOL[name][1].items()}
+    return build_one_of_pool(FixedTrial({"learner": name, **settings}))
+
+
+def _recorded(name: str) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """Return the probes of a recorded table, whose learners are those of the pool."""
+    numbers = {learner: number for number, learner in enumerate(POOL)}
+    rows: dict[tuple[int, int], Mapping[str, Any]] = {}
+    with (SHARED / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            seconds = {key: float(row[key] or 0.0) for key in row if key.endswith("_seconds")}
+            rows[numbers[row["learner"]], int(row["size"])] = {
+                "score": None if row["error"] else float(row["validation_score"]),
+                "training_score": None if row["error"] else float(row["training_score"]),
+                "n_validation": RECORDED_VALIDATION,
+                "error": row["error"],
+                **seconds,
+            }
+    return rows
+
+
+def _never(learner: int, size: int) -> Mapping[str, Any]:
+    raise AssertionError(f"learner {learner} has no recorded probe on {size:,} examples")
