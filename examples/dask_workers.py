@@ -60,6 +60,8 @@ def main() -> None:
     objective = TrainingSizeObjective(build, X, y)
     with Client(args.scheduler) if args.scheduler else Client(**made_here) as client:
         client.run_on_scheduler(hush)
+        # Each worker that unpickles a DaskStorage warns; an error made of that would hang it.
+        client.run(warnings.simplefilter, "ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(
             storage=DaskStorage(args.storage),
             direction="maximize",

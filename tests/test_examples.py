@@ -16,12 +16,7 @@ import pytest
 
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-ELSEWHERE = {"dask_workers.py"}  # Dask is tested in tests/study/test_dask.py
-SCRIPTS = sorted(
-    path.name
-    for path in EXAMPLES.glob("*.py")
-    if "__main__" in path.read_text() and path.name not in ELSEWHERE
-)
+SCRIPTS = sorted(path.name for path in EXAMPLES.glob("*.py") if "__main__" in path.read_text())
 
 
 def run(directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
@@ -78,8 +73,10 @@ def test_quickstart_is_short() -> None:
 
 @pytest.mark.parametrize("script", sorted({*SCRIPTS} - {"quickstart.py"}))  # its tests are below
 def test_a_script_runs(script: str, tmp_path: Path) -> None:
-    if "lightgbm" in (EXAMPLES / script).read_text():
-        pytest.importorskip("lightgbm")
+    source = (EXAMPLES / script).read_text()
+    for library in ("lightgbm", "distributed", "optuna_integration"):
+        if library in source:
+            pytest.importorskip(library)
     done = run(tmp_path, script)
     assert done.returncode == 0, done.stderr
     assert done.stdout

@@ -13,11 +13,10 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dask_workers.py"
 
 
-@pytest.mark.parametrize("storage", [None, "sqlite:///dask.db"])
-def test_the_workers_of_a_cluster_find_the_best(storage: str | None, tmp_path: Path) -> None:
+def test_the_workers_of_a_cluster_find_the_best_and_the_scheduler_keeps_it(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     pytest.importorskip("optuna_integration")
-    at = [] if storage is None else ["--storage", storage]
+    at = ["--storage", "sqlite:///dask.db"]
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "--workers", "2", *at],
         cwd=tmp_path,
@@ -30,7 +29,7 @@ def test_the_workers_of_a_cluster_find_the_best(storage: str | None, tmp_path: P
     assert done.returncode == 0, done.stderr
     assert "best: trained on all 1,400 examples" in done.stdout
     assert "Traceback" not in done.stderr
-    assert (tmp_path / "dask.db").exists() is (storage is not None)
+    assert (tmp_path / "dask.db").exists()
 
 
 def test_without_dask_the_example_says_what_to_install(tmp_path: Path) -> None:
