@@ -168,6 +168,8 @@ def main() -> None:
     parser.add_argument("--storages", nargs="+", choices=N_TRIALS, default=list(N_TRIALS))
     parser.add_argument("--results", type=Path, help="folder to write to")
     options = parser.parse_args()
+    if options.smoke:
+        options.storages = ["memory"]
     results = options.results or (Path(tempfile.mkdtemp()) if options.smoke else RESULTS)
     path = results / "decision_cost.jsonl"
     rows = run_all(runs(options), path, options.time_limit)
@@ -181,12 +183,11 @@ def main() -> None:
 
 def runs(options: argparse.Namespace) -> Iterator[Run]:
     """Yield the parts of the benchmark."""
-    scale = 100 if options.smoke else 1
     for kind in options.storages:
-        n_trials = N_TRIALS[kind] // scale
+        n_trials = PARTS if options.smoke else N_TRIALS[kind]
         key = {"storage": kind, "trials": n_trials}
         yield Run(key, partial(measure, kind, n_trials, options.patience))
-    n_traced = N_TRACED // scale
+    n_traced = PARTS if options.smoke else N_TRACED
     yield Run({"storage": "traced memory", "trials": n_traced}, partial(trace, n_traced))
 
 
