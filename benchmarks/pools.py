@@ -14,9 +14,9 @@ All rows a learner may be trained on stand in one order whose prefixes are strat
 every class; every method that picks its own rows takes a prefix. Seeds shuffle before the split.
 
 The learners are the 41 of examples/pool.py, without those that fail the cap: `affordable` fits
-each at sizes that double up to an eighth of N, projects its CPU seconds of fit and validation
-to N by its own exponent, and leaves out what exceeds the cap by more than a half. What is left out
-is left out for every method, and its reason is kept.
+each at sizes that double up to a sixteenth of N or more, projects its CPU seconds of fit and
+validation to N by its own exponent, and leaves out what exceeds the cap by more than a half. What
+is left out is left out for every method, and its projection is kept.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from pool import build
 
 CLEARLY = 1.5
 """Times the cap that a projection must exceed before a learner is left out: it is no exact one."""
-PROBED_SHARE = 1 / 8
-"""Of N: the largest size that costs are projected from."""
 FIRST_PROBE = 1000
+FAR_PROBE = 16_000
+"""Where small data end: below it boosted trees still grow more leaves with every row."""
 STEEPEST = 3.0
 """Exponent above which a growth of seconds is taken for noise."""
 SMOKE_LEARNERS = ("tree", "stump", "gaussian_nb", "logistic", "knn5", "svc_rbf", "rf_d10_5")
@@ -147,27 +147,24 @@ def of_file(path: Path, target: str, n_train: int | None, cap: float) -> Source:
 
 
 def _projected(name: str, data: Data, cap: float, clock: Callable[[], float]) -> float | None:
-    """Return a learner's CPU seconds at N by its own exponent; None where it cannot be fitted.
+    """Return a learner's CPU seconds at N by its own exponent; None without two fits.
 
     No probe is begun that would exceed the cap itself.
     """
     seen: list[tuple[int, float]] = []
-    projected = 0.0
     for size in _probe_sizes(data.n_train):
         if len(seen) > 1 and _extrapolated(seen, size) > CLEARLY * cap:
             break
         try:
             seen.append((size, _seconds(name, data, size, clock)))
-        except Exception as error:
+        except Exception as error:  # it may need more rows
             print(f"{name} cannot be trained on {size:,} rows: {error}")
-            return None
-        projected = _extrapolated(seen, data.n_train) if len(seen) > 1 else seen[0][1]
-    return projected
+    return _extrapolated(seen, data.n_train) if len(seen) > 1 else None
 
 
 def _probe_sizes(n_train: int) -> Iterator[int]:
-    """Yield sizes that double up to a share of N; at least two."""
-    last = max(PROBED_SHARE * n_train, 2 * min(FIRST_PROBE, n_train // 4))
+    """Yield sizes that double up to a sixteenth of N, or a quarter where data are small."""
+    last = max(n_train / 16, min(n_train / 4, FAR_PROBE))
     size = int(min(FIRST_PROBE, last / 2))
     while size <= last:
         yield size
