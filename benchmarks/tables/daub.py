@@ -52,6 +52,8 @@ SMALLEST, RATIO = 500, 1.5
 """b and r ([1] Section "Experiments")."""
 N_FIRST = 3
 """Sizes that every learner is trained on first ([1] Algorithm 1)."""
+CLEARLY_WORSE = 0.01
+"""Delta: examples for learners so far below the best are the regret ([1] Definition 3)."""
 RECORDED_VALIDATION = 10_000
 """Examples that the scores of recorded curves were measured on."""
 
@@ -135,6 +137,7 @@ def full_training(bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
     return {
         "learner": list(POOL)[max(learners, key=bench.score)],
         "loss": 0.0,
+        "regret": _regret(bench, learners, probes),
         "iterations": len(probes),
         "allocation": len(probes) * bench.full_size,
         "examples": len(probes) * bench.full_size,
@@ -154,6 +157,7 @@ def daub(rule: Rule, bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]
     return {
         "learner": list(POOL)[trace.learner],
         "loss": max(map(bench.score, learners)) - bench.score(trace.learner),
+        "regret": _regret(bench, learners, trace.probes),
         "iterations": len(later),
         "allocation": sum(size for _, size in later),
         "examples": sum(size for _, size in trace.probes),
@@ -171,6 +175,12 @@ def _runs(names: Sequence[str], results: Path) -> Iterator[Run]:
         learners = range(12 if name == SMOKE_DATA else len(POOL))
         for method, measure in methods.items():
             yield Run({"data": name, "method": method}, partial(measure, on, learners))
+
+
+def _regret(bench: Bench, learners: Sequence[int], probes: Sequence[tuple[int, int]]) -> int:
+    """Return the examples that learners clearly worse than the best were trained on."""
+    enough = max(map(bench.score, learners)) - CLEARLY_WORSE
+    return sum(size for learner, size in probes if bench.score(learner) <= enough)
 
 
 def _learner(number: int) -> Any:
