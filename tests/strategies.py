@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -26,6 +27,9 @@ from optuna_daub.core import Wait
 
 LADDER = (6, 9, 15, 24, 36, 54)
 """A short ladder for where the sizes do not matter."""
+
+PAPER: dict[str, Any] = {"bound": "projection", "step": "geometric"}
+"""The options of `DAUBPruner` that make it the paper's algorithm."""
 
 N_VALIDATION = 1000
 """Validation examples behind every score, for policies that need to know."""

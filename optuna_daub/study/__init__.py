@@ -1,9 +1,9 @@
 """Translation between Optuna's trials and the learning curves of the core."""
 
+from optuna_daub.study.abc_pruner import ABCPruner as ABCPruner
+from optuna_daub.study.daub_pruner import DAUBPruner as DAUBPruner
 from optuna_daub.study.objective import TrainingSizeObjective as TrainingSizeObjective
-from optuna_daub.study.pruners import ABCPruner as ABCPruner
 from optuna_daub.study.pruners import AllocationPruner as AllocationPruner
-from optuna_daub.study.pruners import DAUBPruner as DAUBPruner
 from optuna_daub.study.results import Allocation as Allocation
 from optuna_daub.study.results import BestLearner as BestLearner
 from optuna_daub.study.results import LearnerCurve as LearnerCurve

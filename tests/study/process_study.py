@@ -42,6 +42,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
 from optuna_daub.study import workers
+from tests.strategies import PAPER
 
 
 KINDS = (
@@ -195,7 +196,7 @@ class Plan:
                 n_learners=self.n_learners,
                 stale_after=self.stale_after,
             ),
-            pruner=DAUBPruner(sizes=SIZES),
+            pruner=DAUBPruner(sizes=SIZES, **PAPER),
         )
 
     def start(self) -> BaseProcess:

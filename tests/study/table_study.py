@@ -29,6 +29,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
 from optuna_daub.study import keys
+from tests.strategies import PAPER
 from tests.strategies import power_law
 
 
@@ -134,7 +135,7 @@ def table_study(
         sampler=DataAllocationSampler(
             base or InOrder(), n_learners=n_learners, stale_after=stale_after
         ),
-        pruner=DAUBPruner(**{"sizes": SIZES, **rule}),
+        pruner=DAUBPruner(**{"sizes": SIZES, **PAPER, **rule}),
     )
 
 
@@ -179,7 +180,7 @@ def replayed(
 
 def expected() -> tuple[list[tuple[int, int]], int]:
     """Return the allocations and the winner of `RIVALS`, as replayed."""
-    made, last = replayed(DAUBPruner(sizes=SIZES).policy, RIVALS)
+    made, last = replayed(DAUBPruner(sizes=SIZES, **PAPER).policy, RIVALS)
     assert last.learner is not None
     return made, last.learner
 

@@ -43,6 +43,7 @@ from optuna_daub.core import DAUB
 from optuna_daub.core import Observation
 from optuna_daub.study.objective import TrainingSizeObjective
 from optuna_daub.study.pruners import AllocationPruner
+from tests.strategies import PAPER
 
 
 SIZES = (30, 60, 100)
@@ -109,7 +110,7 @@ def study_of(
         sampler=DataAllocationSampler(
             optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
         ),
-        pruner=kwargs.pop("pruner", None) or DAUBPruner(sizes=sizes),
+        pruner=kwargs.pop("pruner", None) or DAUBPruner(sizes=sizes, **PAPER),
     )
     study.optimize(objective, **kwargs)
     return study
@@ -533,7 +534,7 @@ def test_an_interruption_is_passed_on_and_not_held_against_the_learner() -> None
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner(sizes=SIZES),
+        pruner=DAUBPruner(sizes=SIZES, **PAPER),
     )
     for _ in range(3):  # a learner that fails twice at one size is dropped
         with pytest.raises(KeyboardInterrupt):

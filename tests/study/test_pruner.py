@@ -23,6 +23,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import projected_bound
 from tests.strategies import LADDER
+from tests.strategies import PAPER
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -177,7 +178,7 @@ def alone(direction: str = "maximize", **rule: Any) -> optuna.Study:
     return optuna.create_study(
         direction=direction,
         sampler=TPESampler(seed=0),
-        pruner=DAUBPruner(**{"sizes": LADDER, **rule}),
+        pruner=DAUBPruner(**{"sizes": LADDER, **PAPER, **rule}),
     )
 
 
@@ -263,7 +264,9 @@ def test_alone_it_takes_any_steps(steps: range) -> None:
 
 def test_alone_training_sizes_are_all_of_them_until_it_prunes() -> None:
     study = optuna.create_study(
-        direction="maximize", sampler=RandomSampler(seed=0), pruner=DAUBPruner(sizes=SIZES)
+        direction="maximize",
+        sampler=RandomSampler(seed=0),
+        pruner=DAUBPruner(sizes=SIZES, **PAPER),
     )
     study.enqueue_trial({"row": 4})
     study.enqueue_trial({"row": 2})

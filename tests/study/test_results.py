@@ -14,6 +14,7 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from tests.strategies import PAPER
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -114,7 +115,7 @@ def test_results_need_the_pruner() -> None:
 
 def test_bounds_shown_are_those_of_the_policy() -> None:
     study = finished()
-    policy = DAUBPruner(sizes=SIZES).policy
+    policy = DAUBPruner(sizes=SIZES, **PAPER).policy
     for curve in learning_curves(study):
         known = LearningCurve(
             0, RIVALS[curve.params["row"]].observations[: len(curve.observations)]

@@ -21,6 +21,7 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from tests.strategies import PAPER
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
@@ -285,7 +286,7 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
 
 def test_one_sampler_and_pruner_serve_two_studies() -> None:
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
-    pruner = DAUBPruner(sizes=SIZES)
+    pruner = DAUBPruner(sizes=SIZES, **PAPER)
     for _ in range(2):
         study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
         study.optimize(TableObjective(RIVALS))

@@ -1,0 +1,117 @@
+"""ABC's pruner: allocation by confidence intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import optuna
+from optuna.study import StudyDirection
+
+from optuna_daub.core.bounds import clopper_pearson
+from optuna_daub.core.bounds import hoeffding
+from optuna_daub.core.bounds import massart
+from optuna_daub.core.bounds.confidence import check_probe
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.policies.approximate_best import ABC
+from optuna_daub.core.policies.schedulers import gradient_ci
+from optuna_daub.core.policies.schedulers import round_robin
+from optuna_daub.core.policies.schedulers import ucb
+from optuna_daub.core.sizes import geometric_sizes
+from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.study.pruners import named
+
+
+class ABCPruner(AllocationPruner):
+    """Allocate training data by confidence intervals (ABC), with a promise on the loss.
+
+    With `DataAllocationSampler`, learners are trained on growing samples; one whose upper end is
+    within `epsilon` of the largest lower end is dropped for good, and `scheduler` says which of
+    the undecided ones goes on. The learner left is within `epsilon` of the best with probability
+    1 - `delta`, where
+
+    * the score is a mean over examples of values in [0, 1], larger is better, such as accuracy;
+    * training and validation data come from one distribution;
+    * a learner fits its own training sample at least as well as if trained on other data (the
+      fitness condition), and more data do not hurt it.
+
+    With n learners each interval fails with probability at most `delta` / n^2. Below some 10^5
+    examples the intervals are too wide to save anything, and a learner that memorises its
+    training data cannot be dropped before all others are pinned down: prefer `DAUBPruner` there.
+    Every report needs `training_score` and `n_validation`, as `TrainingSizeObjective` gives them.
+
+    The interval construction of ABC is claimed in US patent 12,223,407.
+
+    Args:
+        min_resource: smallest training size, in examples. Default from the paper.
+        max_resource: number of examples of the whole training set (N).
+        reduction_factor: ratio of consecutive sizes, greater than 1; 2 suits training times that
+            grow linearly (`optuna_daub.core.step_for_growth`).
+        epsilon: how far below the best the answer may be, in (0, 1). Default from the paper.
+        delta: how often it may be farther, in (0, 1). The paper names no default.
+        scheduler: "gradient_ci" (the paper's), "ucb" or "round_robin".
+        interval: the inequality, "hoeffding" (the paper's), "massart" or "clopper_pearson"
+            (narrower; 0/1 outcomes only).
+        n_validation: number of examples of the full held-out set. Then probes may be scored on
+            samples of it, and `TrainingSizeObjective` does so: 2,000 examples first, twice the
+            training size later. None: every probe is scored on the full held-out set.
+        refit: train the answer on all the data; False ends when it is identified.
+
+    Raises:
+        ValueError: where an argument breaks its rule.
+
+    Reference: S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine
+    Learning Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
+
+    >>> ABCPruner(max_resource=7000, n_validation=3000).policy.sizes
+    (1000, 2000, 4000, 7000)
+    """
+
+    def __init__(
+        self,
+        *,
+        min_resource: int = 1000,
+        max_resource: int,
+        reduction_factor: float = 2.0,
+        epsilon: float = 0.01,
+        delta: float = 0.05,
+        scheduler: Literal["gradient_ci", "ucb", "round_robin"] = "gradient_ci",
+        interval: Literal["hoeffding", "massart", "clopper_pearson"] = "hoeffding",
+        n_validation: int | None = None,
+        refit: bool = True,
+    ) -> None:
+        policy = ABC(
+            geometric_sizes(min_resource, max_resource, reduction_factor),
+            n_validation,
+            epsilon,
+            delta,
+            named("interval", interval, HALF_WIDTHS),
+            named("scheduler", scheduler, SCHEDULERS),
+            refit,
+        )
+        super().__init__(policy)
+        self._n_validation = n_validation
+
+    def check(self, seen: Observation, trial: optuna.Trial) -> None:
+        """Raise where an observation is not what a confidence interval can be computed of.
+
+        Raises:
+            ValueError: where a score is outside [0, 1], or the training score or the number of
+                validation examples is missing.
+        """
+        if trial.study.direction == StudyDirection.MINIMIZE:
+            raise ValueError(
+                "ABCPruner needs scores in [0, 1] that are larger for better learners: create "
+                'the study with `direction="maximize"`, and report 1 - error for an error rate.'
+            )
+        if math.isfinite(seen.score):
+            where = f"trial {trial.number} at {seen.size:,} training examples"
+            check_probe(seen, where, self._n_validation)
+
+
+HALF_WIDTHS = {
+    "hoeffding": hoeffding.half_width,
+    "massart": massart.half_width,
+    "clopper_pearson": clopper_pearson.half_width,
+}
+SCHEDULERS = {"gradient_ci": gradient_ci, "ucb": ucb, "round_robin": round_robin}
