@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import resource
+import signal
 import sys
 import threading
 import time
@@ -22,8 +24,6 @@ from typing import Any
 SPAWN = multiprocessing.get_context("spawn")
 MEGABYTE = 2**20 if sys.platform == "darwin" else 2**10
 """In the unit of `ru_maxrss`: bytes on macOS, kilobytes elsewhere."""
-READY = "ready"
-"""What a new process says when it has prepared its run."""
 
 
 def cpu_seconds() -> float:
@@ -98,35 +98,34 @@ def apart(
 
     Args:
         prepare: what is not timed, such as reading data; returns what to run.
-        limit: wall-clock seconds for the run; None for no limit.
+        limit: CPU seconds for the run; None for no limit.
 
     Returns:
         What the run returned; where it was stopped or failed, `stopped` or `failed` and why.
     """
     here, there = SPAWN.Pipe()
-    worker = SPAWN.Process(target=_work, args=[prepare, there])
+    worker = SPAWN.Process(target=_work, args=[prepare, limit, there])
     worker.start()
     there.close()
     try:
-        first = here.recv()
-        if first != READY:
-            return dict(first)
-        if not here.poll(limit):
-            return {"stopped": f"after {limit:,.0f} s"}
         result: Mapping[str, Any] = here.recv()
     except EOFError:
-        return {"failed": "the process ended without an answer"}
-    finally:
-        worker.kill()
-        worker.join()
-    return result
+        result = {}
+    worker.join()
+    if worker.exitcode == -signal.SIGXCPU:
+        return {"stopped": f"after {limit:,.0f} CPU s"}
+    return result or {"failed": f"the process ended with {worker.exitcode}"}
 
 
-def _work(prepare: Callable[[], Callable[[], Mapping[str, Any]]], pipe: Connection) -> None:
+def _work(
+    prepare: Callable[[], Callable[[], Mapping[str, Any]]], limit: float | None, pipe: Connection
+) -> None:
     warnings.simplefilter("ignore")  # of learners that do not suit the data
     try:
         run = prepare()
-        pipe.send(READY)
+        if limit is not None:
+            end = math.ceil(cpu_seconds() + limit)
+            resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
         pipe.send(run())
     except Exception as error:
         traceback.print_exc()

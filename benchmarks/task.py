@@ -23,7 +23,7 @@ class Task:
     seed: int
     meter: Meter
     seconds: float | None = None
-    """What ours took; only for methods that are given a time."""
+    """CPU seconds that ours took; only for methods that are given a time."""
 
     @property
     def smallest(self) -> int:

@@ -56,9 +56,9 @@ from benchmarks.training_report import report
 
 SMOKE_SOURCE = "made"
 PATIENCE = 2.0
-"""Times the seconds of training everything after which a run is stopped."""
+"""Times the CPU seconds of training everything after which a run is stopped."""
 GRACE = 20.0
-"""Seconds that a run may take in any case."""
+"""CPU seconds that a run may take in any case."""
 LIBRARIES = ("lightgbm", "xgboost", "scipy", "FLAML", "lccv")
 
 
@@ -103,10 +103,10 @@ def measure(key: Mapping[str, Any], source: Source, path: Path) -> Row:
     data, method, seed = _place(key)
     learners = tuple(rows[data, POOL, 0]["learners"])
     everything = rows.get((data, EVERYTHING, seed))
-    limit = None if everything is None else PATIENCE * everything["wall"] + GRACE
+    limit = None if everything is None else PATIENCE * everything["cpu"] + GRACE
     seconds = None
     if METHODS[method].has_seconds:
-        taken = (rows.get((data, name, seed), {}).get("wall") for name in (OURS, OURS_PAPER))
+        taken = (rows.get((data, name, seed), {}).get("cpu") for name in (OURS, OURS_PAPER))
         seconds = next(filter(None, taken))
     result = dict(apart(partial(_prepare, source, method, learners, seed, seconds), limit))
     print(data, method, seed, {k: v for k, v in result.items() if k != "scores"}, flush=True)
