@@ -70,8 +70,6 @@ DATA: dict[str, Source] = {
     "higgs": _file("higgs"),
     "magic": _file("magic"),
     "letter": _file("letter"),
-    "bank": _file("bank"),
-    "adult": _file("adult"),
 }
 """Data sets that learners are trained on."""
 RECORDED = {"parity recorded": "parity", "covtype recorded": "covtype"}
