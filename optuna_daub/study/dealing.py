@@ -12,7 +12,6 @@ import logging
 import time
 import warnings
 from contextlib import suppress
-from dataclasses import replace
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -125,13 +124,13 @@ def _claim(
         run = _offer(study, ledger, trial, policy)
         if run is None and trial.number in ledger.running:
             return None  # idle, and marked so
-        waiting = _idle(ledger, policy, "every learner is held")
-        keys.write_run(study, trial._trial_id, run or waiting)
+        run_or_idle = run or _run(ledger, policy, "every learner is held")
+        keys.write_run(study, trial._trial_id, run_or_idle)
         ledger.sync(study._storage)
     if run is None or run.learner is None:
         return run
     if not _stands(study, ledger, trial, run):
-        keys.write_run(study, trial._trial_id, _idle(ledger, policy, "another worker was faster"))
+        keys.write_run(study, trial._trial_id, _run(ledger, policy, "another worker was faster"))
         return None
     if run.inherited:
         known = ledger.scores(run.learner)
@@ -145,16 +144,16 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
     copied = keys.read_run(trial.system_attrs)  # what a run was dealt that died and was retried
     asked = None if copied is None else copied.learner
     if "fixed_params" in trial.system_attrs and asked is None:
-        return _run(ledger, policy, trial.number, policy.sizes[0], "enqueued")
+        return _run(ledger, policy, "enqueued", trial.number, policy.sizes[0])
     if is_optimizing(study) and study._stop_flag:
-        return _idle(ledger, policy, "the study was stopped")
+        return _run(ledger, policy, "the study was stopped")
     match ledger.decide(policy, trial.number):
         case Extend(learner, size, reason) if asked in (None, learner):
-            return _run(ledger, policy, learner, size, spoken(reason, ledger.sign))
+            return _run(ledger, policy, spoken(reason, ledger.sign), learner, size)
         case Finish(_, reason):
-            return _idle(ledger, policy, f"finished: {spoken(reason, ledger.sign)}")
+            return _run(ledger, policy, f"finished: {spoken(reason, ledger.sign)}")
         case _ if asked is not None:
-            return _idle(ledger, policy, f"learner {asked} is not to be run now")
+            return _run(ledger, policy, f"learner {asked} is not to be run now")
     return None
 
 
@@ -179,16 +178,15 @@ def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -
         ledger.sync(study._storage)
 
 
-def _run(ledger: Ledger, policy: Policy, learner: int, size: int, reason: str) -> Run:
-    curve = ledger.curves.get(learner)
-    inherited = curve.size if curve else 0
-    idle = _idle(ledger, policy, reason)
-    return replace(idle, learner=learner, size=size, inherited=inherited)
-
-
-def _idle(ledger: Ledger, policy: Policy, reason: str) -> Run:
+def _run(
+    ledger: Ledger, policy: Policy, reason: str, learner: int | None = None, size: int = 0
+) -> Run:
+    """Return what a trial is dealt; without a learner it is idle."""
+    curve = None if learner is None else ledger.curves.get(learner)
     return Run(
-        learner=None,
+        learner=learner,
+        size=size,
+        inherited=curve.size if curve else 0,
         n_learners=ledger.n_learners,
         full_size=policy.sizes[-1],
         reason=reason,

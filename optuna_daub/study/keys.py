@@ -94,22 +94,23 @@ def read_time(trial: FrozenTrial, size: int) -> float:
     return float(stored.get("time", 0.0))
 
 
-def read_trial(storage: BaseStorage, trial_id: int) -> FrozenTrial:
-    """Return a trial whose scores have their facts.
+def whole(storage: BaseStorage, trial: FrozenTrial) -> FrozenTrial:
+    """Return a trial as it is, or read once more where one of its scores lacks its facts.
 
     A database may be read while it is written to, attributes before scores. Facts are written
     before their score, so that a second look sees those that the first one missed.
     """
-    trial = storage.get_trial(trial_id)
-    run = read_run(trial.system_attrs)
-    sizes = [] if run is None or trial.state.is_finished() else own_sizes(trial, run.inherited)
+    dealt = trial.system_attrs.get(_RUN)
+    if dealt is None or trial.state.is_finished():
+        return trial
+    sizes = own_sizes(trial, dealt["inherited"])
     if all(f"{_OBSERVATION}{size}" in trial.system_attrs for size in sizes):
         return trial
-    return storage.get_trial(trial_id)
+    return storage.get_trial(trial._trial_id)
 
 
 def is_lost(trial: FrozenTrial, full_size: int) -> bool:
-    """Return whether a run reported `full_size` and yet did not end COMPLETE.
+    """Return whether a run that reported `full_size` did not end COMPLETE.
 
     Then no trial holds the full-data result, and the learner has to be trained once more; not if
     its score was no number, for which it was dropped.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -69,6 +70,7 @@ class Ledger:
         """Why the policy has dropped learners, by learner."""
         self._study_id = study._study_id
         self._n_trials = 0
+        self._answered: tuple[tuple[Policy, int | None, int], Decision] | None = None
         self._newest_run = -1
         self._is_exhausted = False
         self._placeholder: int | None = None
@@ -83,19 +85,18 @@ class Ledger:
             for _, known in sorted(self.unfinished.items()):
                 if known.state == TrialState.WAITING and is_queue_seen:
                     continue
-                trial = keys.read_trial(storage, known._trial_id)
+                trial = storage.get_trial(known._trial_id)
                 is_queue_seen = is_queue_seen or trial.state == TrialState.WAITING
                 if trial is not known:  # some storages hand out the same object until it changes
-                    self._fold(trial)
+                    self._fold(storage, trial)
+            find = storage.get_trial_id_from_study_id_trial_number
             while True:
                 try:
-                    trial_id = storage.get_trial_id_from_study_id_trial_number(
-                        self._study_id, self._n_trials
-                    )
+                    trial_id = find(self._study_id, self._n_trials)
                 except KeyError:
                     return
                 self._n_trials += 1
-                self._fold(keys.read_trial(storage, trial_id))
+                self._fold(storage, storage.get_trial(trial_id))
 
     def decide(self, policy: Policy, number: int | None = None) -> Decision:
         """Return what the policy says to the worker of trial `number`.
@@ -104,6 +105,9 @@ class Ledger:
         number of the next trial, or of this trial if the worker may begin it.
         """
         with self.lock:
+            question = policy, number, self.n_learners
+            if self._answered is not None and self._answered[0] == question:
+                return self._answered[1]  # nothing has happened since
             if policy is not self._policy:
                 self._adopt(policy)
             busy = self.busy(but_for=number)
@@ -111,6 +115,7 @@ class Ledger:
             while isinstance(decision := policy.decide(self.curves, busy), Drop):
                 self.drops[decision.learner] = str(decision.reason)
                 self._put_curve(self.curves[decision.learner])
+            self._answered = question, decision
             return decision
 
     def busy(self, but_for: int | None = None) -> set[int]:
@@ -126,14 +131,13 @@ class Ledger:
         trial = self.unfinished[number]
         if trial.state != TrialState.RUNNING or number in self.running:
             return False
-        begun = trial.datetime_start or datetime.now()
-        return (datetime.now() - begun).total_seconds() > UNDEALT_SECONDS
+        age = datetime.now() - (trial.datetime_start or datetime.now())
+        return age.total_seconds() > UNDEALT_SECONDS
 
     def is_excess(self, number: int) -> bool:
         """Return whether trial `number` began a learner although there were enough before it."""
-        if len(self.first_runs) <= self.n_learners:
-            return False
-        return sum(learner < number for learner in self.first_runs) >= self.n_learners
+        is_crowded = len(self.first_runs) > self.n_learners
+        return is_crowded and sum(n < number for n in self.first_runs) >= self.n_learners
 
     def scores(self, learner: int) -> dict[int, float]:
         """Return the scores of a learner by size, as the user reported them."""
@@ -187,8 +191,10 @@ class Ledger:
         is_running = self.unfinished[number].state == TrialState.RUNNING
         return is_running and not self.is_abandoned(number)
 
-    def _fold(self, trial: FrozenTrial) -> None:
+    def _fold(self, storage: BaseStorage, trial: FrozenTrial) -> None:
+        trial = keys.whole(storage, trial)
         run = keys.read_run(trial.system_attrs)
+        self._answered = None
         self.running.pop(trial.number, None)
         if trial.state.is_finished():
             self.unfinished.pop(trial.number, None)
@@ -261,9 +267,9 @@ class Ledger:
         learner = curve.learner
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         curve = LearningCurve(learner, dropped=self.drops.get(learner, "")).extended(*seen)
-        failures = self._failures[learner].values()
-        for size in {size for size in failures if [*failures].count(size) >= MAX_FAILURES}:
-            curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
+        for size, times in Counter(self._failures[learner].values()).items():
+            if times >= MAX_FAILURES:
+                curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
         self.is_begun = self.is_begun or bool(seen)
         self.curves.put(curve)
 

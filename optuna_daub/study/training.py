@@ -6,7 +6,6 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from dataclasses import replace
 
 import optuna
 
@@ -121,7 +120,7 @@ def report(
     keys.write_observation(trial.study, trial._trial_id, seen)
     trial.report(score, size)
     if turn is not None:
-        _TURNS[trial] = replace(turn, is_reported=True)
+        _TURNS[trial] = _Turn(size, turn.since, is_reported=True)
 
 
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
