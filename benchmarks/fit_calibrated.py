@@ -41,7 +41,7 @@ from optuna_daub.core.bounds.gains import parse_table
 from optuna_daub.core.bounds.gains import projected_gains
 
 
-LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997)
 """Quantiles fitted; up to where data sets left out still show how often they hold."""
 FOLDS = 5
 CONFIDENCE = 0.95

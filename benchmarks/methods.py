@@ -203,7 +203,7 @@ def calibrated_daub(
         problem.sizes,
         upper_bound=CalibratedBound(0.95, price, ceiling, use_training_score, 1.0, *tables),
         steps=AdaptiveStep(cost_factor),
-        first_sizes=sizes_near(problem.sizes, FIRST_SHARE),
+        first_sizes=sizes_near(problem.sizes, share),
     )
 
 
@@ -266,7 +266,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "calibrated": _calibrated(),
     "calibrated, price 0.01": _calibrated(price=0.01),
-    "calibrated, price 0.03": _calibrated(price=0.03),
+    "calibrated, price 0.05": _calibrated(price=0.05),
     "calibrated, cost factor 2": _calibrated(cost_factor=2.0),
     "calibrated, without training scores": _calibrated(use_training_score=False),
     "calibrated, without ceiling": _calibrated(ceiling=math.inf),

@@ -228,6 +228,7 @@ def _summary(study: optuna.Study) -> str:
         *(() if best.rival_bound is None else (_gap(study, best, best.rival_bound),)),
         f"The last decision on it: {best.reason}.",
         *((best.promise,) if best.promise else ()),
+        *((f"Self-audit: {best.audit}.",) if best.audit else ()),
         *(_expense(allocations_record(study, unit)) for unit in UNITS),
     ]
     return "\n".join(f"* {line}" for line in lines)

@@ -139,6 +139,7 @@ class TestNotes:
             "* It is 0.1250 ahead of what any other may still reach (0.7500).\n"
             "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
+            "* Self-audit: 5 of 5 bounds (100 %) held when more data came.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data.\n"
             "* 37 seconds."
         )

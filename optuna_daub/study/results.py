@@ -11,10 +11,12 @@ import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.bounds.audit import AuditSummary
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curves import Curves
 from optuna_daub.core.policies.approximate_best import ABC
+from optuna_daub.core.policies.daub import DAUB
 from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Finish
 from optuna_daub.core.policies.protocol import Policy
@@ -85,6 +87,8 @@ class BestLearner:
     """Why it is the best, or what the policy wants to do next."""
     promise: str
     """What is guaranteed of it and under which conditions (ABC); empty where nothing is."""
+    audit: AuditSummary | None
+    """How often bounds held, of learners that were then trained on more data; None with ABC."""
     better_size: int | None
     """A smaller training size at which its score on as many validation examples was better."""
     examples: int
@@ -184,6 +188,7 @@ def _best_learner(study: optuna.Study, ledger: Ledger, policy: Policy) -> BestLe
         is_final=is_final,
         reason=verdict(ledger, policy, learner, decision),
         promise=certificate(policy, _known(ledger), learner) if isinstance(policy, ABC) else "",
+        audit=policy.audit(ledger.curves) if isinstance(policy, DAUB) else None,
         better_size=_better_size(curve),
         examples=sum(seen.size for seen in spent),
         seconds=sum(seen.seconds or 0.0 for seen in spent),

@@ -17,6 +17,7 @@ from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
+from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.visualization._records import Axis
 from optuna_daub.visualization._records import axis_of
@@ -65,6 +66,8 @@ class BoundsRecord(NamedTuple):
     """Each change of the best bound among the learners that are not dropped."""
     n_probes: int
     axis: Axis
+    audit: str
+    """How often the bounds held; empty where they are not audited."""
 
 
 def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
@@ -91,7 +94,9 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         BoundTrack(curve, tuple(own[curve.learner]), place < top)
         for place, curve in enumerate(shown(curves, learners, top, sign))
     )
-    return BoundsRecord(tracks, leads, len(sequence), axis_of(study))
+    best = best_learner(study)
+    audit = str(best.audit) if best and best.audit else ""
+    return BoundsRecord(tracks, leads, len(sequence), axis_of(study), audit)
 
 
 def _steps(

@@ -187,7 +187,7 @@ def _draw_bounds(record: BoundsRecord) -> go.Figure:
     side = "lower" if record.axis.is_minimized else "upper"
     return _figure(
         traces,
-        title=f"{side.capitalize()} bounds by probe",
+        title=f"{side.capitalize()} bounds by probe<br><sup>{record.audit}</sup>",
         xaxis={"title": "probes", "rangemode": "tozero"},
         yaxis={
             "title": f"{side} bound of {record.axis.name} on all the data",

@@ -141,7 +141,7 @@ def _draw_allocations(record: AllocationsRecord) -> Axes:
 
 def _draw_bounds(record: BoundsRecord) -> Axes:
     side = "lower" if record.axis.is_minimized else "upper"
-    title = f"{side.capitalize()} bounds by probe"
+    title = f"{side.capitalize()} bounds by probe\n{record.audit}"
     axes = _axes(title, "probes", f"{side} bound of {record.axis.name} on all the data")
     colors = learner_colors(track.curve for track in record.tracks if track.is_highlighted)
     for track in record.tracks:

@@ -28,6 +28,10 @@ def by_size_and_score(curve: LearningCurve) -> tuple[Any, ...] | None:
     return (curve.size, curve.score) if curve.size else None
 
 
+def scores_of(curve: LearningCurve) -> list[float]:
+    return [seen.score for seen in curve.observations]
+
+
 def sorted_fully(curves: dict[int, LearningCurve], rank: Any) -> list[LearningCurve]:
     ranked = [curve for curve in curves.values() if rank(curve) is not None]
     ranked.sort(key=lambda curve: curve.learner)
@@ -61,6 +65,11 @@ class RankingsFollow(RuleBasedStateMachine):
     @invariant()
     def rankings_equal_a_full_sort(self) -> None:
         assert list(self.curves.ranking(by_score)) == sorted_fully(self.model, by_score)
+
+    @invariant()
+    def pools_equal_a_full_sort(self) -> None:
+        everything = [score for curve in self.model.values() for score in scores_of(curve)]
+        assert list(self.curves.pooled(scores_of)) == sorted(everything)
 
     @invariant()
     def holds_the_same_curves(self) -> None:

@@ -112,7 +112,8 @@ class TableObjective:
                 raise FailedFitError(f"row {row} at {size}")
             score = self.sign * seen.score
             fitted = None if seen.training_score is None else self.sign * seen.training_score
-            report(trial, size, score, training_score=fitted)
+            told = {"n_validation": seen.n_validation, "seconds": seen.seconds}
+            report(trial, size, score, training_score=fitted, **told)
             self.after(row, size)
         return score
 

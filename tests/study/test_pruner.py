@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -19,9 +20,12 @@ from optuna.trial import TrialState
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import DAUB
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import projected_bound
+from optuna_daub.core.bounds.calibrated import CalibratedBound
+from optuna_daub.core.steps import AdaptiveStep
 from tests.strategies import LADDER
 from tests.strategies import PAPER
 from tests.strategies import known_curves
@@ -55,6 +59,15 @@ from tests.study.table_study import table_study
         ({"max_resource": 9000, "tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
         ({"max_resource": 9000, "tolerance": math.nan}, "`tolerance` .* nan"),
         ({"max_resource": 9000, "stop": "never"}, '"verified" or "first".* \'never\''),
+        ({"max_resource": 9000, "bound": "lower"}, "`bound` must be one of .*, but got 'lower'"),
+        ({"max_resource": 9000, "step": "big"}, "`step` must be one of .*, but got 'big'"),
+        ({"max_resource": 9000, "confidence": 95}, r"`confidence` must be in \(0, 1\).* 95"),
+        ({"max_resource": 9000, "price": -1}, "`price` must be at least 0.* -1"),
+        ({"max_resource": 9000, "ceiling": math.nan}, "`ceiling` must be a number"),
+        ({"max_resource": 9000, "first_sizes": [600, 750]}, r"`first_sizes` .*\(600, 750\)"),
+        ({"max_resource": 9000, "first_sizes": [750, 500]}, r"`first_sizes` .*\(750, 500\)"),
+        ({"max_resource": 9000, "bound": "projection", "price": 0.1}, "`price` and `ceiling`"),
+        ({"max_resource": 9000, "bound": "projection", "ceiling": 1.0}, "`price` and `ceiling`"),
     ],
 )
 def test_wrong_arguments_state_the_rule_and_the_value(
@@ -62,6 +75,25 @@ def test_wrong_arguments_state_the_rule_and_the_value(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         DAUBPruner(**arguments)
+
+
+def test_options_reach_the_policy() -> None:
+    options = {"confidence": 0.8, "price": 0.1, "ceiling": 2.0, "first_sizes": [750, 1688]}
+    policy = DAUBPruner(max_resource=5000, use_training_score=False, **options).policy  # type: ignore[arg-type]
+    expected = CalibratedBound(0.8, 0.1, 2.0, use_training_score=False)
+    assert policy == DAUB(
+        (500, 750, 1125, 1688, 2532, 3798, 5000),
+        use_training_score=False,
+        upper_bound=expected,
+        steps=AdaptiveStep(),
+        first_sizes=(750, 1688),
+    )
+
+
+def test_by_default_learners_start_on_two_sizes_near_a_48th() -> None:
+    policy = DAUBPruner(max_resource=48_000).policy
+    assert isinstance(policy, DAUB)
+    assert policy.first_sizes == (1125, 1688)
 
 
 def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
@@ -203,6 +235,28 @@ def test_alone_it_prunes_where_the_bound_is_below_a_score_already_reached(
         study.tell(trial, sign * seen.score)
 
 
+@settings(max_examples=50)
+@given(known_curves(LADDER), st.sampled_from([1, -1]), st.sampled_from([0.5, 0.95]))
+def test_alone_it_prunes_by_calibrated_bounds_after_two_sizes(
+    known: list[LearningCurve], sign: int, confidence: float
+) -> None:
+    rule = {"bound": "calibrated", "confidence": confidence, "ceiling": math.inf}
+    study = alone("maximize" if sign > 0 else "minimize", **rule)
+    calibrated = CalibratedBound(confidence, ceiling=math.inf)
+    reached = -math.inf
+    for curve in known:
+        trial = study.ask()
+        for i, seen in enumerate(curve.observations, start=1):
+            training_score = sign * (seen.training_score or 0.0)
+            report(trial, seen.size, sign * seen.score, training_score=training_score)
+            upto = [replace(x, training_score=x.training_score or 0.0, n_validation=None)
+                    for x in curve.observations[:i]]  # fmt: skip
+            bound = calibrated.upper(LearningCurve(0, tuple(upto)), LADDER[-1])
+            assert trial.should_prune() == (i >= 2 and bound < reached)
+        reached = max([reached, *(seen.score for seen in curve.observations)])
+        study.tell(trial, sign * seen.score)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_alone_it_compares_with_complete_trials_added_by_hand(sign: int) -> None:
     study = alone("maximize" if sign > 0 else "minimize")
@@ -243,10 +297,11 @@ def test_alone_it_does_not_prune_what_was_never_reported() -> None:
     assert study.ask().should_prune() is False
 
 
+@pytest.mark.parametrize("bound", ["projection", "calibrated"])
 @pytest.mark.parametrize("steps", [range(8), range(0, 80, 10), range(100, 500, 100)])
-def test_alone_it_takes_any_steps(steps: range) -> None:
+def test_alone_it_takes_any_steps(steps: range, bound: str) -> None:
     """A drop-in for HyperbandPruner: steps need not be those of the ladder."""
-    study = alone()
+    study = alone(bound=bound)
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)

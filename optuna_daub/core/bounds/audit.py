@@ -14,7 +14,6 @@ repair and no guarantee.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
@@ -55,9 +54,31 @@ class Audit:
         return self.gain / self.allowed if self.allowed > 0.0 else math.inf
 
 
-def audits(curves: Iterable[LearningCurve], bound: Bound) -> list[Audit]:
-    """Return the audits of all probes that came after their learner's first two."""
-    return [audit for curve in curves for audit in audits_of(curve, bound)]
+@dataclass(frozen=True)
+class AuditSummary:
+    """How often the bounds of a study held.
+
+    >>> str(AuditSummary(held=39, audited=40, confidence=0.95, inflation=1.0))
+    '39 of 40 bounds (98 %) held when more data came; 95 % are stated to'
+    """
+
+    held: int
+    audited: int
+    confidence: float | None
+    """How often they are stated to hold; None where that is not stated."""
+    inflation: float
+    """The factor on all gains with which they would have held; 1 where there is no need."""
+
+    def __str__(self) -> str:
+        if not self.audited:
+            return "no bound has been put to the test yet"
+        share = f"{self.held:,} of {self.audited:,} bounds ({self.held / self.audited:.0%}) held"
+        text = share.replace("%", " %") + " when more data came"
+        if self.confidence is not None:
+            text += f"; {100 * self.confidence:g} % are stated to"
+        if self.inflation > 1.0:
+            text += f", so gains are taken for {self.inflation:.2g} times as large"
+        return text
 
 
 def audits_of(curve: LearningCurve, bound: Bound) -> list[Audit]:

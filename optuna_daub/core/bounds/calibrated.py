@@ -29,6 +29,7 @@ from optuna_daub.core.bounds.gains import projected_gains
 from optuna_daub.core.bounds.gains import shipped
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.steps import exponent
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CalibratedBound:
 
     confidence: float = 0.95
     """How often `upper` should hold, in (0, 1)."""
-    price: float = 0.02
+    price: float = 0.03
     """Score that one would give up to save one training on all the data; at least 0. With 0,
     learners are ranked by `upper` alone. The default was chosen by `benchmarks/replay.py`."""
     ceiling: float | None = None
@@ -86,7 +87,8 @@ class CalibratedBound:
         """Return the score above which training the learner on is not worth its price.
 
         The expected gain above it, E[max(0, score at N - prospect)], is the price of the next
-        probe: `price` times `next_size` / N. This is the reservation price of [1], by which the
+        probe: `price` times the share of the time for N that it takes, (`next_size` / N)^alpha by
+        the learner's own times. This is the reservation price of [1], by which the
         box to open next is the one with the largest: what is cheap to find out is found out more
         surely.
         """
@@ -94,7 +96,8 @@ class CalibratedBound:
             return self.upper(curve, full_size)
         probabilities, gains = self._gains(curve, full_size)
         weights = _weights(probabilities)
-        excess = np.cumsum((weights * gains)[::-1]) - self.price * next_size / full_size
+        share = (next_size / full_size) ** exponent(curve)
+        excess = np.cumsum((weights * gains)[::-1]) - self.price * share
         least = float(np.max(excess / np.cumsum(weights[::-1])))
         return curve.score + max(0.0, least)
 
@@ -142,8 +145,11 @@ def _deviates(probabilities: tuple[float, ...]) -> NDArray[np.float64]:
 
 @cache
 def _weights(probabilities: tuple[float, ...]) -> NDArray[np.float64]:
-    """Return the probability that each quantile stands for (trapezoids, 1 above the last)."""
-    edges = np.array([probabilities[0], *probabilities, 2.0 - probabilities[-1]])
+    """Return the probability that each quantile stands for, by the trapezoidal rule.
+
+    From a gain of 0 at probability 0 on; above the last quantile, that one stands for all.
+    """
+    edges = np.array([0.0, *probabilities, 2.0 - probabilities[-1]])
     return np.asarray((edges[2:] - edges[:-2]) / 2.0)
 
 

@@ -10,6 +10,7 @@ bound on its full-data score gets its next size, until the leader is fully train
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from itertools import takewhile
 from typing import Any
 from typing import Literal
 
+from optuna_daub.core.bounds.audit import AuditSummary
 from optuna_daub.core.bounds.audit import audits_of
 from optuna_daub.core.bounds.audit import inflation
 from optuna_daub.core.bounds.bound import Bound
@@ -105,6 +107,15 @@ class DAUB:
     def bound(self, curve: LearningCurve) -> float:
         """Return what a curve with at least one observation is ranked by: its upper bound."""
         return curve.once(self._bound)
+
+    def audit(self, curves: Curves) -> AuditSummary:
+        """Return how often the bounds held, of learners that were then trained on more data."""
+        ratios = curves.pooled(self._ratios)
+        bound = self._repaired(curves)._bounds
+        held = bisect_right(ratios, 1.0)
+        if isinstance(bound, CalibratedBound):
+            return AuditSummary(held, len(ratios), bound.confidence, bound.inflation)
+        return AuditSummary(held, len(ratios), None, 1.0)
 
     def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
         """Return why the turn passes from the learner of `curve` to that of `by`."""

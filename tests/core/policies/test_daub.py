@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from statistics import linear_regression
 from typing import Any
@@ -25,6 +26,9 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import geometric_sizes
 from optuna_daub.core import replay
+from optuna_daub.core.bounds.calibrated import CalibratedBound
+from optuna_daub.core.bounds.projection import ProjectedBound
+from optuna_daub.core.steps import AdaptiveStep
 from tests.core.policy_suite import PolicyTestCase
 from tests.core.policy_suite import steps
 from tests.oracles import Daub
@@ -58,6 +62,15 @@ class TestDAUBWithTolerance(PolicyTestCase):
     @pytest.fixture
     def policy(self) -> DAUB:
         return DAUB((6, 9, 15, 24, 36), tolerance=0.125)
+
+
+class TestDAUBWithCalibratedBounds(PolicyTestCase):
+    @pytest.fixture(params=[0.0, 0.03])
+    def policy(self, request: pytest.FixtureRequest) -> DAUB:
+        bound = CalibratedBound(price=request.param)
+        return DAUB(
+            (6, 9, 15, 24, 36), upper_bound=bound, steps=AdaptiveStep(), first_sizes=(9, 15)
+        )
 
 
 class TestDAUBOfThreeSizes(PolicyTestCase):
@@ -112,6 +125,17 @@ class TestAgainstTheTranscription:
         oracle = transcribed(daub, known)
         assert told(daub, known) == (oracle.S, oracle.failed, oracle.winner)
         assert oracle.winner is not None
+
+
+@given(data=st.data(), daub=daubs)
+def test_the_papers_parts_named_are_the_papers_rule(data: st.DataObject, daub: DAUB) -> None:
+    named = replace(
+        daub,
+        upper_bound=ProjectedBound(daub.use_training_score),
+        first_sizes=daub.sizes[:3],
+    )
+    known = data.draw(known_curves(daub.sizes, failures=True))
+    assert [*replay(named, known)] == [*replay(daub, known)]
 
 
 class TestOnMeasuredCurves:
