@@ -78,21 +78,26 @@ class Method:
 
     pruner: Callable[[], optuna.pruners.BasePruner]
     objective: Callable[[optuna.Trial], float] = plain
-    is_pair: bool = False
+    runs_per_learner: int = 0
+    """How often the pair comes back to a learner before all are done; 0 for others."""
 
     def study(self, storage: str | None, n_trials: int) -> optuna.Study:
-        """Return an empty study; in the pair's, three runs of four resume a learner."""
+        """Return an empty study that is not at its end after so many trials."""
         sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=0)
-        if self.is_pair:
-            sampler = DataAllocationSampler(sampler, n_learners=max(1, n_trials // 4))
+        if self.runs_per_learner:
+            n_learners = max(1, n_trials // self.runs_per_learner)
+            sampler = DataAllocationSampler(sampler, n_learners=n_learners)
         return optuna.create_study(
             direction="maximize", storage=storage, sampler=sampler, pruner=self.pruner()
         )
 
 
+PAPER = partial(DAUBPruner, sizes=SIZES, bound="projection", step="geometric")
 METHODS = {
-    "our pair": Method(partial(DAUBPruner, sizes=SIZES), paired, is_pair=True),
+    "our pair": Method(partial(DAUBPruner, sizes=SIZES), paired, runs_per_learner=2),
+    "our pair as in the paper": Method(PAPER, paired, runs_per_learner=4),
     "DAUBPruner alone": Method(partial(DAUBPruner, sizes=SIZES)),
+    "DAUBPruner alone as in the paper": Method(PAPER),
     "NopPruner": Method(optuna.pruners.NopPruner),
     "MedianPruner": Method(optuna.pruners.MedianPruner),
     "SuccessiveHalvingPruner": Method(partial(optuna.pruners.SuccessiveHalvingPruner, 500)),
