@@ -325,7 +325,9 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
         assert len(sizes) >= 3 or curve.state == "dropped"
         assert [seen.score for seen in curve.observations] == [score(x, n) for n in sizes]
         assert all(seen.training_score is not None for seen in curve.observations)
-    stored = [(a.learner, a.observation.size) for a in allocations(study)]
+    lost = {trial.number for trial in study.trials if is_lost(trial)}
+    assert len(lost) <= kills
+    stored = [(a.learner, a.observation.size) for a in allocations(study) if a.trial not in lost]
     assert len(stored) == len(set(stored)), "a probe was stored twice"
     begun = plan.begun()
     assert len(begun) - len(set(begun)) <= kills, "more probes were repeated than killed"
@@ -340,6 +342,14 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
     assert all(map(is_blank, running))
     assert len(running) <= kills
     return study
+
+
+def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
+    """Return whether a worker was killed between its report on all the data and the trial's end.
+
+    Then no trial is COMPLETE, and the learner has to be trained on all the data once more.
+    """
+    return trial.state == TrialState.FAIL and SIZES[-1] in trial.intermediate_values
 
 
 def is_blank(trial: optuna.trial.FrozenTrial) -> bool:

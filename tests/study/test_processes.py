@@ -96,16 +96,21 @@ def test_eight_processes_race_for_three_learners(address: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_workers", "n_learners"),
-    [("postgresql", 6, 60), ("journal_file", 3, 12), ("grpc_sqlite", 3, 12)],
+    ("kind", "n_workers", "n_learners", "is_enqueued"),
+    [
+        ("postgresql", 6, 60, True),
+        ("postgresql", 3, 12, False),
+        ("journal_file", 3, 12, False),
+        ("grpc_sqlite", 3, 12, False),
+    ],
 )
 def test_chaos_changes_nothing(
-    address: str, n_workers: int, n_learners: int, tmp_path: Path
+    address: str, n_workers: int, n_learners: int, is_enqueued: bool, tmp_path: Path
 ) -> None:
     """A random worker is killed every few seconds and replaced, until the study ends."""
     chance = random.Random(0)
     plan = Plan(address, tmp_path, n_learners=n_learners, seconds=0.2)
-    plan.create()
+    plan.create(is_enqueued=is_enqueued)
     kills, progress, deadline = 0, 0, time.monotonic() + PATIENCE
     with at_work(plan, n_workers) as crew:
         wait_for_probes(plan, n_workers)
