@@ -18,6 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.base import ClassifierMixin
+from sklearn.datasets import load_iris
 from sklearn.datasets import make_classification
 from sklearn.datasets import make_regression
 from sklearn.linear_model import LinearRegression
@@ -615,3 +616,29 @@ def test_a_target_of_numbers_has_no_classes_where_strata_are_not_wanted() -> Non
         build_linear, X_REG, np.round(Y_REG), scoring="r2", stratify=False
     )
     assert study_of(objective).best_value > 0.5
+
+
+@pytest.mark.parametrize("kind", ["fixed", "cv"])
+def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optuna_daub.study.objective.TRAINING_SCORED", 20)
+    scored_on: list[int] = []
+
+    def counting(estimator: Any, X: Any, y: Any) -> float:
+        scored_on.append(len(y))
+        return float(estimator.score(X, y))
+
+    X, y = load_iris(return_X_y=True)
+    options = {"cv": 3} if kind == "cv" else {"X_valid": X, "y_valid": y}
+    objective = TrainingSizeObjective(
+        lambda trial: GaussianNB(), X, y, scoring=counting, **options
+    )
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
+        pruner=DAUBPruner(sizes=(12, 30, 60), **PAPER),
+    )
+    study.optimize(objective)
+    folds = 3 if kind == "cv" else 1
+    assert scored_on[1::2] == [n for size in (12, 20, 20) for n in [size] * folds]
