@@ -51,6 +51,16 @@ class Run:
     """When it was dealt, seconds since the epoch."""
 
 
+@dataclass(frozen=True)
+class Failure:
+    """How a run ended by an error of its own."""
+
+    size: int
+    """The number of examples that it was training on."""
+    error: str = ""
+    """The type of the error and the first line of its message; empty where unknown."""
+
+
 def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
     """Store what a trial was dealt, in place of what it was dealt before."""
     study._storage.set_trial_system_attr(trial_id, _RUN, {**vars(run)})
@@ -124,14 +134,15 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
     return sorted(size for size in trial.intermediate_values if size > inherited)
 
 
-def write_failure(study: optuna.Study, trial_id: int, size: int) -> None:
-    """Store that the run ended by an error of its own while training on `size` examples."""
-    study._storage.set_trial_system_attr(trial_id, _FAILED, size)
+def write_failure(study: optuna.Study, trial_id: int, failure: Failure) -> None:
+    """Store that the run ended by an error of its own."""
+    study._storage.set_trial_system_attr(trial_id, _FAILED, {**vars(failure)})
 
 
-def read_failure(attrs: Mapping[str, Any]) -> int | None:
-    """Return the size at which the run ended by an error of its own, None if it did not."""
-    return attrs.get(_FAILED)
+def read_failure(attrs: Mapping[str, Any]) -> Failure | None:
+    """Return how the run ended by an error of its own, None if it did not."""
+    stored = attrs.get(_FAILED)
+    return None if stored is None else Failure(**stored)
 
 
 def write_exhaustion(study: optuna.Study, trial_id: int) -> None:

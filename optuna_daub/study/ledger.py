@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -30,11 +29,10 @@ from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Drop
 from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study import keys
+from optuna_daub.study.failures import reason_to_drop
+from optuna_daub.study.keys import Failure
 from optuna_daub.study.keys import Run
 
-
-MAX_FAILURES = 2
-"""Errors of a learner at one size after which it is dropped."""
 
 UNDEALT_SECONDS = 30.0
 """How long a trial that was dealt nothing yet keeps the place of a learner; dealing takes
@@ -75,7 +73,7 @@ class Ledger:
         self._is_exhausted = False
         self._placeholder: int | None = None
         self._policy: Policy | None = None
-        self._failures: dict[int, dict[int, int]] = {}
+        self._failures: dict[int, dict[int, Failure]] = {}
         self._leaders: dict[int, float] = {}
 
     def sync(self, storage: BaseStorage) -> None:
@@ -233,11 +231,11 @@ class Ledger:
         if run.full_size in sizes and keys.is_lost(trial, run.full_size):
             sizes.remove(run.full_size)
             curve = curve.without(run.full_size)
-        failed_at = keys.read_failure(trial.system_attrs)
-        if failed_at is not None:
-            self._failures[run.learner][trial.number] = failed_at
+        failure = keys.read_failure(trial.system_attrs)
+        if failure is not None:
+            self._failures[run.learner][trial.number] = failure
         news = [keys.read_observation(trial, size) for size in sizes if size not in curve]
-        if news or failed_at is not None or curve is not known:
+        if news or failure is not None or curve is not known:
             self._put_curve(curve, map(self.signed, news))
 
     def _learn_params(self, learner: int, trial: FrozenTrial) -> None:
@@ -267,9 +265,8 @@ class Ledger:
         learner = curve.learner
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         curve = LearningCurve(learner, dropped=self.drops.get(learner, "")).extended(*seen)
-        for size, times in Counter(self._failures[learner].values()).items():
-            if times >= MAX_FAILURES:
-                curve = curve.drop(f"failed {MAX_FAILURES} times at {size:,} examples")
+        if reason := reason_to_drop(self._failures[learner]):
+            curve = curve.drop(reason)
         self.is_begun = self.is_begun or bool(seen)
         self.curves.put(curve)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 from collections.abc import Iterator
@@ -25,6 +24,9 @@ from optuna_daub.core.sizes import whole_number
 from optuna_daub.study import keys
 from optuna_daub.study.dealing import deal
 from optuna_daub.study.dealing import is_optimizing
+from optuna_daub.study.failures import error_of_run
+from optuna_daub.study.failures import told
+from optuna_daub.study.keys import Failure
 from optuna_daub.study.keys import Run
 from optuna_daub.study.ledger import Ledger
 from optuna_daub.study.ledger import forget_ledger_of
@@ -240,7 +242,9 @@ def _reject(
     is used to keep the value from being the study's best.
     """
     seen = 0 if run.learner is None else ledger.curves[run.learner].size
-    keys.write_failure(study, trial._trial_id, next_size(policy.sizes, seen) or 0)
+    failed_at = next_size(policy.sizes, seen) or 0
+    error = f"returned after {seen:,} examples"
+    keys.write_failure(study, trial._trial_id, Failure(failed_at, error))
     if isinstance(values, list):
         values[:] = [-ledger.sign * float("inf")]
     raise ValueError(
@@ -265,9 +269,10 @@ def _close(
     full_size = policy.sizes[-1]
     made_nothing = curve.size <= run.inherited or is_done(curve, full_size)
     gave_up = state == TrialState.PRUNED and made_nothing
-    if gave_up or (state == TrialState.FAIL and not was_interrupted()):
+    error = error_of_run() if gave_up or state == TrialState.FAIL else None
+    if gave_up or (state == TrialState.FAIL and not isinstance(error, KeyboardInterrupt)):
         failed_at = next_size(policy.sizes, curve.size) or full_size
-        keys.write_failure(study, trial._trial_id, failed_at)
+        keys.write_failure(study, trial._trial_id, Failure(failed_at, told(error)))
         curve = synced_ledger_of(study).curves[run.learner]
     if curve.dropped and run.learner not in ledger.drops:  # it failed, no policy has dropped it
         _logger.warning("Learner %d is dropped: %s.", run.learner, curve.dropped)
@@ -283,17 +288,3 @@ def _close(
         attrs["bound"] = upper
     for name, value in attrs.items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
-
-
-def was_interrupted() -> bool:
-    """Return whether Optuna is ending a run because of Ctrl-C, which is not its learner's fault.
-
-    Optuna tells a sampler that a run failed, but not of what: the error is a local variable of
-    the function that runs a trial, some frames above. Where there is none (ask-and-tell), False.
-    """
-    frame = inspect.currentframe()
-    while frame is not None:
-        if isinstance(frame.f_locals.get("func_err"), KeyboardInterrupt):
-            return True
-        frame = frame.f_back
-    return False

@@ -84,7 +84,7 @@ def test_a_learner_that_raises_twice_at_a_size_is_dropped_with_the_reason(
     assert probes(study) == replayed(study.pruner.policy, without(row, size))[0]
     curve = next(c for c in learning_curves(study) if c.params["row"] == row)
     assert curve.state == "dropped"
-    assert f"failed 2 times at {size:,} examples" in curve.reason
+    assert f"failed 2 times at {size:,} examples: BrokenError" in curve.reason
     assert_sound(study)
 
 

@@ -17,6 +17,7 @@ from optuna.storages import JournalStorage
 
 from optuna_daub.core import Observation
 from optuna_daub.study import keys
+from optuna_daub.study.keys import Failure
 from optuna_daub.study.keys import Run
 from tests.study.table_study import SIZES
 from tests.study.table_study import sqlite
@@ -85,8 +86,9 @@ def test_an_observation_is_read_as_it_was_written(
 def test_a_failure_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
     assert keys.read_failure(study.trials[0].system_attrs) is None
-    keys.write_failure(study, trial._trial_id, 500)
-    assert keys.read_failure(study.trials[0].system_attrs) == 500
+    failure = Failure(500, "ValueError: no")
+    keys.write_failure(study, trial._trial_id, failure)
+    assert keys.read_failure(study.trials[0].system_attrs) == failure
 
 
 def test_exhaustion_is_remembered(study: optuna.Study) -> None:
