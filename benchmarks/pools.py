@@ -249,7 +249,7 @@ MNIST = SHARED / "data" / "mnist.npz"
 SOURCES: dict[str, Source] = {
     "parity": Source(_parity, 30.0, seeds=3),
     "covtype": _table("covtype", 25.0, seeds=3),
-    "flightlate": _table("flightlate", 15.0, n_train=1_400_000, n_valid=100_000),
+    "flightlate": _table("flightlate", 8.0, n_train=1_400_000, n_valid=100_000),
     "covtype-400k": _table("covtype", 30.0, n_train=400_000, n_valid=50_000),
     "higgs": _table("higgs", 30.0, n_train=10_000, seeds=3),
     "mnist": Source(partial(_images, MNIST), 20.0, MNIST),
