@@ -42,14 +42,14 @@ from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
 from optuna_daub.core.steps import AdaptiveStep
+from optuna_daub.core.steps import StepRule
+from optuna_daub.core.steps import one_size
 from optuna_daub.core.steps import sizes_near
+from optuna_daub.study.daub_pruner import FIRST_SHARE
 
 
 GAIN_TABLES = ("with_training_score", "without_training_score")
 """The coefficients of calibrated bounds that `fit_calibrated.py` writes."""
-
-FIRST_SHARE = 1 / 48
-"""Of all the data: the first of the two sizes on which calibrated methods start everyone."""
 
 TOLERANCE = 0.002
 """Difference of scores that a user of the tolerant variant does not care about."""
@@ -191,10 +191,10 @@ def calibrated_daub(
     problem: Problem,
     *,
     price: float = CalibratedBound.price,
-    cost_factor: float = AdaptiveStep.cost_factor,
     use_training_score: bool = True,
     ceiling: float | None = None,
-    share: float = FIRST_SHARE,
+    first_three: bool = False,
+    steps: StepRule = AdaptiveStep(),  # noqa: B008 -- a frozen value
 ) -> Policy:
     """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
     parts = _fold(problem.name)
@@ -202,8 +202,8 @@ def calibrated_daub(
     return DAUB(
         problem.sizes,
         upper_bound=CalibratedBound(0.95, price, ceiling, use_training_score, 1.0, *tables),
-        steps=AdaptiveStep(cost_factor),
-        first_sizes=sizes_near(problem.sizes, share),
+        steps=steps,
+        first_sizes=problem.sizes[:3] if first_three else sizes_near(problem.sizes, FIRST_SHARE),
     )
 
 
@@ -267,7 +267,10 @@ METHODS: Mapping[str, Method] = {
     "calibrated": _calibrated(),
     "calibrated, price 0.01": _calibrated(price=0.01),
     "calibrated, price 0.05": _calibrated(price=0.05),
-    "calibrated, cost factor 2": _calibrated(cost_factor=2.0),
+    "calibrated, no price": _calibrated(price=0.0),
+    "calibrated, cost factor 2": _calibrated(steps=AdaptiveStep(2.0)),
+    "calibrated, one size at a time": _calibrated(steps=one_size),
+    "calibrated, the first three sizes first": _calibrated(first_three=True),
     "calibrated, without training scores": _calibrated(use_training_score=False),
     "calibrated, without ceiling": _calibrated(ceiling=math.inf),
     "ABC, gradient": _abc(gradient_ci),

@@ -62,7 +62,7 @@ COLORS = {
     "halving": "C1",
     "Optuna": "C3",
 }
-MARKERS = "osD^vP*X"
+MARKERS = "osD^vP*X<>phd"
 
 
 def main() -> None:
