@@ -5,7 +5,8 @@
 Parity is exactly that of the paper: 5-bit parity with 11 distractors, 21,500 examples to train on
 and as many held out, b = 500, r = 1.5. Of the other data sets 70 %, at most 38,500 rows, are
 trained on, and 30 %, at most 10,000, held out. The learners are those of examples/pool.py, the
-paper's are WEKA's. `recorded` sets are learning curves of ../shared/tables: nothing is trained.
+paper's are WEKA's. Training scores are of all rows trained on. `recorded` sets are learning curves
+of ../shared/tables, with training scores of at most 5,000 rows: nothing is trained.
 
 A learner is trained when a method first asks for it, at most once per size and data set
 (results/daub_probes.jsonl), and all methods are replayed on these probes. Rows of methods go to
