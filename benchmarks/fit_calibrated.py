@@ -33,12 +33,13 @@ from benchmarks.rows import ROOT
 from benchmarks.rows import stamp
 from optuna_daub.core.bounds.gains import COEFFICIENTS
 from optuna_daub.core.bounds.gains import POINTS
-from optuna_daub.core.bounds.gains import QUANTITIES
 from optuna_daub.core.bounds.gains import WITHOUT_TRAINING_SCORE
+from optuna_daub.core.bounds.gains import Quantities
 from optuna_daub.core.bounds.gains import describe
-from optuna_daub.core.bounds.gains import design
 from optuna_daub.core.bounds.gains import parse_table
-from optuna_daub.core.bounds.gains import projected_gains
+from optuna_daub.core.bounds.gains import products
+from optuna_daub.core.bounds.gains import projected_gain
+from optuna_daub.core.curve import Observation
 
 
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997)
@@ -105,7 +106,7 @@ class Points:
 def main() -> None:
     """Fit, write the coefficients and the report."""
     points = decision_points()
-    names = {"with_training_score": QUANTITIES,
+    names = {"with_training_score": Quantities._fields,
              "without_training_score": WITHOUT_TRAINING_SCORE}  # fmt: skip
     fits = {part: fit_all(points, quantities) for part, quantities in names.items()}
     shipped = {part: tables[-1] for part, tables in fits.items()}
@@ -125,11 +126,7 @@ def decision_points() -> Points:
     """Return moments of all curves that are long enough, under several draws of the noise."""
     rng = np.random.default_rng(0)
     cuts = [cut for seed in NOISE_SEEDS for cut in _cuts(lcdb_errors(seed), rng)]
-    data_set, learner, full, seen, gain = map(np.array, zip(*cuts, strict=True))
-    sizes, scores, training = np.moveaxis(seen, 1, 0)
-    room = np.minimum(1.0 - scores[:, -1], projected_gains(sizes, scores, full))
-    doublings = np.log2(full / sizes[:, -1])
-    return Points(data_set, learner, doublings, describe(sizes, scores, training), gain, room)
+    return Points(*map(np.array, zip(*cuts, strict=True)))
 
 
 def _cuts(error: NDArray[np.float64], rng: np.random.Generator) -> Iterator[tuple[object, ...]]:
@@ -142,11 +139,12 @@ def _cuts(error: NDArray[np.float64], rng: np.random.Generator) -> Iterator[tupl
             for end, rungs in _ladders(full, rng):
                 if grid[end] < LEAST_FULL_SIZE or not known[learner, [*rungs, end]].all():
                     continue
-                curve = score[data_set, learner, rungs]
-                missing = np.full((3, 3 - len(rungs)), np.nan)
-                seen = np.stack([grid[rungs], curve[:, VALIDATION], curve[:, 0]])
-                gain = score[data_set, learner, end, VALIDATION] - curve[-1, VALIDATION]
-                yield data_set, learner, grid[end], np.hstack([missing, seen]), gain
+                curve = score[data_set, learner]
+                last = [Observation(grid[n], curve[n, VALIDATION], curve[n, 0]) for n in rungs]
+                doublings = np.log2(grid[end] / last[-1].size)
+                gain = curve[end, VALIDATION] - last[-1].score
+                room = min(1.0 - last[-1].score, projected_gain(last, grid[end]))
+                yield data_set, learner, doublings, describe(last), gain, room
 
 
 def _ladders(full: int, rng: np.random.Generator) -> Iterator[tuple[int, list[int]]]:
@@ -162,16 +160,15 @@ def _ladders(full: int, rng: np.random.Generator) -> Iterator[tuple[int, list[in
 
 def fit_all(points: Points, names: tuple[str, ...]) -> dict[int, Mapping[str, object]]:
     """Return the tables fitted without each fold, and with all data sets under -1."""
-    chosen = [QUANTITIES.index(name) for name in names]
-    products = design(points.quantities[:, chosen], points.doublings)
-    rows, held = {}, np.zeros((len(LEVELS), len(products)), dtype=bool)
+    terms = _terms(points, names)
+    rows, held = {}, np.zeros((len(LEVELS), len(terms)), dtype=bool)
     for fold in (*range(FOLDS), -1):
         kept = points.fold != fold
         rows[fold] = [
-            fit_quantile(products[kept], points.gain[kept], points.weight[kept], level)
+            fit_quantile(terms[kept], points.gain[kept], points.weight[kept], level)
             for level in LEVELS
         ]
-        held[:, ~kept] = _holds(points, products, rows[fold])[:, ~kept]
+        held[:, ~kept] = _holds(points, terms, rows[fold])[:, ~kept]
     probabilities = np.average(held, axis=1, weights=points.weight)
     return {
         fold: {
@@ -184,14 +181,14 @@ def fit_all(points: Points, names: tuple[str, ...]) -> dict[int, Mapping[str, ob
 
 
 def fit_quantile(
-    products: NDArray[np.float64],
+    terms: NDArray[np.float64],
     gain: NDArray[np.float64],
     weight: NDArray[np.float64],
     level: float,
 ) -> NDArray[np.float64]:
     """Return the coefficients, at least 0, of least pinball loss; its corner is softened."""
-    scale = products.std(axis=0) + 1e-9
-    scaled = products / scale
+    scale = terms.std(axis=0) + 1e-9
+    scaled = terms / scale
     found = np.full(len(scale), 1e-3)
     for width in SOFTNESS:
 
@@ -243,7 +240,7 @@ def holds(
     for fold in range(FOLDS):
         table = parse_table(tables[fold])
         out = points.fold == fold
-        gains = table.gains(points.quantities[out], points.doublings[out])
+        gains = _gains(_terms(points, table.quantities)[out], table.coefficients).T
         stated = (0.0, *table.probabilities)
         bound[out] = [np.interp(confidence, stated, (0.0, *gain)) for gain in gains]
     return np.asarray(points.gain <= np.minimum(bound, points.room) + slack)
@@ -266,10 +263,20 @@ def _share(
 
 
 def _holds(
-    points: Points, products: NDArray[np.float64], rows: list[NDArray[np.float64]]
+    points: Points, terms: NDArray[np.float64], rows: list[NDArray[np.float64]]
 ) -> NDArray[np.bool_]:
-    gains = np.maximum.accumulate(products @ np.transpose(rows), axis=1).T
-    return np.asarray(points.gain <= np.minimum(gains, points.room))
+    return np.asarray(points.gain <= np.minimum(_gains(terms, rows), points.room))
+
+
+def _terms(points: Points, names: tuple[str, ...]) -> NDArray[np.float64]:
+    """Return what coefficients are of, one row per point."""
+    chosen = points.quantities[:, [Quantities._fields.index(name) for name in names]]
+    return np.array([products(*point) for point in zip(chosen, points.doublings, strict=True)])
+
+
+def _gains(terms: NDArray[np.float64], rows: ArrayLike) -> NDArray[np.float64]:
+    """Return the quantiles of the gain, shape (n levels, n points); as `GainTable.gains`."""
+    return np.asarray(np.maximum.accumulate(np.asarray(rows) @ terms.T, axis=0))
 
 
 if __name__ == "__main__":

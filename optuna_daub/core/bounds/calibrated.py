@@ -15,17 +15,16 @@ The bound adds a quantile of the gain (`gains.py`) to the last score. So it
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
-
 from optuna_daub.core.bounds.gains import POINTS
 from optuna_daub.core.bounds.gains import GainTable
 from optuna_daub.core.bounds.gains import describe
-from optuna_daub.core.bounds.gains import projected_gains
+from optuna_daub.core.bounds.gains import projected_gain
 from optuna_daub.core.bounds.gains import shipped
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
@@ -80,42 +79,42 @@ class CalibratedBound:
         if len(curve.observations) < 2:
             return math.inf
         probabilities, gains = self._gains(curve, size)
-        gain = np.interp(self.confidence, (0.0, *probabilities), (0.0, *gains))
-        return curve.score + float(gain)
+        return curve.score + _between(probabilities, gains, self.confidence)
 
     def prospect(self, curve: LearningCurve, full_size: int, next_size: int) -> float:
         """Return the score above which training the learner on is not worth its price.
 
         The expected gain above it, E[max(0, score at N - prospect)], is the price of the next
         probe: `price` times the share of the time for N that it takes, (`next_size` / N)^alpha by
-        the learner's own times. This is the reservation price of [1], by which the
-        box to open next is the one with the largest: what is cheap to find out is found out more
-        surely.
+        the learner's own times. This is the reservation price of [1], by which the box to open
+        next is the one with the largest: what is cheap to find out is found out more surely.
         """
         if not self.price or len(curve.observations) < 2:
             return self.upper(curve, full_size)
         probabilities, gains = self._gains(curve, full_size)
-        weights = _weights(probabilities)
-        share = (next_size / full_size) ** exponent(curve)
-        excess = np.cumsum((weights * gains)[::-1]) - self.price * share
-        least = float(np.max(excess / np.cumsum(weights[::-1])))
-        return curve.score + max(0.0, least)
+        excess = -self.price * (next_size / full_size) ** exponent(curve)
+        mass = least = 0.0
+        for weight, gain in zip(_weights(probabilities), reversed(gains), strict=True):
+            excess += weight * gain
+            mass += weight
+            least = max(least, excess / mass)
+        return curve.score + least
 
     def _gains(
         self, curve: LearningCurve, full_size: int
-    ) -> tuple[tuple[float, ...], NDArray[np.float64]]:
+    ) -> tuple[tuple[float, ...], list[float]]:
         """Return probabilities and the quantiles of the gain up to `full_size`."""
         last = curve.observations[-POINTS:]
         scored = self.use_training_score and all(x.training_score is not None for x in last[-2:])
-        chosen = self.with_training_score if scored else self.without_training_score
-        table = chosen or shipped()[scored]
-        sizes, scores, training_scores = _arrays(last)
-        doublings = [max(0.0, math.log2(full_size / curve.size))]
-        gains = table.gains(describe(sizes, scores, training_scores), doublings)[0]
-        gains = self.inflation * gains
-        gains = gains + _noise(gains, table.probabilities, last[-1].n_validation)
-        most = min(self._room(last[-1]), float(projected_gains(sizes, scores, full_size)[0]))
-        return table.probabilities, np.minimum(gains, max(0.0, most))
+        own = self.with_training_score if scored else self.without_training_score
+        table = own or shipped()[scored]
+        doublings = max(0.0, math.log2(full_size / curve.size))
+        most = max(0.0, min(self._room(last[-1]), projected_gain(last, full_size)))
+        gains = (self.inflation * gain for gain in table.gains(describe(last), doublings))
+        if (n := last[-1].n_validation) is not None:
+            allowed = zip(_deviates(table.probabilities), gains, strict=True)
+            gains = (gain + z * math.sqrt(min(gain, 1.0) / n) for z, gain in allowed)
+        return table.probabilities, [min(gain, most) for gain in gains]
 
     def _room(self, last: Observation) -> float:
         """Return the most that can be gained, up to the ceiling."""
@@ -124,41 +123,32 @@ class CalibratedBound:
         return 1.0 - last.score if 0.0 <= last.score <= 1.0 else math.inf
 
 
-def _noise(
-    gains: NDArray[np.float64], probabilities: tuple[float, ...], n_validation: int | None
-) -> NDArray[np.float64] | float:
-    """Return the allowance for the sampling error of a gain that is a mean over examples.
+def _between(at: Sequence[float], values: Sequence[float], x: float) -> float:
+    """Return the value at `x`, linear between neighbours, from (0, 0) on, constant at the end."""
+    right = bisect_left(at, x)
+    if right == len(at):
+        return values[-1]
+    low, below = (at[right - 1], values[right - 1]) if right else (0.0, 0.0)
+    return below + (values[right] - below) * (x - low) / (at[right] - low)
 
-    On the same validation examples a share g gained means that at least as many predictions
-    changed, whose mean has a standard error of sqrt(g / n_validation) or more.
+
+@cache
+def _deviates(probabilities: tuple[float, ...]) -> list[float]:
+    """Return the standard normal quantiles, at least 0: the allowance for validation noise.
+
+    On the same n validation examples a share g gained means that at least as many predictions
+    changed, whose mean has a standard error of sqrt(g / n) or more.
     """
-    if n_validation is None:
-        return 0.0
-    return _deviates(probabilities) * np.sqrt(np.clip(gains, 0.0, 1.0) / n_validation)
+    return [max(0.0, NormalDist().inv_cdf(p)) for p in probabilities]
 
 
 @cache
-def _deviates(probabilities: tuple[float, ...]) -> NDArray[np.float64]:
-    """Return the standard normal quantiles, at least 0."""
-    return np.array([max(0.0, NormalDist().inv_cdf(p)) for p in probabilities])
-
-
-@cache
-def _weights(probabilities: tuple[float, ...]) -> NDArray[np.float64]:
-    """Return the probability that each quantile stands for, by the trapezoidal rule.
+def _weights(probabilities: tuple[float, ...]) -> list[float]:
+    """Return the probability that each quantile stands for, by the trapezoidal rule, last first.
 
     From a gain of 0 at probability 0 on; above the last quantile, that one stands for all.
     """
-    edges = np.array([0.0, *probabilities, 2.0 - probabilities[-1]])
-    return np.asarray((edges[2:] - edges[:-2]) / 2.0)
-
-
-def _arrays(last: tuple[Observation, ...]) -> tuple[NDArray[np.float64], ...]:
-    """Return the last three sizes, scores and training scores, each of shape (1, 3)."""
-    missing = [math.nan] * (POINTS - len(last))
-    training = (math.nan if x.training_score is None else x.training_score for x in last)
-    return (
-        np.array([[*missing, *(float(x.size) for x in last)]]),
-        np.array([[*missing, *(x.score for x in last)]]),
-        np.array([[*missing, *training]]),
-    )
+    edges = [0.0, *probabilities, 2.0 - probabilities[-1]]
+    return [(later - earlier) / 2.0 for earlier, later in zip(edges, edges[2:], strict=False)][
+        ::-1
+    ]

@@ -28,21 +28,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
+from itertools import pairwise
+from operator import mul
 from typing import Any
+from typing import NamedTuple
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
+from optuna_daub.core.bounds.projection import slope
+from optuna_daub.core.curve import Observation
 
 
 POINTS = 3
 """Number of observations, the last ones, that a curve is described by; two suffice."""
 
-QUANTITIES = ("gap", "rise", "acceleration", "fall", "drop")
 WITHOUT_TRAINING_SCORE = ("rise", "acceleration", "drop")
 """The quantities that need no training score."""
 
@@ -50,6 +53,16 @@ COEFFICIENTS = "calibrated.json"
 """The file beside this module that the fit wrote."""
 
 Rows: TypeAlias = tuple[tuple[float, ...], ...]
+
+
+class Quantities(NamedTuple):
+    """What a curve is described by, all at least 0; per doubling where they are changes."""
+
+    gap: float
+    rise: float
+    acceleration: float
+    fall: float
+    drop: float
 
 
 @dataclass(frozen=True)
@@ -60,74 +73,69 @@ class GainTable:
     """How often the gain is below each quantile, increasing, in (0, 1)."""
     coefficients: Rows
     """One row per probability, quantity by quantity, growth by growth; all at least 0."""
-    quantities: tuple[str, ...] = QUANTITIES
+    quantities: tuple[str, ...] = Quantities._fields
 
     def __post_init__(self) -> None:
         if any(value < 0 for row in self.coefficients for value in row):
             raise ValueError("The coefficients of a gain must be at least 0.")
 
-    def gains(self, quantities: NDArray[np.float64], doublings: ArrayLike) -> NDArray[np.float64]:
-        """Return the quantiles of the gain, shape (n curves, n probabilities), increasing.
+    def gains(self, seen: Quantities, doublings: float) -> list[float]:
+        """Return the quantiles of the gain with `doublings` left, one per probability, increasing.
 
-        Args:
-            quantities: as `describe` returns them, shape (n curves, n quantities).
-            doublings: log2(N / n), at least 0; shape (n curves,).
+        >>> table = GainTable((0.5, 0.9), ((0.0, 0.5, 0.0), (0.0, 1.0, 0.0)), ("rise",))
+        >>> table.gains(Quantities(gap=0, rise=0.2, acceleration=0, fall=0, drop=0), doublings=1)
+        [0.05, 0.1]
         """
-        chosen = [QUANTITIES.index(name) for name in self.quantities]
-        products = design(quantities[:, chosen], doublings)
-        gains = products @ np.transpose(self.coefficients)  # fitted on the curves of [1]
-        return np.asarray(np.maximum.accumulate(gains, axis=1))
+        terms = products([getattr(seen, name) for name in self.quantities], doublings)
+        return [*accumulate((sum(map(mul, row, terms)) for row in self.coefficients), max)]
 
 
-def describe(
-    sizes: NDArray[np.float64], scores: NDArray[np.float64], training_scores: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the quantities of curves, shape (n curves, 5).
+def describe(last: Sequence[Observation]) -> Quantities:
+    """Return the quantities of a curve, from its last two or three observations."""
+    rises = [(b.score - a.score) / math.log2(b.size / a.size) for a, b in pairwise(last)]
+    before, now = rises[0], rises[-1]
+    gap = fall = 0.0
+    *_, a, b = last
+    if a.training_score is not None and b.training_score is not None:
+        gap = b.training_score - b.score
+        fall = (a.training_score - b.training_score) / math.log2(b.size / a.size)
+    quantities = gap, (before + now) / 2.0, now - before, fall, -now
+    return Quantities(*(max(0.0, value) for value in quantities))
 
-    Args:
-        sizes: the last three training sizes, shape (n curves, 3); NaN stands for none.
-        scores: the validation scores there.
-        training_scores: the training scores there; NaN where not measured.
+
+def growth(doublings: float) -> tuple[float, float, float]:
+    """Return L, 1 - 2^-L and 1 - 2^-4L: 0 at L = 0, and increasing."""
+    return doublings, 1.0 - 2.0**-doublings, 1.0 - 2.0 ** (-4.0 * doublings)
+
+
+def products(quantities: Sequence[float], doublings: float) -> list[float]:
+    """Return all products of a quantity and a growth.
+
+    >>> products([2.0], doublings=1)
+    [2.0, 1.0, 1.875]
     """
-    steps = np.diff(np.log2(sizes), axis=1)
-    before, last = (np.diff(scores, axis=1) / steps).T
-    before = np.where(np.isnan(before), last, before)
-    fall = -(np.diff(training_scores, axis=1) / steps)[:, 1]
-    gap = training_scores[:, -1] - scores[:, -1]
-    quantities = gap, (before + last) / 2.0, last - before, fall, -last
-    return np.asarray(np.nan_to_num(np.maximum(0.0, np.stack(quantities, axis=1))))
+    return [quantity * grown for quantity in quantities for grown in growth(doublings)]
 
 
-def growth(doublings: ArrayLike) -> NDArray[np.float64]:
-    """Return L, 1 - 2^-L and 1 - 2^-4L, shape (n curves, 3): 0 at L = 0, and increasing."""
-    left = np.asarray(doublings, dtype=np.float64)
-    return np.stack([left, 1.0 - 2.0**-left, 1.0 - 2.0 ** (-4.0 * left)], axis=-1)
-
-
-def design(quantities: NDArray[np.float64], doublings: ArrayLike) -> NDArray[np.float64]:
-    """Return all products of a quantity and a growth, one row per curve."""
-    products = quantities[:, :, None] * growth(doublings)[:, None, :]
-    return np.asarray(products.reshape(len(quantities), -1))
-
-
-def projected_gains(
-    sizes: NDArray[np.float64], scores: NDArray[np.float64], full_size: ArrayLike
-) -> NDArray[np.float64]:
+def projected_gain(last: Sequence[Observation], full_size: int) -> float:
     """Return what DAUB's projection allows where it is valid, infinity elsewhere.
 
     The projection is an upper bound where returns diminish ([2] Section 3): it is taken for valid
     where the last three scores rose, and the last time by no more per example than before.
 
     Args:
-        sizes: the last three training sizes, shape (n curves, 3); NaN stands for none.
-        scores: the validation scores there.
-        full_size: N; one number, or one per curve.
+        last: the last observations of a curve; three are needed.
+        full_size: N, or any size at least as large as the last.
     """
-    before, last = (np.diff(scores, axis=1) / np.diff(sizes, axis=1)).T
-    centred = sizes - sizes.mean(axis=1, keepdims=True)
-    slope = (centred * scores).sum(axis=1) / (centred**2).sum(axis=1)  # [2] LinearRegrSlope
-    gain = slope * (np.asarray(full_size, dtype=np.float64) - sizes[:, -1])  # [2] UpdateBound
-    return np.asarray(np.where((last > 0.0) & (last <= before), gain, math.inf))
+    if len(last) < POINTS:
+        return math.inf
+    first, second, third = last
+    before = (second.score - first.score) / (second.size - first.size)
+    now = (third.score - second.score) / (third.size - second.size)
+    if not 0.0 < now <= before:
+        return math.inf
+    rise = slope([seen.size for seen in last], [seen.score for seen in last])
+    return rise * (full_size - third.size)  # [2] Alg. 1, UpdateBound
 
 
 @cache

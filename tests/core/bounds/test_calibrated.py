@@ -138,7 +138,7 @@ class TestProspect:
         weights = np.array([*(gaps[:-2] + gaps[1:-1]) / 2, gaps[-2] / 2 + gaps[-1]])
 
         def surplus(level: float) -> float:
-            return float(weights @ np.maximum(gains - level, 0)) - price * share
+            return float(weights @ np.maximum(np.array(gains) - level, 0)) - price * share
 
         expected = brentq(surplus, 0, gains[-1]) if surplus(0) > 0 else 0.0
         size = round(share * FULL)

@@ -10,25 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optuna_daub.core.bounds.gains import QUANTITIES
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core.bounds.calibrated import CalibratedBound
 from optuna_daub.core.bounds.gains import WITHOUT_TRAINING_SCORE
 from optuna_daub.core.bounds.gains import GainTable
+from optuna_daub.core.bounds.gains import Quantities
 from optuna_daub.core.bounds.gains import describe
 from optuna_daub.core.bounds.gains import growth
-from optuna_daub.core.bounds.gains import projected_gains
+from optuna_daub.core.bounds.gains import projected_gain
 from optuna_daub.core.bounds.gains import shipped
 from optuna_daub.core.bounds.projection import slope
 
 
-NAN = math.nan
 unit = st.floats(0, 1)
 
 
-def described(
-    sizes: Sequence[float], scores: Sequence[float], training: Sequence[float]
-) -> dict[str, float]:
-    values = describe(np.array([sizes]), np.array([scores]), np.array([training]))[0]
-    return dict(zip(QUANTITIES, map(float, values), strict=True))
+def curve(sizes: Sequence[int], scores: Sequence[float], training: Sequence[float | None] = ()
+) -> list[Observation]:  # fmt: skip
+    fitted = training or [None] * len(sizes)
+    return [Observation(*probe) for probe in zip(sizes, scores, fitted, strict=True)]
+
+
+def described(*seen: Sequence[float | None]) -> dict[str, float]:
+    return describe(curve(*seen))._asdict()  # type: ignore[arg-type]
 
 
 class TestDescribe:
@@ -48,64 +53,82 @@ class TestDescribe:
         assert (seen["rise"], seen["acceleration"], seen["fall"]) == (0, 0, 0)
 
     def test_two_observations_do_and_show_no_acceleration(self) -> None:
-        seen = described((NAN, 1000, 2000), (NAN, 0.60, 0.66), (NAN, 1.0, 0.96))
+        seen = described((1000, 2000), (0.60, 0.66), (1.0, 0.96))
         expected = {"gap": 0.30, "rise": 0.06, "acceleration": 0.0, "fall": 0.04, "drop": 0.0}
         assert seen == pytest.approx(expected)
 
     def test_without_training_scores_only_what_needs_none(self) -> None:
-        seen = described((500, 1000, 2000), (0.60, 0.66, 0.75), (NAN, NAN, NAN))
+        seen = described((500, 1000, 2000), (0.60, 0.66, 0.75), (None, 0.9, None))
         assert (seen["gap"], seen["fall"]) == (0, 0)
         assert seen["rise"] == pytest.approx(0.075)
 
 
 @given(st.floats(0, 30), st.floats(0, 30))
 def test_growth_is_nothing_at_the_end_and_never_less_with_more_left(a: float, b: float) -> None:
-    assert growth([0.0]).tolist() == [[0, 0, 0]]
-    low, high = growth(sorted([a, b]))
-    assert (low <= high).all()
+    assert growth(0.0) == (0, 0, 0)
+    near, far = map(growth, sorted([a, b]))
+    assert all(low <= high for low, high in zip(near, far, strict=True))
 
 
-class TestProjectedGains:
+class TestProjectedGain:
     @given(first=unit, rise=st.floats(1e-3, 0.5), share=st.floats(0.01, 1))
     def test_is_the_line_through_the_last_three_where_returns_diminish(
         self, first: float, rise: float, share: float
     ) -> None:
         sizes, scores = (500, 1000, 2000), (first, first + rise, first + rise + rise * share)
-        gain = projected_gains(np.array([sizes], float), np.array([scores]), 8000)[0]
+        gain = projected_gain(curve(sizes, scores), 8000)
         assert gain == pytest.approx(6000 * slope(sizes, scores))
 
-    @pytest.mark.parametrize(
-        "scores", [(0.5, 0.6, 0.9), (0.5, 0.6, 0.6), (0.5, 0.6, 0.55), (NAN, 0.6, 0.7)]
-    )
+    @pytest.mark.parametrize("scores", [(0.5, 0.6, 0.9), (0.5, 0.6, 0.6), (0.5, 0.6, 0.55)])
     def test_is_taken_for_valid_nowhere_else(self, scores: tuple[float, ...]) -> None:
-        sizes = np.array([[500.0, 1000.0, 2000.0]])
-        assert projected_gains(sizes, np.array([scores]), 8000)[0] == math.inf
+        assert projected_gain(curve((500, 1000, 2000), scores), 8000) == math.inf
+
+    def test_needs_three_observations(self) -> None:
+        assert projected_gain(curve((500, 1000), (0.5, 0.6)), 8000) == math.inf
 
 
 class TestTables:
     @pytest.mark.parametrize("scored", [True, False])
     def test_what_is_shipped_is_a_table_of_increasing_probabilities(self, scored: bool) -> None:
         table = shipped()[scored]
-        assert table.quantities == (QUANTITIES if scored else WITHOUT_TRAINING_SCORE)
+        assert table.quantities == (Quantities._fields if scored else WITHOUT_TRAINING_SCORE)
         assert list(table.probabilities) == sorted({*table.probabilities})
         assert table.probabilities[0] > 0.4
         assert 0.95 < table.probabilities[-1] < 1
-        shape = (len(table.probabilities), 3 * len(table.quantities))
-        assert np.shape(table.coefficients) == shape
+        assert len(table.coefficients) == len(table.probabilities)
+        assert {len(row) for row in table.coefficients} == {3 * len(table.quantities)}
 
     def test_gains_are_sums_of_products(self) -> None:
         table = GainTable((0.5, 0.9), ((1, 0, 0), (0, 2, 3)), ("rise",))
-        quantities = np.array([[0.9, 0.1, 0.9, 0.9, 0.9]])
-        doublings = 2.0
-        products = 0.1 * 2.0, 0.1 * 0.75, 0.1 * (1 - 2**-8)
-        gains = table.gains(quantities, [doublings])[0]
-        assert gains == pytest.approx([products[0], 2 * products[1] + 3 * products[2]])
+        gains = table.gains(Quantities(0.9, 0.1, 0.9, 0.9, 0.9), doublings=2)
+        grown = 0.1 * 2, 0.1 * 0.75, 0.1 * (1 - 2**-8)
+        assert gains == pytest.approx([grown[0], 2 * grown[1] + 3 * grown[2]])
 
     def test_a_higher_quantile_is_never_below_a_lower_one(self) -> None:
         table = GainTable((0.5, 0.9), ((2, 0, 0), (1, 0, 0)), ("rise",))
-        gains = table.gains(np.array([[0, 0.1, 0, 0, 0]]), [1.0])[0]
-        assert gains[1] == gains[0]
+        low, high = table.gains(Quantities(0, 0.1, 0, 0, 0), doublings=1)
+        assert low == high
 
     def test_negative_coefficients_are_refused(self) -> None:
         with pytest.raises(ValueError, match="at least 0"):
             GainTable((0.5,), ((1, -0.1, 0),), ("rise",))
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_bounds_hold_on_curves_that_the_fit_did_not_see(scored: bool) -> None:
+    """Power laws of any height, speed and bend, with the noise of 5,000 validation examples."""
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(2000):
+        end, drop, power = rng.uniform(0.6, 0.99), rng.uniform(0.5, 5), rng.uniform(0.2, 1.2)
+        sizes = [500, 1000, 2000, 4000][: rng.integers(2, 5)]
+        truth = [end - drop * n**-power for n in [*sizes, 64_000]]
+        noisy = [rng.binomial(5000, min(max(p, 0.0), 1.0)) / 5000 for p in truth]
+        fitted = [min(1.0, 2 * end - p) if scored else None for p in truth]
+        seen = [
+            Observation(n, p, f, n_validation=5000)
+            for n, p, f in zip(sizes, noisy, fitted, strict=False)
+        ]
+        bound = CalibratedBound(0.95).upper(LearningCurve(0, tuple(seen)), 64_000)
+        held.append(noisy[-1] <= bound)
+    assert np.mean(held) >= 0.93
