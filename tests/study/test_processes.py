@@ -111,7 +111,7 @@ def test_chaos_changes_nothing(
     chance = random.Random(0)
     plan = Plan(address, tmp_path, n_learners=n_learners, seconds=0.2)
     plan.create(is_enqueued=is_enqueued)
-    kills, progress, deadline = 0, 0, time.monotonic() + PATIENCE
+    kills, progress, deadline = 0, 0, time.monotonic() + 2 * PATIENCE
     with at_work(plan, n_workers) as crew:
         wait_for_probes(plan, n_workers)
         while any(worker.is_alive() for worker in crew):
