@@ -34,13 +34,15 @@ LEGEND = (
     "by, and on test rows, which none sees (there the reference is the learner best on "
     "validation). % of all: CPU seconds beside training everything. Examples: training rows "
     "summed over fits, in multiples of N. Peak: of the process, with data and libraries. Means "
-    "over runs, one per seed."
+    "over runs, one per seed. The machine was shared: on average {load} processes wanted its cores "
+    "when a run ended. Wall seconds then say little, and CPU seconds are inflated unevenly."
 )
 
 
 def report(rows: list[Row]) -> str:
     """Return the tables in Markdown, one per data set, with what each rests on."""
-    parts = [LEGEND, provenance(rows), _libraries(rows)]
+    load = mean(row["load"] for row in rows if "load" in row)
+    parts = [LEGEND.format(load=round(load)), provenance(rows), _libraries(rows)]
     for name, of_data in groupby(rows_in_order(rows), key=lambda row: row["key"]["data"]):
         of_data = list(of_data)
         pool = next((row for row in of_data if row["key"]["method"] == POOL), None)
