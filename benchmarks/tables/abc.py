@@ -86,7 +86,7 @@ DATA = {
         codes="carrier,origin,dest",
         n_measured=40,
     ),
-    "made": Data(partial(parcels, 4_500), "late"),
+    "made": Data(partial(parcels, 6_000), "late"),
 }
 SMOKE_DATA = "made"
 
