@@ -218,10 +218,8 @@ def report(points: Points, fits: Mapping[str, Mapping[int, Mapping[str, Any]]]) 
         "",
     ]
     lines += ["| stated | held | held, without training scores |", "|---:|---:|---:|"]
-    lines += [
-        f"| {100 * stated:.0f} % | {_share(held[stated], points)} | {_share(bare[stated], points)} |"
-        for stated in confidences
-    ]
+    shares = ((p, _share(held[p], points), _share(bare[p], points)) for p in confidences)
+    lines += [f"| {100 * stated:.0f} % | {seen} | {blind} |" for stated, seen, blind in shares]
     lines += [
         "",
         f"| {100 * CONFIDENCE:.0f} % bound, by | held | exceeded by more than 1 pp |",
