@@ -18,6 +18,7 @@ import tracemalloc
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -132,15 +133,15 @@ class Meter:
         }
 
 
-def measure(kind: str, n_trials: int, patience: float) -> Mapping[str, Any]:
-    """Run all methods on one kind of storage, in turns."""
+def measure(kind: str, n_trials: int, patience: float, names: Sequence[str]) -> Mapping[str, Any]:
+    """Run methods on one kind of storage, in turns."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     block = max(1, n_trials // (PARTS * BLOCKS_PER_PART))
     with tempfile.TemporaryDirectory() as folder:
         meters = {}
-        for i, (name, method) in enumerate(METHODS.items()):
+        for i, name in enumerate(names):
             storage = None if kind == "memory" else f"sqlite:///{folder}/{i}.db"
-            meters[name] = Meter(method, storage, n_trials)
+            meters[name] = Meter(METHODS[name], storage, n_trials)
         for _ in range(n_trials // block):
             for meter in meters.values():
                 if sum(meter.wall) < patience:
@@ -150,14 +151,14 @@ def measure(kind: str, n_trials: int, patience: float) -> Mapping[str, Any]:
     return {"n_trials": n_trials, "block": block, "methods": methods}
 
 
-def trace(n_trials: int) -> Mapping[str, Any]:
+def trace(n_trials: int, names: Sequence[str]) -> Mapping[str, Any]:
     """Return kilobytes per trial that each method keeps, with Optuna's in-memory storage."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     methods = {}
-    for name, method in METHODS.items():
-        study = method.study(None, n_trials)
+    for name in names:
+        study = METHODS[name].study(None, n_trials)
         tracemalloc.start()
-        study.optimize(method.objective, n_trials=n_trials)
+        study.optimize(METHODS[name].objective, n_trials=n_trials)
         gc.collect()
         methods[name] = tracemalloc.get_traced_memory()[0] / len(study.trials) / 1e3
         tracemalloc.stop()
@@ -171,6 +172,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
     parser.add_argument("--patience", type=float, default=100.0, help="seconds for each method")
     parser.add_argument("--storages", nargs="+", choices=N_TRIALS, default=list(N_TRIALS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--results", type=Path, help="folder to write to")
     options = parser.parse_args()
     if options.smoke:
@@ -191,9 +193,11 @@ def runs(options: argparse.Namespace) -> Iterator[Run]:
     for kind in options.storages:
         n_trials = PARTS if options.smoke else N_TRIALS[kind]
         key = {"storage": kind, "trials": n_trials}
-        yield Run(key, partial(measure, kind, n_trials, options.patience))
+        yield Run(key, partial(measure, kind, n_trials, options.patience, options.methods))
     n_traced = PARTS if options.smoke else N_TRACED
-    yield Run({"storage": "traced memory", "trials": n_traced}, partial(trace, n_traced))
+    yield Run(
+        {"storage": "traced memory", "trials": n_traced}, partial(trace, n_traced, options.methods)
+    )
 
 
 def table(row: Row) -> str:
