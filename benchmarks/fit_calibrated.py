@@ -12,6 +12,7 @@ says; so each is labelled with the probability with which it held on data sets l
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -106,6 +107,7 @@ class Points:
 
 def main() -> None:
     """Fit, write the coefficients and the report."""
+    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
     points = decision_points()
     names = {"with_training_score": Quantities._fields,
              "without_training_score": WITHOUT_TRAINING_SCORE}  # fmt: skip
