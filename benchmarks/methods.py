@@ -45,6 +45,7 @@ from optuna_daub.core.steps import AdaptiveStep
 from optuna_daub.core.steps import StepRule
 from optuna_daub.core.steps import one_size
 from optuna_daub.core.steps import sizes_near
+from optuna_daub.study.daub_pruner import COSTLY
 from optuna_daub.study.daub_pruner import FIRST_SHARE
 
 
@@ -195,6 +196,7 @@ def calibrated_daub(
     ceiling: float | None = None,
     first_three: bool = False,
     steps: StepRule = AdaptiveStep(),  # noqa: B008 -- a frozen value
+    costly: float = COSTLY,
 ) -> Policy:
     """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
     parts = _fold(problem.name)
@@ -204,6 +206,7 @@ def calibrated_daub(
         upper_bound=CalibratedBound(0.95, price, ceiling, use_training_score, 1.0, *tables),
         steps=steps,
         first_sizes=problem.sizes[:3] if first_three else sizes_near(problem.sizes, FIRST_SHARE),
+        costly=costly,
     )
 
 
@@ -270,6 +273,7 @@ METHODS: Mapping[str, Method] = {
     "calibrated, no price": _calibrated(price=0.0),
     "calibrated, cost factor 2": _calibrated(steps=AdaptiveStep(2.0)),
     "calibrated, one size at a time": _calibrated(steps=one_size),
+    "calibrated, costly learners start like all": _calibrated(costly=math.inf),
     "calibrated, the first three sizes first": _calibrated(first_three=True),
     "calibrated, without training scores": _calibrated(use_training_score=False),
     "calibrated, without ceiling": _calibrated(ceiling=math.inf),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -65,8 +66,7 @@ class AdaptiveStep:
         following = [size for size in sizes if size > curve.size]
         if len(curve.observations) < 2:
             return following[0]
-        goal = math.log(curve.size) + math.log(self.cost_factor) / exponent(curve)
-        return min(following, key=lambda size: abs(math.log(size) - goal))
+        return nearest(following, curve.size * self.cost_factor ** (1.0 / exponent(curve)))
 
 
 def exponent(curve: LearningCurve) -> float:
@@ -87,6 +87,32 @@ def exponent(curve: LearningCurve) -> float:
     return min(max((slower + 1.0) / (larger + 1.0), FASTEST), SLOWEST)
 
 
+def nearest(sizes: Sequence[int], goal: float) -> int:
+    """Return the size whose ratio to `goal` is nearest to 1, the smaller of two as near.
+
+    >>> nearest((500, 750, 1125), 620)
+    750
+    """
+    return min(sizes, key=lambda size: abs(math.log(size / goal)))
+
+
+def first_seconds(curve: LearningCurve) -> list[float]:
+    """Return the seconds of a learner's first probe, or nothing where they are not known."""
+    return [x.seconds for x in curve.observations[:1] if x.seconds]
+
+
+def is_costly(curve: LearningCurve, ascending: Sequence[float], times: float) -> bool:
+    """Return whether a learner's first probe took more than `times` the median of all.
+
+    >>> from optuna_daub.core.curve import Observation
+    >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))
+    >>> is_costly(slow, [0.1, 0.1, 3.0], times=16)
+    True
+    """
+    own = first_seconds(curve)
+    return bool(own) and own[0] > times * ascending[len(ascending) // 2]
+
+
 def leap_of(curve: LearningCurve, size: int, to_beat: float) -> str:
     """Return why a learner leaps to a size, as the end of a sentence.
 
@@ -105,7 +131,5 @@ def sizes_near(sizes: tuple[int, ...], share: float, count: int = 2) -> tuple[in
     >>> sizes_near((500, 750, 1125, 1688, 2532, 3798, 5697, 38500), 1 / 48)
     (750, 1125)
     """
-    goal = math.log(share * sizes[-1])
-    nearest = min(range(len(sizes)), key=lambda rung: abs(math.log(sizes[rung]) - goal))
-    first = min(nearest, len(sizes) - count - 1)
+    first = min(sizes.index(nearest(sizes, share * sizes[-1])), len(sizes) - count - 1)
     return sizes[first : first + count]

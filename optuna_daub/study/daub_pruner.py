@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Literal
@@ -37,6 +38,9 @@ FIRST_SHARE = 1 / 48
 `benchmarks/replay.py`."""
 
 
+COSTLY = 16.0
+"""With adaptive steps: times the median of first probes from which on a learner leaps at once.
+Chosen by `benchmarks/replay.py`."""
 BOUNDS = {"calibrated": CalibratedBound, "projection": ProjectedBound}
 STEPS: Mapping[str, StepRule] = {"adaptive": AdaptiveStep(), "geometric": one_size}
 
@@ -78,7 +82,8 @@ class DAUBPruner(AllocationPruner):
         bound: "calibrated" or "projection" (the paper's).
         step: "geometric" (the paper's) goes from size to size. "adaptive" goes to the size that
             takes four times as long as the last one, by the learner's own measured times, and
-            straight to N once its score is above what any other promises.
+            straight to N once its score is above what any other promises. A learner whose first
+            probe took 16 times the median of all leaps from there.
         confidence: how often a calibrated bound holds, in (0, 1).
         price: score that you would give up to save one training on all the data, at least 0. A
             calibrated learner is ranked by its prospect: the score above which its next step is
@@ -133,8 +138,9 @@ class DAUBPruner(AllocationPruner):
             )
         first = tuple(first_sizes) or first
         steps = named("step", step, STEPS)
+        costly = COSTLY if isinstance(steps, AdaptiveStep) else math.inf
         super().__init__(
-            DAUB(ladder, use_training_score, tolerance, stop, upper_bound, steps, first)
+            DAUB(ladder, use_training_score, tolerance, stop, upper_bound, steps, first, costly)
         )
         self._first_sizes = first
         self._needs_training_score = use_training_score

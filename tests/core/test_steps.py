@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optuna_daub.core import DAUB
+from optuna_daub.core import Curves
 from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
@@ -115,3 +116,27 @@ class TestSizesNear:
 
     def test_the_first_is_the_nearest(self) -> None:
         assert sizes_near(SIZES, 1 / 32) == (2000, 4000)
+
+
+class TestCostlyLearners:
+    """Nine learners that take a millisecond, and one that takes a second."""
+
+    def start(self, seconds: float, costly: float) -> Extend:
+        quick = [timed(1.0, 500) for _ in range(9)]
+        curves = Curves(LearningCurve(i + 1, c.observations) for i, c in enumerate(quick))
+        curves.put(LearningCurve(0, (Observation(500, 0.5, seconds=seconds),)))
+        decision = DAUB(SIZES, costly=costly).decide(curves)
+        assert isinstance(decision, Extend)
+        assert decision.learner == 0
+        return decision
+
+    def test_leap_after_their_first_probe_and_say_why(self) -> None:
+        decision = self.start(seconds=8.5, costly=16)  # the others take half a second
+        assert decision.size == 2000
+        assert str(decision.reason) == (
+            "its first probe took over 16 times the median, so that it leaps"
+        )
+
+    @pytest.mark.parametrize(("seconds", "costly"), [(7.9, 16), (8.5, math.inf)])
+    def test_others_start_as_all_do(self, seconds: float, costly: float) -> None:
+        assert self.start(seconds, costly).size == 1000

@@ -40,8 +40,12 @@ from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import is_part
 from optuna_daub.core.sizes import next_size
+from optuna_daub.core.steps import AdaptiveStep
 from optuna_daub.core.steps import StepRule
+from optuna_daub.core.steps import first_seconds
+from optuna_daub.core.steps import is_costly
 from optuna_daub.core.steps import leap_of
+from optuna_daub.core.steps import nearest
 from optuna_daub.core.steps import one_size
 
 
@@ -77,6 +81,9 @@ class DAUB:
     """Which size a learner is trained on next; that of [1] is the next one."""
     first_sizes: tuple[int, ...] = ()
     """The sizes that every learner is first trained on; empty for the first three, as in [1]."""
+    costly: float = math.inf
+    """A learner whose first probe took more than so many times the median of all goes on to a
+    size four times as large: what is fixed of its cost is not paid again for little news."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", checked_sizes(self.sizes))
@@ -215,15 +222,24 @@ class DAUB:
     def _extend(self, chosen: LearningCurve, curves: Curves) -> Extend:
         """Return the next size of the learner that has the turn, and why it has it."""
         if self._is_starting(chosen):
-            size = next(size for size in self._first_sizes if size > chosen.size)
-            text = f"every learner is first trained on {len(self._first_sizes)} sizes"
-            return Extend(chosen.learner, size, Reason(text))
+            return self._start(chosen, curves)
         rival = self._rival(chosen, curves)
         to_beat = self.bound(rival) - self.tolerance if rival else -math.inf
         size = self.steps(chosen, self.sizes, to_beat)
         merit = self._merit(chosen, rival, curves)
         leap = "" if size == next_size(self.sizes, chosen.size) else leap_of(chosen, size, to_beat)
         return Extend(chosen.learner, size, Reason(merit.sentence + leap, merit.scores))
+
+    def _start(self, chosen: LearningCurve, curves: Curves) -> Extend:
+        """Return the next of the first sizes, or a larger one for a learner that is costly."""
+        size = next(size for size in self._first_sizes if size > chosen.size)
+        text = f"every learner is first trained on {len(self._first_sizes)} sizes"
+        is_second = len(chosen.observations) == 1 and self.costly < math.inf
+        if is_second and is_costly(chosen, curves.pooled(first_seconds), self.costly):
+            following = [later for later in self.sizes if later >= size]
+            size = nearest(following, AdaptiveStep.cost_factor * chosen.size)
+            text = f"its first probe took over {self.costly:g} times the median, so that it leaps"
+        return Extend(chosen.learner, size, Reason(text))
 
     def _merit(self, chosen: LearningCurve, rival: LearningCurve | None, curves: Curves) -> Reason:
         noun = self._noun
