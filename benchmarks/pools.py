@@ -54,6 +54,8 @@ from pool import build
 
 CLEARLY = 1.5
 """Times the cap that a projection must exceed before a learner is left out: it is no exact one."""
+HOPELESSLY = 10.0
+"""Times the cap that a projection must exceed for larger probes not to be worth their time."""
 FIRST_PROBE = 1000
 FAR_PROBE = 16_000
 """Where small data end: below it boosted trees still grow more leaves with every row."""
@@ -149,11 +151,14 @@ def of_file(path: Path, target: str, n_train: int | None, cap: float) -> Source:
 def _projected(name: str, data: Data, cap: float, clock: Callable[[], float]) -> float | None:
     """Return a learner's CPU seconds at N by its own exponent; None without two fits.
 
-    No probe is begun that would exceed the cap itself.
+    No probe is begun that would exceed the cap itself, nor one of a learner out of all proportion.
     """
     seen: list[tuple[int, float]] = []
     for size in _probe_sizes(data.n_train):
-        if len(seen) > 1 and _extrapolated(seen, size) > CLEARLY * cap:
+        if len(seen) > 1 and (
+            _extrapolated(seen, size) > CLEARLY * cap
+            or _extrapolated(seen, data.n_train) > HOPELESSLY * cap
+        ):
             break
         try:
             seen.append((size, _seconds(name, data, size, clock)))

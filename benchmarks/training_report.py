@@ -34,7 +34,7 @@ LEGEND = (
     "by, and on test rows, which none sees (there the reference is the learner best on "
     "validation). % of all: CPU seconds beside training everything. Examples: training rows "
     "summed over fits, in multiples of N. Peak: of the process, with data and libraries. Means "
-    "over runs, one per seed. The machine was shared: on average {load} processes wanted its cores "
+    "over runs, one per seed. The machine was shared: on average {load} processes wanted a core "
     "when a run ended. Wall seconds then say little, and CPU seconds are inflated unevenly."
 )
 
