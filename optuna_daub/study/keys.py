@@ -113,10 +113,10 @@ def whole(storage: BaseStorage, trial: FrozenTrial) -> FrozenTrial:
     dealt = trial.system_attrs.get(_RUN)
     if dealt is None or trial.state.is_finished():
         return trial
-    sizes = own_sizes(trial, dealt["inherited"])
-    if all(f"{_OBSERVATION}{size}" in trial.system_attrs for size in sizes):
-        return trial
-    return storage.get_trial(trial._trial_id)
+    for size in trial.intermediate_values:
+        if size > dealt["inherited"] and f"{_OBSERVATION}{size}" not in trial.system_attrs:
+            return storage.get_trial(trial._trial_id)
+    return trial
 
 
 def is_lost(trial: FrozenTrial, full_size: int) -> bool:

@@ -226,7 +226,7 @@ class Ledger:
         if run.learner not in self.first_runs:
             self._begin(run.learner, trial)
         self._learn_params(run.learner, trial)
-        sizes = [n for n in keys.own_sizes(trial, run.inherited) if n <= run.full_size]
+        sizes = [n for n in trial.intermediate_values if run.inherited < n <= run.full_size]
         curve = known = self.curves[run.learner]
         if run.full_size in sizes and keys.is_lost(trial, run.full_size):
             sizes.remove(run.full_size)

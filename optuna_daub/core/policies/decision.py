@@ -78,9 +78,9 @@ Decision: TypeAlias = Extend | Drop | Finish | Wait
 
 def _distinct(scores: tuple[float, ...]) -> list[str]:
     """Return the scores with three decimals, or as many more as tell different ones apart."""
+    different = len({*scores})
     for decimals in range(3, 8):
-        rounded = [round(score, decimals) + 0.0 for score in scores]  # no minus before a zero
-        texts = [f"{score:,.{decimals}f}" for score in rounded]
-        if len(set(texts)) == len(set(scores)):
+        texts = [f"{round(score, decimals) + 0.0:,.{decimals}f}" for score in scores]  # no "-0"
+        if len({*texts}) == different:
             break
-    return texts if scores else []
+    return texts
