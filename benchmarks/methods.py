@@ -268,7 +268,9 @@ METHODS: Mapping[str, Method] = {
         partial(follow, lambda problem: DAUB(problem.sizes, steps=AdaptiveStep())), "calibrated"
     ),
     "calibrated": _calibrated(),
-    "calibrated, price 0.01": _calibrated(price=0.01),
+    "calibrated, price 0.003": _calibrated(price=0.003),
+    "calibrated, price 0.02": _calibrated(price=0.02),
+    "calibrated, price 0.03": _calibrated(price=0.03),
     "calibrated, price 0.05": _calibrated(price=0.05),
     "calibrated, no price": _calibrated(price=0.0),
     "calibrated, cost factor 2": _calibrated(steps=AdaptiveStep(2.0)),

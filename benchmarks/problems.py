@@ -23,6 +23,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,9 @@ LCDB_BASELINES = ("DummyClassifier",)
 
 VALIDATION, TEST = 1, 2
 """Of the axis (train, validation, test) of LCDB."""
+
+TIME_NOISE = 0.25
+"""Standard deviation of the logarithm of measured times, from one day to another."""
 
 MADE_LEARNERS = 12
 MADE_VALIDATION = 4000
@@ -144,6 +148,31 @@ def table_problem(name: str) -> Problem:
     return Problem(name, sizes, curves, costs, verdicts, TABLE_VALIDATION)
 
 
+def shaken(problem: Problem, seed: int) -> Problem:
+    """Return a problem whose learners come in another order and whose times another day took.
+
+    A method whose answer hangs on either is lucky on the problem as it is.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(problem.curves))
+    place = {curve.learner: int(i) for curve, i in zip(problem.curves, order, strict=True)}
+    factor = {key: float(rng.lognormal(0.0, TIME_NOISE)) for key in problem.costs}
+
+    def timed(learner: int, seen: Observation) -> Observation:
+        return replace(seen, seconds=(seen.seconds or 0.0) * factor[learner, seen.size])
+
+    curves = [
+        LearningCurve(place[c.learner], tuple(timed(c.learner, seen) for seen in c.observations))
+        for c in problem.curves
+    ]
+    return replace(
+        problem,
+        curves=tuple(sorted(curves, key=lambda curve: curve.learner)),
+        costs={(place[i], n): cost * factor[i, n] for (i, n), cost in problem.costs.items()},
+        verdicts={place[i]: verdict for i, verdict in problem.verdicts.items()},
+    )
+
+
 @cache
 def lcdb() -> dict[str, NDArray[Any]]:
     """Return the arrays of the LCDB part by name."""
@@ -206,11 +235,19 @@ def made_problem(seed: int) -> Problem:
     return Problem(f"made {seed}", sizes, curves, costs, verdicts, MADE_VALIDATION)
 
 
+def _table(name: str, *, is_shaken: bool = False) -> Source:
+    def problems(seed: int) -> Iterator[Problem]:
+        problem = table_problem(name)
+        yield shaken(problem, seed) if is_shaken else problem
+
+    return Source(problems, TABLES / f"{name}.csv", "seconds", is_random=is_shaken)
+
+
 SOURCES: dict[str, Source] = {
-    "parity": Source(lambda _: iter([table_problem("parity")]), TABLES / "parity.csv", "seconds"),
-    "covtype": Source(
-        lambda _: iter([table_problem("covtype")]), TABLES / "covtype.csv", "seconds"
-    ),
+    "parity": _table("parity"),
+    "covtype": _table("covtype"),
+    "parity, shaken": _table("parity", is_shaken=True),
+    "covtype, shaken": _table("covtype", is_shaken=True),
     "lcdb": Source(lambda _: lcdb_problems(), TABLES / "lcdb11_part.npz", "rows"),
     "lcdb-se": Source(lcdb_problems, TABLES / "lcdb11_part.npz", "rows", is_random=True),
     "made": Source(lambda seed: iter([made_problem(seed)]), None, "rows", is_random=True),

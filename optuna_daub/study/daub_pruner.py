@@ -88,7 +88,7 @@ class DAUBPruner(AllocationPruner):
         price: score that you would give up to save one training on all the data, at least 0. A
             calibrated learner is ranked by its prospect: the score above which its next step is
             not worth its share of that price, in predicted seconds; 0 ranks by the bound itself.
-            Default 0.03, chosen by `benchmarks/replay.py`; smaller is surer and dearer.
+            Default 0.01, chosen by `benchmarks/replay.py`; more is cheaper and riskier.
         ceiling: the best score there can be, for calibrated bounds; where scores are minimized,
             minus the smallest one, such as 0 for an error. Without it 1 for scores in [0, 1].
         first_sizes: the training sizes on which every learner starts, some of the ladder. Default:
