@@ -20,8 +20,10 @@ S                       the sequence of `Extend`      allocations (i, n) in orde
 ======================  ============================  ==========================================
 """
 
+from optuna_daub.core.bounds.calibrated import CalibratedBound as CalibratedBound
 from optuna_daub.core.bounds.confidence import confidence_interval as confidence_interval
 from optuna_daub.core.bounds.interval import Interval as Interval
+from optuna_daub.core.bounds.projection import ProjectedBound as ProjectedBound
 from optuna_daub.core.bounds.projection import projected_bound as projected_bound
 from optuna_daub.core.curve import LearningCurve as LearningCurve
 from optuna_daub.core.curve import Observation as Observation
@@ -46,3 +48,4 @@ from optuna_daub.core.replay import replay as replay
 from optuna_daub.core.sizes import PAPER_SIZES as PAPER_SIZES
 from optuna_daub.core.sizes import anchored_sizes as anchored_sizes
 from optuna_daub.core.sizes import geometric_sizes as geometric_sizes
+from optuna_daub.core.steps import AdaptiveStep as AdaptiveStep

@@ -14,6 +14,13 @@ class Bound(Protocol):
     def noun(self) -> str:
         """What sentences call the number that learners are ranked by."""
 
+    @property
+    def confidence(self) -> float | None:
+        """How often `upper` is stated to hold; None where that is not stated."""
+
+    def inflated(self, factor: float) -> Bound:
+        """Return the bound with all gains `factor` times as large."""
+
     def upper(self, curve: LearningCurve, size: int) -> float:
         """Return the bound on the score at `size`, at least as large as the curve's last size.
 

@@ -18,6 +18,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from statistics import NormalDist
 
@@ -69,6 +70,10 @@ class CalibratedBound:
     def noun(self) -> str:
         """What sentences call the number that learners are ranked by."""
         return "prospect" if self.price else "bound"
+
+    def inflated(self, factor: float) -> CalibratedBound:
+        """Return the bound with all gains `factor` times as large."""
+        return replace(self, inflation=factor)
 
     def upper(self, curve: LearningCurve, size: int) -> float:
         """Return what the score at `size` stays below with probability `confidence`.

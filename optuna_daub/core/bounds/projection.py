@@ -103,6 +103,15 @@ class ProjectedBound:
         """What sentences call the number that learners are ranked by."""
         return "bound"
 
+    @property
+    def confidence(self) -> None:
+        """How often the bound holds: [1] states no such number."""
+
+    def inflated(self, factor: float) -> ProjectedBound:
+        """Return the bound as it is: without a number stated there is nothing to repair."""
+        del factor
+        return self
+
     def upper(self, curve: LearningCurve, size: int) -> float:
         """Return the bound on the score at `size`."""
         return projected_bound(curve, size, use_training_score=self.use_training_score)

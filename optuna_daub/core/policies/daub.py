@@ -26,7 +26,6 @@ from optuna_daub.core.bounds.audit import AuditSummary
 from optuna_daub.core.bounds.audit import audits_of
 from optuna_daub.core.bounds.audit import inflation
 from optuna_daub.core.bounds.bound import Bound
-from optuna_daub.core.bounds.calibrated import CalibratedBound
 from optuna_daub.core.bounds.interval import Interval
 from optuna_daub.core.bounds.projection import ProjectedBound
 from optuna_daub.core.curve import LearningCurve
@@ -118,11 +117,8 @@ class DAUB:
     def audit(self, curves: Curves) -> AuditSummary:
         """Return how often the bounds held, of learners that were then trained on more data."""
         ratios = curves.pooled(self._ratios)
-        bound = self._repaired(curves)._bounds
         held = bisect_right(ratios, 1.0)
-        if isinstance(bound, CalibratedBound):
-            return AuditSummary(held, len(ratios), bound.confidence, bound.inflation)
-        return AuditSummary(held, len(ratios), None, 1.0)
+        return AuditSummary(held, len(ratios), self._bounds.confidence, self._factor(curves))
 
     def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
         """Return why the turn passes from the learner of `curve` to that of `by`."""
@@ -153,11 +149,12 @@ class DAUB:
 
     def _repaired(self, curves: Curves) -> DAUB:
         """Return the rule whose bounds would have held as often as they say."""
-        if not isinstance(self.upper_bound, CalibratedBound):
-            return self
-        ratios = curves.pooled(self._ratios)
-        factor = inflation(ratios, self.upper_bound.confidence)
+        factor = self._factor(curves)
         return self if factor == 1.0 else _inflated(self, factor)
+
+    def _factor(self, curves: Curves) -> float:
+        confidence = self._bounds.confidence
+        return 1.0 if confidence is None else inflation(curves.pooled(self._ratios), confidence)
 
     def _ratios(self, curve: LearningCurve) -> list[float]:
         return [audit.ratio for audit in audits_of(curve, self._bounds)]
@@ -224,11 +221,17 @@ class DAUB:
         if self._is_starting(chosen):
             return self._start(chosen, curves)
         rival = self._rival(chosen, curves)
-        to_beat = self.bound(rival) - self.tolerance if rival else -math.inf
+        to_beat = self._to_beat(rival, curves)
         size = self.steps(chosen, self.sizes, to_beat)
         merit = self._merit(chosen, rival, curves)
         leap = "" if size == next_size(self.sizes, chosen.size) else leap_of(chosen, size, to_beat)
         return Extend(chosen.learner, size, Reason(merit.sentence + leap, merit.scores))
+
+    def _to_beat(self, rival: LearningCurve | None, curves: Curves) -> float:
+        """Return the score that no other learner is believed to exceed."""
+        if self._is_starting(next(curves.ranking(self._rank))):
+            return math.inf  # somebody is still being started elsewhere, and may exceed any
+        return self.bound(rival) - self.tolerance if rival else -math.inf
 
     def _start(self, chosen: LearningCurve, curves: Curves) -> Extend:
         """Return the next of the first sizes, or a larger one for a learner that is costly."""
@@ -278,5 +281,4 @@ class DAUB:
 @lru_cache(maxsize=64)
 def _inflated(policy: DAUB, factor: float) -> DAUB:
     """Return the policy with inflated bounds: one value for each factor, with one ranking."""
-    assert isinstance(policy.upper_bound, CalibratedBound)
-    return replace(policy, upper_bound=replace(policy.upper_bound, inflation=factor))
+    return replace(policy, upper_bound=policy._bounds.inflated(factor))

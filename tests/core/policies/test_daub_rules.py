@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optuna_daub.core import DAUB
+from optuna_daub.core import AdaptiveStep
 from optuna_daub.core import Curves
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
@@ -143,6 +144,29 @@ class TestBusyLearners:
     def test_nothing_is_done_for_those_that_a_full_learner_beats(self) -> None:
         hopeless = curve(3, 0.1, 0.2, 0.3, bound=0.4)
         assert isinstance(DAUB_HERE.decide(Curves([self.LEADS, FULL, hopeless]), {1}), Wait)
+
+
+class TestLeaps:
+    """With adaptive steps a learner goes straight to N once its score is above all bounds."""
+
+    DAUB = DAUB(SIZES, steps=AdaptiveStep())
+    ABOVE = curve(1, 0.7, 0.8, 0.85, bound=0.9)
+    BELOW = curve(2, 0.1, 0.2, 0.3, bound=0.4)
+
+    def test_a_learner_above_all_others_leaps(self) -> None:
+        assert extended(self.DAUB, self.ABOVE, self.BELOW) == (1, 1024)
+
+    def test_a_learner_alone_leaps(self) -> None:
+        assert extended(self.DAUB, self.ABOVE) == (1, 1024)
+
+    def test_nobody_leaps_while_a_learner_is_still_being_started_elsewhere(self) -> None:
+        for starting in (curve(3), curve(3, 0.1), curve(3, 0.1, 0.2)):
+            assert extended(self.DAUB, self.ABOVE, starting, busy={3}) == (1, 16)
+            assert extended(self.DAUB, self.ABOVE, self.BELOW, starting, busy={3}) == (1, 16)
+
+    def test_a_dropped_learner_holds_nobody_up(self) -> None:
+        dropped = curve(3, 0.1).drop("for a test")
+        assert extended(self.DAUB, self.ABOVE, dropped, busy={3}) == (1, 1024)
 
 
 class TestReasons:
