@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Iterator
@@ -90,7 +91,8 @@ def report(
             unless given.
 
     Raises:
-        ValueError: where the size was never handed out, or was reported before.
+        ValueError: where the size was never handed out, or was reported before; where
+            `n_validation` is below 1, or `seconds` is negative or not finite.
     """
     size = whole_number("size", size)
     turn = _TURNS.get(trial)
@@ -117,6 +119,7 @@ def report(
     )
     if isinstance(trial.study.pruner, AllocationPruner):
         trial.study.pruner.check(seen, trial)
+    _check_measures(seen)
     keys.write_observation(trial.study, trial._trial_id, seen)
     trial.report(score, size)
     if turn is not None:
@@ -181,6 +184,16 @@ def _not_reported(trial: optuna.Trial, size: int) -> str:
         f"Every training size must be reported, but trial {trial.number} asked for the next one "
         f"without `report(trial, {size}, score)`."
     )
+
+
+def _check_measures(seen: Observation) -> None:
+    if seen.n_validation is not None and seen.n_validation < 1:
+        raise ValueError(
+            f"`n_validation`, the number of examples scored on, must be at least 1, but got "
+            f"{seen.n_validation}."
+        )
+    if seen.seconds is not None and not 0 <= seen.seconds < math.inf:
+        raise ValueError(f"`seconds` must be at least 0 and finite, but got {seen.seconds}.")
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,29 @@ def test_a_size_must_be_a_whole_number(size: Any) -> None:
     next(training_sizes(trial))
     with pytest.raises(ValueError, match=f"`size` must be whole numbers.*{size}"):
         report(trial, size, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("told", "rule"),
+    [
+        ({"n_validation": 0}, "`n_validation`.* at least 1, but got 0"),
+        ({"n_validation": -3}, "`n_validation`.* at least 1, but got -3"),
+        ({"seconds": -0.5}, "`seconds` must be at least 0 and finite, but got -0.5"),
+        ({"seconds": math.inf}, "`seconds` must be at least 0 and finite, but got inf"),
+        ({"seconds": math.nan}, "`seconds` must be at least 0 and finite, but got nan"),
+    ],
+)
+def test_impossible_measures_are_refused_before_anything_is_stored(
+    told: dict[str, Any], rule: str
+) -> None:
+    trial = asked()
+    size = next(training_sizes(trial))
+    with pytest.raises(ValueError, match=rule):
+        report(trial, size, 0.5, **told)
+    assert trial.study.trials[0].intermediate_values == {}
+    assert allocations(trial.study) == []
+    report(trial, size, 0.5, n_validation=1, seconds=0.0)
+    assert len(allocations(trial.study)) == 1
 
 
 def test_sizes_asked_for_a_second_time_are_not_trained_on_again() -> None:
