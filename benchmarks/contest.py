@@ -6,8 +6,8 @@ everything* is the yardstick of loss and cost.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -43,8 +43,6 @@ class Method:
     choose: Choice
     package: str | None = None
     """What must be installed; imported before the clock starts."""
-    needs_calibration: bool = False
-    """Whether the package must be one with the calibrated bound."""
     has_seconds: bool = False
     """Whether it is told how many seconds to take."""
     only_for: tuple[str, ...] = ()
@@ -55,8 +53,6 @@ class Method:
         """What it needs that is not there."""
         if self.package is not None and find_spec(self.package) is None:
             return f"pip install {self.package}"
-        if self.needs_calibration and not has_calibration():
-            return "a later version of optuna_daub"
         return None
 
 
@@ -94,13 +90,7 @@ def ours(pruner_for: Callable[[Task], BasePruner], task: Task, n_jobs: int = 1) 
     return Answer(study.best_params["learner"], {})
 
 
-def has_calibration() -> bool:
-    """Return whether this version of the package has the calibrated bound."""
-    return "bound" in inspect.signature(DAUBPruner).parameters
-
-
-def _daub(step: str, bound: str, task: Task) -> BasePruner:
-    mode: dict[str, Any] = {"step": step, "bound": bound} if has_calibration() else {}
+def _daub(mode: Mapping[str, Any], task: Task) -> BasePruner:
     return DAUBPruner(
         min_resource=task.smallest, max_resource=task.data.n_train, reduction_factor=FACTOR, **mode
     )
@@ -112,8 +102,8 @@ def _abc(task: Task) -> BasePruner:
     return ABCPruner(min_resource=least, max_resource=task.data.n_train, n_validation=n_valid)
 
 
-PAPER = partial(_daub, "geometric", "projection")
-CALIBRATED = partial(_daub, "adaptive", "calibrated")
+PAPER = partial(_daub, {"step": "geometric", "bound": "projection"})
+CALIBRATED = partial(_daub, {"step": "adaptive", "bound": "calibrated"})
 EVERYTHING = "training everything"
 OURS = "DAUB, calibrated"
 OURS_PAPER = "DAUB, as in the paper"
@@ -130,10 +120,8 @@ METHODS: dict[str, Method] = {
     "scikit-learn HalvingGridSearchCV": Method(scikit_learn_halving),
     "lccv": Method(learning_curve_cv, "lccv"),
     "ABC": Method(partial(ours, _abc), only_for=LARGE),
-    OURS: Method(partial(ours, CALIBRATED), needs_calibration=True),
-    f"{OURS}, n_jobs=2": Method(
-        partial(ours, CALIBRATED, n_jobs=2), needs_calibration=True, only_for=SMALL
-    ),
+    OURS: Method(partial(ours, CALIBRATED)),
+    f"{OURS}, n_jobs=2": Method(partial(ours, CALIBRATED, n_jobs=2), only_for=SMALL),
     f"{OURS_PAPER}, n_jobs=2": Method(partial(ours, PAPER, n_jobs=2), only_for=SMALL),
     "FLAML, the same seconds": Method(flaml, "flaml", has_seconds=True),
 }

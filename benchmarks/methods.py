@@ -52,6 +52,7 @@ from optuna_daub.study.daub_pruner import FIRST_SHARE
 GAIN_TABLES = ("with_training_score", "without_training_score")
 """The coefficients of calibrated bounds that `fit_calibrated.py` writes."""
 
+ADAPTIVE = AdaptiveStep()
 TOLERANCE = 0.002
 """Difference of scores that a user of the tolerant variant does not care about."""
 
@@ -195,7 +196,7 @@ def calibrated_daub(
     use_training_score: bool = True,
     ceiling: float | None = None,
     first_three: bool = False,
-    steps: StepRule = AdaptiveStep(),  # noqa: B008 -- a frozen value
+    steps: StepRule = ADAPTIVE,
     costly: float = COSTLY,
 ) -> Policy:
     """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
