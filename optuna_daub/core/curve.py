@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 from typing import TypeVar
 
@@ -61,11 +62,10 @@ class LearningCurve:
     """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
-        sizes = [*self.sizes]
-        if sizes != sorted({*sizes}):
+        if any(later.size <= earlier.size for earlier, later in pairwise(self.observations)):
             raise ValueError(
                 f"The sizes of a learning curve must be strictly increasing, but learner "
-                f"{self.learner} has {sizes}."
+                f"{self.learner} has {[*self.sizes]}."
             )
 
     @property
@@ -83,11 +83,12 @@ class LearningCurve:
         """The validation score at the largest size; minus infinity before the first probe."""
         return self.observations[-1].score if self.observations else -math.inf
 
-    def once(self, rule: Callable[[LearningCurve], _Value]) -> _Value:
-        """Return `rule(self)`, which is asked only once, since a curve never changes."""
-        if rule not in self._derived:
-            self._derived[rule] = rule(self)
-        value: _Value = self._derived[rule]
+    def once(self, rule: Callable[..., _Value], *arguments: int) -> _Value:
+        """Return `rule(self, *arguments)`, asked only once, since a curve never changes."""
+        question = rule, *arguments
+        if question not in self._derived:
+            self._derived[question] = rule(self, *arguments)
+        value: _Value = self._derived[question]
         return value
 
     def extended(self, *observations: Observation) -> LearningCurve:

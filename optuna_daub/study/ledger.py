@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import optuna
@@ -241,15 +242,17 @@ class Ledger:
     def _learn_params(self, learner: int, trial: FrozenTrial) -> None:
         """Keep what a run has suggested; a learner's first run may have failed before the end."""
         known = self.distributions[learner]
+        if trial.distributions.keys() <= known.keys():
+            return
         new = {name: space for name, space in trial.distributions.items() if name not in known}
-        if new:
-            self.distributions[learner] = {**known, **new}
-            self.params[learner] = {**self.params[learner], **{n: trial.params[n] for n in new}}
+        self.distributions[learner] = {**known, **new}
+        self.params[learner] = {**self.params[learner], **{n: trial.params[n] for n in new}}
 
     def _begin(self, learner: int, trial: FrozenTrial) -> None:
         if self._placeholder == learner:
-            self._placeholder = None
-        self.curves.put(LearningCurve(learner))
+            self._placeholder = None  # its curve stands already
+        else:
+            self.curves.put(LearningCurve(learner))
         self.params[learner] = {**trial.system_attrs.get("fixed_params", {})}  # if enqueued
         self.distributions[learner] = {}
         self._failures[learner] = {}
@@ -263,7 +266,7 @@ class Ledger:
     def _put_curve(self, curve: LearningCurve, news: Iterable[Observation] = ()) -> None:
         """Take in new observations of a learner and whatever drops it."""
         learner = curve.learner
-        seen = sorted((*curve.observations, *news), key=lambda each: each.size)
+        seen = sorted((*curve.observations, *news), key=attrgetter("size"))
         curve = LearningCurve(learner, dropped=self.drops.get(learner, "")).extended(*seen)
         if reason := reason_to_drop(self._failures[learner]):
             curve = curve.drop(reason)

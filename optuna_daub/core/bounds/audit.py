@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
 
 from optuna_daub.core.bounds.bound import Bound
 from optuna_daub.core.curve import LearningCurve
@@ -94,7 +93,7 @@ def audits_of(curve: LearningCurve, bound: Bound) -> list[Audit]:
     found = []
     for probe in range(FIRST_AUDITED, len(curve.observations)):
         seen = curve.observations[probe]
-        before = replace(curve, observations=curve.observations[:probe])
+        before = LearningCurve(curve.learner, curve.observations[:probe])
         allowed = bound.upper(before, seen.size) - before.score
         if seen.is_finite and math.isfinite(allowed):
             found.append(Audit(curve.learner, seen.size, allowed, seen.score - before.score))

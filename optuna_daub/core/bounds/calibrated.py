@@ -83,7 +83,7 @@ class CalibratedBound:
         """
         if len(curve.observations) < 2:
             return math.inf
-        probabilities, gains = self._gains(curve, size)
+        probabilities, gains = curve.once(self._gains, size)
         return curve.score + _between(probabilities, gains, self.confidence)
 
     def prospect(self, curve: LearningCurve, full_size: int, next_size: int) -> float:
@@ -96,7 +96,7 @@ class CalibratedBound:
         """
         if not self.price or len(curve.observations) < 2:
             return self.upper(curve, full_size)
-        probabilities, gains = self._gains(curve, full_size)
+        probabilities, gains = curve.once(self._gains, full_size)
         excess = -self.price * (next_size / full_size) ** exponent(curve)
         mass = least = 0.0
         for weight, gain in zip(_weights(probabilities), reversed(gains), strict=True):
