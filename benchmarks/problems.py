@@ -1,12 +1,14 @@
 """Problems with known learning curves: who scores what on how many examples, at what cost.
 
-========  =====================================================================================
-parity    41 learners on Parity, N = 21,500; cost = measured seconds of fit and validation
-covtype   41 learners on covtype, N = 38,500; cost as above
-lcdb      55 data sets of LCDB 1.1 with N >= 4,096 and 21-27 learners; cost = training examples
-lcdb-se   the same, every error rate drawn anew around its mean with its standard error
-made      12 learners whose curves are drawn power laws; cost = training examples; for smoke runs
-========  =====================================================================================
+===========  ==================================================================================
+parity       41 learners on Parity, N = 21,500; cost = measured seconds of fit and validation
+covtype      41 learners on covtype, N = 38,500; cost as above
+..., shaken  the same, the learners in another order, the times those of another day
+lcdb         55 data sets of LCDB 1.1 with N >= 4,096 and 21-27 learners; cost = training examples
+lcdb-se      the same, every error rate drawn anew around its mean with its standard error
+lcdb, small  39 data sets with 1,024 <= N < 4,096
+made         12 learners whose curves are drawn power laws; cost = training examples; smoke runs
+===========  ==================================================================================
 
 On the tables, decisions and the final verdict use the same held-out scores. On LCDB decisions see
 validation scores only; the verdict is the test score, always without noise.
@@ -43,8 +45,10 @@ TABLES = SHARED / "tables"
 TABLE_VALIDATION = 10_000
 """Examples that the scores of the tables were measured on."""
 
-LCDB_LEAST_FULL_SIZE = 4096
-"""Data sets with fewer training examples have too short a ladder to save anything on."""
+LCDB_FULL_SIZES = 4096, 2**31
+"""Data sets with fewer training examples have too short a ladder to save much on."""
+LCDB_SMALL_FULL_SIZES = 1024, 4096
+"""Those are a check: nothing was chosen on them."""
 LCDB_FIRST = 128
 """Smallest training size: the shortest ladder, to 4,096, then has 9 sizes; the paper's has 12."""
 LCDB_STRIDE = 5
@@ -202,18 +206,21 @@ def full_rung(data_set: int) -> int:
     return int(np.flatnonzero(2 * known.sum(axis=0) >= len(known)).max(initial=0))
 
 
-def lcdb_problems(seed: int | None = None) -> Iterator[Problem]:
+def lcdb_problems(
+    seed: int | None = None, full_sizes: tuple[int, int] = LCDB_FULL_SIZES
+) -> Iterator[Problem]:
     """Yield one problem per data set of LCDB with enough examples, in the order of the file.
 
     The learners are those measured at every size of the ladder.
 
     Args:
         seed: of the noise, drawn independently for every error rate; None for no noise.
+        full_sizes: the smallest N, and the N from which on data sets are left out.
     """
     error, table = lcdb_errors(seed), lcdb()
     for row, name in enumerate(table["openml_id"]):
         full = full_rung(row)
-        if table["size"][full] >= LCDB_LEAST_FULL_SIZE:
+        if full_sizes[0] <= table["size"][full] < full_sizes[1]:
             rungs = _rungs(table["size"], full)
             known = np.isfinite(table["error_rate"][row, :, 0]).all(axis=-1)[:, rungs]
             learners = np.flatnonzero(known.all(axis=-1) & _choosable())
@@ -250,6 +257,11 @@ SOURCES: dict[str, Source] = {
     "covtype, shaken": _table("covtype", is_shaken=True),
     "lcdb": Source(lambda _: lcdb_problems(), TABLES / "lcdb11_part.npz", "rows"),
     "lcdb-se": Source(lcdb_problems, TABLES / "lcdb11_part.npz", "rows", is_random=True),
+    "lcdb, small": Source(
+        lambda _: lcdb_problems(full_sizes=LCDB_SMALL_FULL_SIZES),
+        TABLES / "lcdb11_part.npz",
+        "rows",
+    ),
     "made": Source(lambda seed: iter([made_problem(seed)]), None, "rows", is_random=True),
 }
 """The table of problems."""

@@ -38,10 +38,11 @@ SMOKE_SOURCE = "made"
 SEEDS = {
     "parity": 20,
     "covtype": 20,
-    "parity, shaken": 20,
-    "covtype, shaken": 20,
+    "parity, shaken": 60,
+    "covtype, shaken": 60,
     "lcdb": 5,
     "lcdb-se": 5,
+    "lcdb, small": 5,
     "made": 2,
 }
 """Orders of the learners for Optuna's studies, and draws of the noise."""

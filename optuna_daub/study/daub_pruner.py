@@ -37,8 +37,7 @@ FIRST_SHARE = 1 / 48
 """Of all the data: the first of the two sizes that calibrated bounds start from. Chosen by
 `benchmarks/replay.py`."""
 
-
-COSTLY = 16.0
+COSTLY = 6.0
 """With adaptive steps: times the median of first probes from which on a learner leaps at once.
 Chosen by `benchmarks/replay.py`."""
 BOUNDS = {"calibrated": CalibratedBound, "projection": ProjectedBound}
@@ -80,15 +79,15 @@ class DAUBPruner(AllocationPruner):
         stop: "verified" ends when the learner with the largest bound is fully trained, "first"
             (the paper's rule) when any learner is.
         bound: "calibrated" or "projection" (the paper's).
-        step: "geometric" (the paper's) goes from size to size. "adaptive" goes to the size that
-            takes four times as long as the last one, by the learner's own measured times, and
-            straight to N once its score is above what any other promises. A learner whose first
-            probe took 16 times the median of all leaps from there.
+        step: "geometric" (the paper's) goes from size to size. "adaptive" goes on to N in
+            equal steps, each taking about 3.5 times as long by the learner's own measured times,
+            and straight to N once its score is above what any other promises. A learner whose
+            first probe took 6 times the median of all leaps from there.
         confidence: how often a calibrated bound holds, in (0, 1).
         price: score that you would give up to save one training on all the data, at least 0. A
             calibrated learner is ranked by its prospect: the score above which its next step is
             not worth its share of that price, in predicted seconds; 0 ranks by the bound itself.
-            Default 0.01, chosen by `benchmarks/replay.py`; more is cheaper and riskier.
+            Default 0.03, chosen by `benchmarks/replay.py`; less is dearer and safer.
         ceiling: the best score there can be, for calibrated bounds; where scores are minimized,
             minus the smallest one, such as 0 for an error. Without it 1 for scores in [0, 1].
         first_sizes: the training sizes on which every learner starts, some of the ladder. Default:

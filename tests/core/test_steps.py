@@ -55,6 +55,27 @@ class TestAdaptiveStep:
         assert AdaptiveStep(4.0)(seen, SIZES, math.inf) == 4000
         assert AdaptiveStep(2.0)(seen, SIZES, math.inf) == 2000
 
+    @given(st.floats(0.3, 2), st.integers(2, len(SIZES) - 2), st.floats(2, 8))
+    def test_no_step_ends_just_short_of_all_the_data(
+        self, alpha: float, seen: int, factor: float
+    ) -> None:
+        curve = timed(alpha, *SIZES[:seen])
+        size = AdaptiveStep(factor)(curve, SIZES, math.inf)
+        left = (SIZES[-1] / size) ** exponent(curve)
+        rounding = 2 ** (exponent(curve) / 2)  # half a step of the ladder
+        assert size == SIZES[-1] or left * rounding >= factor**0.75
+
+    @given(st.floats(1.5, 8))
+    def test_all_steps_are_equal_where_the_exponent_is_known(self, factor: float) -> None:
+        ladder = tuple(range(1000, 1_000_001, 50))
+        seen, taken = timed(1.0, 1000, 2000), []
+        while seen.size < ladder[-1]:
+            size = AdaptiveStep(factor)(seen, ladder, math.inf)
+            taken.append(size / seen.size)
+            seen = timed(1.0, 1000, size)
+        assert max(taken) == pytest.approx(min(taken), rel=0.05)
+        assert math.log(max(taken) / factor) == pytest.approx(0, abs=math.log(factor) / 2)
+
     def test_what_hardly_slows_down_leaps(self) -> None:
         slow, quick = timed(2.0, 500, 4000), timed(0.1, 500, 4000)
         assert AdaptiveStep()(slow, SIZES, math.inf) == 8000

@@ -87,7 +87,7 @@ def test_options_reach_the_policy() -> None:
         upper_bound=expected,
         steps=AdaptiveStep(),
         first_sizes=(750, 1688),
-        costly=16.0,
+        costly=6.0,
     )
 
 

@@ -44,7 +44,7 @@ class CalibratedBound:
 
     confidence: float = 0.95
     """How often `upper` should hold, in (0, 1)."""
-    price: float = 0.01
+    price: float = 0.03
     """Score that one would give up to save one training on all the data; at least 0. With 0,
     learners are ranked by `upper` alone. The default was chosen by `benchmarks/replay.py`."""
     ceiling: float | None = None

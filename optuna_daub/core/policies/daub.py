@@ -82,7 +82,7 @@ class DAUB:
     """The sizes that every learner is first trained on; empty for the first three, as in [1]."""
     costly: float = math.inf
     """A learner whose first probe took more than so many times the median of all goes on to a
-    size four times as large: what is fixed of its cost is not paid again for little news."""
+    size about 3.5 times as large: what is fixed of its cost is not paid again for little news."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", checked_sizes(self.sizes))
