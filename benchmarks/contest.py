@@ -104,6 +104,7 @@ def _abc(task: Task) -> BasePruner:
 
 PAPER = partial(_daub, {"step": "geometric", "bound": "projection"})
 CALIBRATED = partial(_daub, {"step": "adaptive", "bound": "calibrated"})
+CAREFUL = partial(_daub, {"step": "adaptive", "bound": "calibrated", "price": 0.01})
 EVERYTHING = "training everything"
 OURS = "DAUB, calibrated"
 OURS_PAPER = "DAUB, as in the paper"
@@ -121,6 +122,7 @@ METHODS: dict[str, Method] = {
     "lccv": Method(learning_curve_cv, "lccv"),
     "ABC": Method(partial(ours, _abc), only_for=LARGE),
     OURS: Method(partial(ours, CALIBRATED)),
+    f"{OURS}, price 0.01": Method(partial(ours, CAREFUL)),
     f"{OURS}, n_jobs=2": Method(partial(ours, CALIBRATED, n_jobs=2), only_for=SMALL),
     f"{OURS_PAPER}, n_jobs=2": Method(partial(ours, PAPER, n_jobs=2), only_for=SMALL),
     "FLAML, the same seconds": Method(flaml, "flaml", has_seconds=True),
