@@ -72,6 +72,7 @@ COLORS = {
     "Optuna": "C3",
 }
 MARKERS = "osD^vP*X<>phd"
+PANELS_PER_ROW = 4
 
 
 def main() -> None:
@@ -88,7 +89,7 @@ def main() -> None:
         sys.exit("There is nothing to report: no problem could be run.")
     command = "python benchmarks/replay.py " + " ".join(sys.argv[1:])
     (results / "replay.md").write_text(report(rows, command.strip()), encoding="utf-8")
-    draw(rows).savefig(results / "replay.png", dpi=90)
+    draw(rows).savefig(results / "replay.png", dpi=70)
     print(f"{len(rows):,} rows: {results / 'replay.md'}, {results / 'replay.png'}")
 
 
@@ -162,10 +163,12 @@ def draw(rows: list[Row]) -> Figure:
     The line joins the methods than which none is both cheaper and better.
     """
     sources = _grouped(rows, "source")
-    figure = Figure(figsize=(5.2 * len(sources), 6.4), layout="constrained")
-    for axes, (source, of_source) in zip(
-        np.atleast_1d(figure.subplots(1, len(sources))), sources.items(), strict=True
-    ):
+    columns = min(len(sources), PANELS_PER_ROW)
+    rows_of_panels = -(-len(sources) // columns)
+    size = 5.2 * columns, 4.2 * rows_of_panels + 2.2
+    figure = Figure(figsize=size, layout="constrained")
+    for i, (source, of_source) in enumerate(sources.items(), start=1):
+        axes = figure.add_subplot(rows_of_panels, columns, i)
         points = {
             name: (figures["share"], figures["mean"])
             for name, of_method in _by_method(of_source)
@@ -176,10 +179,11 @@ def draw(rows: list[Row]) -> Figure:
             axes.plot(share, loss, _marker(name), color=_color(name), label=name, ls="none")
         axes.plot(*np.transpose(_frontier(points.values())), color="0.7", zorder=0)
         axes.set(title=source, xlabel="cost, % of training everything", xscale="log")
+        if i % columns == 1 % columns:
+            axes.set_ylabel("mean loss, percentage points")
         axes.set_yscale("symlog", linthresh=0.1)
         axes.set_ylim(bottom=-0.02)
         axes.grid(alpha=0.3)
-    figure.axes[0].set_ylabel("mean loss, percentage points")
     handles = {name: handle for axes in figure.axes for handle, name in _legend(axes)}
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, fontsize=8)
     return figure
