@@ -21,12 +21,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import optuna
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
@@ -167,17 +167,14 @@ def trace(n_trials: int, names: Sequence[str]) -> Mapping[str, Any]:
 
 def main() -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="seconds, with few trials")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__)
     parser.add_argument("--patience", type=float, default=100.0, help="seconds for each method")
     parser.add_argument("--storages", nargs="+", choices=N_TRIALS, default=list(N_TRIALS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--results", type=Path, help="folder to write to")
     options = parser.parse_args()
     if options.smoke:
         options.storages = ["memory"]
-    results = options.results or (Path(tempfile.mkdtemp()) if options.smoke else RESULTS)
+    results = results_of(options)
     path = results / "decision_cost.jsonl"
     rows = run_all(runs(options), path, options.time_limit)
     if not rows:

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +23,10 @@ from matplotlib.figure import Figure
 
 from benchmarks.methods import METHODS
 from benchmarks.methods import Method
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.problems import SOURCES
 from benchmarks.problems import Problem
-from benchmarks.rows import RESULTS
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
@@ -80,8 +79,7 @@ def main() -> None:
     options = _options()
     if options.smoke:
         options.problems = [SMOKE_SOURCE]
-        options.results = options.results or Path(tempfile.mkdtemp())
-    results = options.results or RESULTS
+    results = results_of(options)
     sources = [name for name in options.problems if _is_there(name)]
     methods = [name for name in METHODS if name in (options.methods or METHODS)]
     rows = run_all(runs(sources, methods), results / "replay.jsonl", options.time_limit)
@@ -190,13 +188,10 @@ def draw(rows: list[Row]) -> Figure:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="seconds, on made curves")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__)
     default = [name for name in SOURCES if name != SMOKE_SOURCE]
     parser.add_argument("--problems", nargs="+", choices=SOURCES, default=default)
     parser.add_argument("--methods", nargs="+", choices=METHODS, metavar="METHOD")
-    parser.add_argument("--results", type=Path, help="folder to write to")
     return parser.parse_args()
 
 

@@ -10,8 +10,6 @@ table to results/stumps.md.
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -21,14 +19,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.ensemble import AdaBoostClassifier
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
@@ -74,12 +72,10 @@ SMOKE_SIZES = {"2,000 x 10, 10 rounds": Size(2_000, 10, 10)}
 
 def main() -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="seconds, on small data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__)
     parser.add_argument("--repetitions", type=int, default=2, help="data sets of each size")
     options = parser.parse_args()
-    results = Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+    results = results_of(options)
     sizes = SMOKE_SIZES if options.smoke else SIZES
     rows = run_all(_runs(sizes, options.repetitions), results / "stumps.jsonl", options.time_limit)
     report = "\n\n".join([provenance(rows), *_report(rows)]) + "\n"

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -39,12 +38,13 @@ from benchmarks.contest import OURS_PAPER
 from benchmarks.meter import Meter
 from benchmarks.meter import apart
 from benchmarks.meter import cpu_seconds
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.pools import SOURCES
 from benchmarks.pools import Source
 from benchmarks.pools import affordable
 from benchmarks.pools import fit_classes
 from benchmarks.pools import of_file
-from benchmarks.rows import RESULTS
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import read_rows
@@ -65,7 +65,7 @@ LIBRARIES = ("lightgbm", "xgboost", "scipy", "FLAML", "lccv")
 def main() -> None:
     """Do what the command line asks for."""
     options = _options()
-    results = options.results or (Path(tempfile.mkdtemp()) if options.smoke else RESULTS)
+    results = results_of(options)
     path = results / "training.jsonl"
     if not options.report:
         sources = dict(_sources(options))
@@ -173,9 +173,7 @@ def _libraries() -> Row:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="seconds, on drawn data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__)
     default = [name for name in SOURCES if name != SMOKE_SOURCE]
     parser.add_argument("--sources", nargs="+", choices=SOURCES, default=default)
     parser.add_argument("--data", type=Path, help="CSV or Parquet file of yours, instead")
@@ -185,7 +183,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, help="how many; the default depends on the data")
     parser.add_argument("--report", action="store_true", help="only the tables, of known rows")
-    parser.add_argument("--results", type=Path, help="folder to write to")
     return parser.parse_args()
 
 

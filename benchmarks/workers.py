@@ -24,7 +24,8 @@ from typing import Any
 
 import optuna
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
@@ -154,17 +155,14 @@ def measure(kind: str, probe: str, n_workers: int, scale: float) -> Mapping[str,
 
 def main() -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smoke", action="store_true", help="seconds, with few learners")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__)
     has_server = "OPTUNA_DAUB_POSTGRESQL" in os.environ
     kinds = ["sqlite", "postgresql"] if has_server else ["sqlite"]
     parser.add_argument("--storages", nargs="+", choices=kinds, default=kinds)
-    parser.add_argument("--results", type=Path, help="folder to write to")
     options = parser.parse_args()
     if options.smoke:
         options.storages = ["sqlite"]
-    results = options.results or (Path(tempfile.mkdtemp()) if options.smoke else RESULTS)
+    results = results_of(options)
     rows = run_all(runs(options), results / "workers.jsonl", options.time_limit)
     if not rows:
         sys.exit("There is nothing to report: the time limit left no run.")

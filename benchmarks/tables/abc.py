@@ -17,8 +17,6 @@ flightlate 40 configurations are trained on all the data, the other 40 only wher
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -32,7 +30,8 @@ from typing import Any
 import numpy as np
 import optuna
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import Row
 from benchmarks.rows import Run
@@ -93,21 +92,15 @@ SMOKE_DATA = "made"
 
 def main(arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="paper_tables.py abc", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--smoke", action="store_true", help="seconds, on made data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__, "paper_tables.py abc")
     default = [name for name in DATA if name != SMOKE_DATA]
     parser.add_argument("--data", nargs="+", choices=DATA, default=default)
     parser.add_argument("--counts", nargs="+", type=int, choices=COUNTS, default=COUNTS)
     parser.add_argument("--groups", type=int, default=max(COUNTS), help="of each count, at most")
-    parser.add_argument("--results", type=Path, help="folder to write to")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.data, options.counts, options.groups = [SMOKE_DATA], COUNTS[:1], 1
-        options.results = options.results or Path(tempfile.mkdtemp())
-    results = options.results or RESULTS
+    results = results_of(options)
     benches = {name: bench(name, results) for name in options.data}
     planned = _runs(benches, options.counts, options.groups)
     rows = run_all(planned, results / "abc.jsonl", options.time_limit)

@@ -16,14 +16,11 @@ A budget only cuts the sequence of rounds, so one fit per method serves all budg
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +28,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
@@ -56,14 +54,10 @@ DRAWS = 1000
 
 def main(arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="paper_tables.py budgeted", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--smoke", action="store_true", help="seconds, on made data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__, "paper_tables.py budgeted")
     parser.add_argument("--trials", type=int, default=40, help="of each data set")
     options = parser.parse_args(arguments)
-    results = Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+    results = results_of(options)
     names = ["made"] if options.smoke else [name for name in DATA if name != "made"]
     planned = _runs(names, 3 if options.smoke else options.trials)
     rows = run_all(planned, results / "budgeted.jsonl", options.time_limit)

@@ -18,9 +18,7 @@ results/daub.jsonl, tables to results/daub.md.
 
 from __future__ import annotations
 
-import argparse
 import csv
-import tempfile
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -32,7 +30,8 @@ from typing import Any
 
 from optuna.trial import FixedTrial
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import Run
 from benchmarks.rows import run_all
@@ -97,19 +96,13 @@ RULES = {
 
 def main(arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="paper_tables.py daub", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--smoke", action="store_true", help="seconds, on made data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__, "paper_tables.py daub")
     names = [*RECORDED, *DATA]
     parser.add_argument("--data", nargs="+", choices=names, default=names, metavar="NAME")
-    parser.add_argument("--results", type=Path, help="folder to write to")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.data = [SMOKE_DATA]
-        options.results = options.results or Path(tempfile.mkdtemp())
-    results = options.results or RESULTS
+    results = results_of(options)
     rows = run_all(_runs(options.data, results), results / "daub.jsonl", options.time_limit)
     text = report(rows)
     (results / "daub.md").write_text(text, encoding="utf-8")

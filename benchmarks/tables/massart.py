@@ -14,8 +14,6 @@ accuracies are training accuracies in effect.
 
 from __future__ import annotations
 
-import argparse
-import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -23,14 +21,14 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks.rows import RESULTS
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import Row
 from benchmarks.rows import Run
@@ -72,14 +70,10 @@ Data = tuple[np.ndarray, np.ndarray, list[int]]
 
 def main(arguments: Sequence[str]) -> None:
     """Do what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="paper_tables.py massart", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--smoke", action="store_true", help="seconds, on made data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser = parser_of(__doc__, "paper_tables.py massart")
     parser.add_argument("--repetitions", type=int, default=4, help="of the cross-validation")
     options = parser.parse_args(arguments)
-    results = Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+    results = results_of(options)
     sources = {"made": _made} if options.smoke else {"KR-KP": _kr_kp, "Adult": _adult}
     epsilons = EPSILONS[-1:] if options.smoke else EPSILONS
     planned = _runs(sources, epsilons, 1 if options.smoke else options.repetitions)
