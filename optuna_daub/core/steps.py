@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +65,7 @@ class AdaptiveStep:
         """Return the next size; before two probes, the next of the sizes."""
         if curve.score >= to_beat:
             return sizes[-1]
-        following = [size for size in sizes if size > curve.size]
+        following = sizes[bisect_right(sizes, curve.size) :]
         if len(curve.observations) < 2:
             return following[0]
         left = math.log(sizes[-1] / curve.size)

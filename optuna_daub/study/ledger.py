@@ -11,6 +11,7 @@ import math
 import threading
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -280,6 +281,8 @@ _LEDGERS_LOCK = threading.Lock()
 
 def ledger_of(study: optuna.Study) -> Ledger:
     """Return the ledger of a study, as of its last `sync`."""
+    with suppress(KeyError):
+        return _LEDGERS[study._storage][study._study_id]
     with _LEDGERS_LOCK:
         ledgers = _LEDGERS.setdefault(study._storage, {})
         if study._study_id not in ledgers:

@@ -164,10 +164,11 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             return
-        run, view = self._dealt.pop(trial._trial_id, (None, OneRowPerLearner(study)))
+        run, view = self._dealt.pop(trial._trial_id, (None, None))
         run = run or keys.read_run(trial.system_attrs)
         if run is None:
             return
+        view = view or OneRowPerLearner(study)
         if run.learner == trial.number:
             self._base_sampler.after_trial(view, trial, state, values)
             if view.is_stopped:
