@@ -16,7 +16,8 @@ def parser_of(doc: str | None, prog: str | None = None) -> argparse.ArgumentPars
         doc: of the program's module; its first line is the description.
         prog: how the program is called; None for the name of its file.
     """
-    parser = argparse.ArgumentParser(prog=prog, description=(doc or "").splitlines()[0])
+    description = doc.splitlines()[0] if doc else None
+    parser = argparse.ArgumentParser(prog=prog, description=description)
     parser.add_argument("--smoke", action="store_true", help="seconds, on little or made data")
     parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
     parser.add_argument("--results", type=Path, help="folder to write to")

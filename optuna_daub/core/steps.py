@@ -39,7 +39,7 @@ def one_size(curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> in
 
 @dataclass(frozen=True)
 class AdaptiveStep:
-    """Go on to all the data in equal steps, each taking about `cost_factor` times as long.
+    """Go on to all the data in nearly equal steps, each some `cost_factor` times as long.
 
     A learner whose time grows as n^alpha steps by cost_factor^(1 / alpha) ([1] Theorem 4, where
     the factor is 2). How many such steps it is to all the data is rounded, so that none ends just
@@ -55,7 +55,7 @@ class AdaptiveStep:
 
     cost_factor: float = 3.5
     """Above 1. The default was chosen by `benchmarks/replay.py`: with it a climb to N costs at
-    most two fifths more than N alone, with the 2 of [1] as much again."""
+    most three fifths more than N alone, with the 2 of [1] about as much again."""
 
     def __post_init__(self) -> None:
         if not self.cost_factor > 1:

@@ -80,7 +80,7 @@ class DAUBPruner(AllocationPruner):
             (the paper's rule) when any learner is.
         bound: "calibrated" or "projection" (the paper's).
         step: "geometric" (the paper's) goes from size to size. "adaptive" goes on to N in
-            equal steps, each taking about 3.5 times as long by the learner's own measured times,
+            nearly equal steps, each some 3.5 times as long by the learner's own measured times,
             and straight to N once its score is above what any other promises. A learner whose
             first probe took 6 times the median of all leaps from there.
         confidence: how often a calibrated bound holds, in (0, 1).

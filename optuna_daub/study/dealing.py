@@ -35,6 +35,10 @@ LOOKING_SHARE = 0.05
 """Of a waiting worker's time, what its looks may take at most: where the storage makes a look
 dear (0.02 s of CPU on SQLite with eight running trials), the naps are longer."""
 
+LONGEST_PAUSE = 2.0
+"""Seconds of the longest of these naps: what made a look dear may have been done once for all,
+such as reading the trials that ended meanwhile."""
+
 PATIENCE = 1.0
 """Seconds that the lower trial number waits for a rival to step back."""
 
@@ -63,7 +67,8 @@ def deal(
         run = _claim(study, trial, policy, n_learners, stale_after)
         if run is not None:
             return run
-        time.sleep(max(nap, (time.thread_time() - awake) / LOOKING_SHARE))
+        pause = (time.thread_time() - awake) / LOOKING_SHARE
+        time.sleep(max(nap, min(pause, LONGEST_PAUSE)))
         awake = time.thread_time()
         fail_silent(study)
         nap = min(2 * nap, LONGEST_NAP)

@@ -9,6 +9,7 @@ import pytest
 
 from optuna_daub.study import dealing
 from optuna_daub.study.dealing import LONGEST_NAP
+from optuna_daub.study.dealing import LONGEST_PAUSE
 from optuna_daub.study.dealing import LOOKING_SHARE
 from optuna_daub.study.dealing import SHORTEST_NAP
 
@@ -45,3 +46,10 @@ def test_looks_take_no_more_than_their_share_of_the_time(
     slept = naps(monkeypatch, cpu_seconds, looks=5)
     assert len(slept) == 4
     assert all(cpu_seconds <= LOOKING_SHARE * nap * (1 + 1e-9) for nap in slept)
+
+
+def test_a_look_that_was_dear_puts_nobody_to_sleep_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept = naps(monkeypatch, cpu_seconds=5.0, looks=3)
+    assert slept == [LONGEST_PAUSE, LONGEST_PAUSE]

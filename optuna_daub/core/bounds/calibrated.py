@@ -63,6 +63,8 @@ class CalibratedBound:
             raise ValueError(f"`confidence` must be in (0, 1), but got {self.confidence}.")
         if not 0 <= self.price < math.inf:
             raise ValueError(f"`price` must be at least 0, but got {self.price}.")
+        if not 1 <= self.inflation < math.inf:
+            raise ValueError(f"`inflation` must be at least 1, but got {self.inflation}.")
         if self.ceiling is not None and math.isnan(self.ceiling):
             raise ValueError("`ceiling` must be a number or None, but got nan.")
 
@@ -73,7 +75,7 @@ class CalibratedBound:
 
     def inflated(self, factor: float) -> CalibratedBound:
         """Return the bound with all gains `factor` times as large."""
-        return replace(self, inflation=factor)
+        return replace(self, inflation=self.inflation * factor)
 
     def upper(self, curve: LearningCurve, size: int) -> float:
         """Return what the score at `size` stays below with probability `confidence`.
@@ -107,7 +109,7 @@ class CalibratedBound:
 
     def _gains(
         self, curve: LearningCurve, full_size: int
-    ) -> tuple[tuple[float, ...], list[float]]:
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Return probabilities and the quantiles of the gain up to `full_size`."""
         last = curve.observations[-POINTS:]
         scored = self.use_training_score and all(x.training_score is not None for x in last[-2:])
@@ -119,7 +121,7 @@ class CalibratedBound:
         if (n := last[-1].n_validation) is not None:
             allowed = zip(_deviates(table.probabilities), gains, strict=True)
             gains = (gain + z * math.sqrt(min(gain, 1.0) / n) for z, gain in allowed)
-        return table.probabilities, [min(gain, most) for gain in gains]
+        return table.probabilities, tuple(min(gain, most) for gain in gains)
 
     def _room(self, last: Observation) -> float:
         """Return the most that can be gained, up to the ceiling."""

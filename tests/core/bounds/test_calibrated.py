@@ -83,6 +83,13 @@ class TestUpper:
         narrow, wide = CalibratedBound(inflation=low), CalibratedBound(inflation=high)
         assert narrow.upper(seen, FULL) <= wide.upper(seen, FULL)
 
+    @given(curves(), st.floats(1, 8), st.floats(1, 8))
+    def test_inflated_multiplies_what_was_inflated_before(
+        self, seen: LearningCurve, a: float, b: float
+    ) -> None:
+        twice = CalibratedBound(inflation=a).inflated(b)
+        assert twice.upper(seen, FULL) == CalibratedBound(inflation=a * b).upper(seen, FULL)
+
     @given(curves(), st.floats(-1e3, 1e3))
     def test_moves_with_the_score(self, seen: LearningCurve, shift: float) -> None:
         def shifted(x: Observation) -> Observation:
@@ -162,6 +169,7 @@ class TestProspect:
         ({"confidence": 1.0}, r"`confidence` must be in \(0, 1\), but got 1.0"),
         ({"price": -0.01}, "`price` must be at least 0, but got -0.01"),
         ({"price": math.nan}, "`price` must be at least 0, but got nan"),
+        ({"inflation": 0.5}, "`inflation` must be at least 1, but got 0.5"),
         ({"ceiling": math.nan}, "`ceiling` must be a number or None"),
     ],
 )

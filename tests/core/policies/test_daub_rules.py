@@ -149,24 +149,24 @@ class TestBusyLearners:
 class TestLeaps:
     """With adaptive steps a learner goes straight to N once its score is above all bounds."""
 
-    DAUB = DAUB(SIZES, steps=AdaptiveStep())
+    LEAPING = DAUB(SIZES, steps=AdaptiveStep())
     ABOVE = curve(1, 0.7, 0.8, 0.85, bound=0.9)
     BELOW = curve(2, 0.1, 0.2, 0.3, bound=0.4)
 
     def test_a_learner_above_all_others_leaps(self) -> None:
-        assert extended(self.DAUB, self.ABOVE, self.BELOW) == (1, 1024)
+        assert extended(self.LEAPING, self.ABOVE, self.BELOW) == (1, 1024)
 
     def test_a_learner_alone_leaps(self) -> None:
-        assert extended(self.DAUB, self.ABOVE) == (1, 1024)
+        assert extended(self.LEAPING, self.ABOVE) == (1, 1024)
 
     def test_nobody_leaps_while_a_learner_is_still_being_started_elsewhere(self) -> None:
         for starting in (curve(3), curve(3, 0.1), curve(3, 0.1, 0.2)):
-            assert extended(self.DAUB, self.ABOVE, starting, busy={3}) == (1, 16)
-            assert extended(self.DAUB, self.ABOVE, self.BELOW, starting, busy={3}) == (1, 16)
+            assert extended(self.LEAPING, self.ABOVE, starting, busy={3}) == (1, 16)
+            assert extended(self.LEAPING, self.ABOVE, self.BELOW, starting, busy={3}) == (1, 16)
 
     def test_a_dropped_learner_holds_nobody_up(self) -> None:
         dropped = curve(3, 0.1).drop("for a test")
-        assert extended(self.DAUB, self.ABOVE, dropped, busy={3}) == (1, 1024)
+        assert extended(self.LEAPING, self.ABOVE, dropped, busy={3}) == (1, 1024)
 
 
 class TestReasons:
