@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
 
 import optuna
@@ -37,8 +36,7 @@ from optuna_daub.study.keys import Run
 
 
 UNDEALT_SECONDS = 30.0
-"""How long a trial that was dealt nothing yet keeps the place of a learner; dealing takes
-milliseconds, so its worker is dead after that."""
+"""How long a trial that was dealt nothing keeps a learner's place: dealing takes milliseconds."""
 
 
 class Ledger:
@@ -251,9 +249,8 @@ class Ledger:
 
     def _begin(self, learner: int, trial: FrozenTrial) -> None:
         if self._placeholder == learner:
-            self._placeholder = None  # its curve stands already
-        else:
-            self.curves.put(LearningCurve(learner))
+            self._placeholder = None
+        self.curves.put(LearningCurve(learner))
         self.params[learner] = {**trial.system_attrs.get("fixed_params", {})}  # if enqueued
         self.distributions[learner] = {}
         self._failures[learner] = {}
@@ -267,7 +264,7 @@ class Ledger:
     def _put_curve(self, curve: LearningCurve, news: Iterable[Observation] = ()) -> None:
         """Take in new observations of a learner and whatever drops it."""
         learner = curve.learner
-        seen = sorted((*curve.observations, *news), key=attrgetter("size"))
+        seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         curve = LearningCurve(learner, dropped=self.drops.get(learner, "")).extended(*seen)
         if reason := reason_to_drop(self._failures[learner]):
             curve = curve.drop(reason)
