@@ -124,6 +124,7 @@ METHODS: dict[str, Method] = {
     OURS: Method(partial(ours, CALIBRATED)),
     f"{OURS}, price 0.01": Method(partial(ours, CAREFUL)),
     f"{OURS}, n_jobs=2": Method(partial(ours, CALIBRATED, n_jobs=2), only_for=SMALL),
+    f"{OURS}, price 0.01, n_jobs=2": Method(partial(ours, CAREFUL, n_jobs=2), only_for=SMALL),
     f"{OURS_PAPER}, n_jobs=2": Method(partial(ours, PAPER, n_jobs=2), only_for=SMALL),
     "FLAML, the same seconds": Method(flaml, "flaml", has_seconds=True),
 }
