@@ -25,11 +25,11 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from benchmarks.problems import LCDB_BASELINES
-from benchmarks.problems import VALIDATION
-from benchmarks.problems import full_rung
-from benchmarks.problems import lcdb
-from benchmarks.problems import lcdb_errors
+from benchmarks.lcdb import BASELINES
+from benchmarks.lcdb import VALIDATION
+from benchmarks.lcdb import full_rung
+from benchmarks.lcdb import lcdb
+from benchmarks.lcdb import lcdb_errors
 from benchmarks.rows import RESULTS
 from benchmarks.rows import ROOT
 from benchmarks.rows import stamp
@@ -138,7 +138,7 @@ def _cuts(error: NDArray[np.float64], rng: np.random.Generator) -> Iterator[tupl
     for data_set in range(len(error)):
         known = np.isfinite(score[data_set]).all(axis=-1)
         full = full_rung(data_set)
-        for learner in np.flatnonzero(known[:, full] & ~np.isin(names, LCDB_BASELINES)):
+        for learner in np.flatnonzero(known[:, full] & ~np.isin(names, BASELINES)):
             for end, rungs in _ladders(full, rng):
                 if grid[end] < LEAST_FULL_SIZE or not known[learner, [*rungs, end]].all():
                     continue

@@ -12,9 +12,6 @@ made         12 learners whose curves are drawn power laws; cost = training exam
 
 On the tables, decisions and the final verdict use the same held-out scores. On LCDB decisions see
 validation scores only; the verdict is the test score, always without noise.
-
-LCDB 1.1: C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
-Ill-Behaved Than Previously Thought", NeurIPS 2025 (CC BY 4.0). https://arxiv.org/abs/2505.15657
 """
 
 from __future__ import annotations
@@ -26,21 +23,23 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import Any
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rows import SHARED
+from benchmarks.lcdb import TABLES
+from benchmarks.lcdb import TEST
+from benchmarks.lcdb import VALIDATION
+from benchmarks.lcdb import choosable
+from benchmarks.lcdb import full_rung
+from benchmarks.lcdb import lcdb
+from benchmarks.lcdb import lcdb_errors
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import geometric_sizes
 
-
-TABLES = SHARED / "tables"
 
 TABLE_VALIDATION = 10_000
 """Examples that the scores of the tables were measured on."""
@@ -48,17 +47,11 @@ TABLE_VALIDATION = 10_000
 LCDB_FULL_SIZES = 4096, 2**31
 """Data sets with fewer training examples have too short a ladder to save much on."""
 LCDB_SMALL_FULL_SIZES = 1024, 4096
-"""Those are a check: nothing was chosen on them."""
+"""Those are a check: no default was chosen by them."""
 LCDB_FIRST = 128
 """Smallest training size: the shortest ladder, to 4,096, then has 9 sizes; the paper's has 12."""
 LCDB_STRIDE = 5
 """Every fifth size of LCDB's grid, a factor of 2^(5/8) = 1.54: the nearest to the paper's 1.5."""
-LCDB_BASELINES = ("DummyClassifier",)
-"""Learners left out: nobody chooses among models by guessing the majority class."""
-
-VALIDATION, TEST = 1, 2
-"""Of the axis (train, validation, test) of LCDB."""
-
 TIME_NOISE = 0.25
 """Standard deviation of the logarithm of measured times, from one day to another."""
 
@@ -177,35 +170,6 @@ def shaken(problem: Problem, seed: int) -> Problem:
     )
 
 
-@cache
-def lcdb() -> dict[str, NDArray[Any]]:
-    """Return the arrays of the LCDB part by name."""
-    with np.load(TABLES / "lcdb11_part.npz") as file:
-        return dict(file)
-
-
-def lcdb_errors(seed: int | None = None) -> NDArray[np.float64]:
-    """Return error rates, axes (data set, learner, size, split).
-
-    Args:
-        seed: of the noise, drawn independently for every error rate; None for no noise.
-    """
-    mean, standard_error = np.moveaxis(lcdb()["error_rate"].astype(float), 2, 0)
-    if seed is not None:
-        mean = np.random.default_rng(seed).normal(mean, standard_error)
-    return np.asarray(np.clip(mean, 0.0, 1.0))
-
-
-def full_rung(data_set: int) -> int:
-    """Return the index of N: the largest size that at least half of the learners were trained on.
-
-    Args:
-        data_set: its index in the LCDB part.
-    """
-    known = np.isfinite(lcdb()["error_rate"][data_set, _choosable(), 0]).all(axis=-1)
-    return int(np.flatnonzero(2 * known.sum(axis=0) >= len(known)).max(initial=0))
-
-
 def lcdb_problems(
     seed: int | None = None, full_sizes: tuple[int, int] = LCDB_FULL_SIZES
 ) -> Iterator[Problem]:
@@ -223,7 +187,7 @@ def lcdb_problems(
         if full_sizes[0] <= table["size"][full] < full_sizes[1]:
             rungs = _rungs(table["size"], full)
             known = np.isfinite(table["error_rate"][row, :, 0]).all(axis=-1)[:, rungs]
-            learners = np.flatnonzero(known.all(axis=-1) & _choosable())
+            learners = np.flatnonzero(known.all(axis=-1) & choosable())
             test = table["error_rate"][row, :, 0, full, TEST]
             sizes = tuple(map(int, table["size"][rungs]))
             yield _lcdb_problem(str(name), sizes, learners, error[row][:, rungs], test)
@@ -274,10 +238,6 @@ def _made(size: int, limit: float, gap: float) -> Observation:
 def _measured(row: Mapping[str, str], size: int, seconds: float) -> Observation:
     score, training_score = float(row["validation_score"]), float(row["training_score"])
     return Observation(size, score, training_score, TABLE_VALIDATION, seconds)
-
-
-def _choosable() -> NDArray[np.bool_]:
-    return np.asarray(~np.isin(lcdb()["learner"], LCDB_BASELINES))
 
 
 def _rungs(grid: NDArray[np.int64], full: int) -> NDArray[np.int64]:
