@@ -19,6 +19,7 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.policies.decision import Extend
 from optuna_daub.core.policies.decision import Finish
+from optuna_daub.core.policies.decision import Wait
 from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study import keys
 from optuna_daub.study import workers
@@ -105,18 +106,21 @@ def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None)
     return is_any
 
 
-def release_abandoned(study: optuna.Study, ledger: Ledger, but_for: int) -> bool:
-    """Give up trials whose worker died before it was dealt anything; enqueued ones come again.
+def release_abandoned(study: optuna.Study, ledger: Ledger, policy: Policy, but_for: int) -> bool:
+    """Give up trials whose worker died before it was dealt anything.
 
-    Returns whether there were any.
+    An enqueued one is dealt its own learner first: it is then like any whose first run died, and
+    nobody begins another in its place. Returns whether there were any.
     """
     abandoned = [n for n in ledger.unfinished if n != but_for and ledger.is_abandoned(n)]
     for number in abandoned:
         trial = ledger.unfinished[number]
         with suppress(RuntimeError):  # another worker was faster
+            if keys.wishes(trial) is not None:
+                run = _run(ledger, policy, "enqueued", number, policy.sizes[0])
+                keys.write_run(study, trial._trial_id, run)
             study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-            if "fixed_params" in trial.system_attrs:
-                study.enqueue_trial(trial.system_attrs["fixed_params"], trial.user_attrs)
+            _logger.warning("Trial %d was given up: its worker died as it began.", number)
     return bool(abandoned)
 
 
@@ -137,12 +141,12 @@ def _claim(
     ledger = ledger_of(study)
     with ledger.lock:
         ledger.sync(study._storage)
+        ledger.n_learners = n_learners
         if len(ledger.unfinished) > 1:
             has_released = release_dead(study, ledger, stale_after)
-            has_released |= release_abandoned(study, ledger, but_for=trial.number)
+            has_released |= release_abandoned(study, ledger, policy, but_for=trial.number)
             if has_released:
                 ledger.sync(study._storage)
-        ledger.n_learners = n_learners
         run = _offer(study, ledger, trial, policy)
         if run is None and trial.number in ledger.running:
             return None  # idle, and marked so
@@ -165,7 +169,7 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
     """Return what the trial should run, None if it is to wait."""
     copied = keys.read_run(trial.system_attrs)  # what a run was dealt that died and was retried
     asked = None if copied is None else copied.learner
-    if "fixed_params" in trial.system_attrs and asked is None:
+    if asked is None and keys.wishes(trial) is not None:
         return _run(ledger, policy, "enqueued", trial.number, policy.sizes[0])
     if is_optimizing(study) and study._stop_flag:
         return _run(ledger, policy, "the study was stopped")
@@ -176,13 +180,15 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
             return _run(ledger, policy, f"finished: {spoken(reason, ledger.sign)}")
         case _ if asked is not None:
             return _run(ledger, policy, f"learner {asked} is not to be run now")
+        case Wait() if ledger.n_waiting():
+            return _run(ledger, policy, "enqueued learners come first")
     return None
 
 
 def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
     assert run.learner is not None
-    is_proposed = run.learner == trial.number and "fixed_params" not in trial.system_attrs
+    is_proposed = run.learner == trial.number and keys.wishes(trial) is None
     patience = time.monotonic() + PATIENCE
     while True:
         with ledger.lock:

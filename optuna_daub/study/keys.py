@@ -72,6 +72,11 @@ def read_run(attrs: Mapping[str, Any]) -> Run | None:
     return None if stored is None else Run(**stored)
 
 
+def wishes(trial: FrozenTrial) -> dict[str, Any] | None:
+    """Return the parameters that the user enqueued the trial with, None if it was not."""
+    return trial.system_attrs.get("fixed_params")
+
+
 def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:
     """Store what `trial.report` cannot hold; to be called before the score is reported.
 

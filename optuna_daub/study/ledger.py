@@ -124,13 +124,15 @@ class Ledger:
             if number != but_for and run.learner is not None
         }
 
+    def n_waiting(self) -> int:
+        """Return how many enqueued learners wait for a worker."""
+        waiting = (t for t in self.unfinished.values() if t.state == TrialState.WAITING)
+        return sum(keys.read_run(trial.system_attrs) is None for trial in waiting)
+
     def is_abandoned(self, number: int) -> bool:
         """Return whether an unfinished trial was begun long ago and dealt nothing ever since."""
-        trial = self.unfinished[number]
-        if trial.state != TrialState.RUNNING or number in self.running:
-            return False
-        age = datetime.now() - (trial.datetime_start or datetime.now())
-        return age.total_seconds() > UNDEALT_SECONDS
+        age = datetime.now() - (self.unfinished[number].datetime_start or datetime.now())
+        return self._is_undealt(number) and age.total_seconds() > UNDEALT_SECONDS
 
     def is_excess(self, number: int) -> bool:
         """Return whether trial `number` began a learner although there were enough before it."""
@@ -161,11 +163,10 @@ class Ledger:
 
     def _hold_place(self, number: int | None, busy: set[int]) -> None:
         """Show the policy one learner to come, if any; busy where other trials will begin it."""
-        missing = 0 if self._is_exhausted else self.n_learners - len(self.first_runs)
+        waiting = self.n_waiting()
+        missing = max(waiting, 0 if self._is_exhausted else self.n_learners - len(self.first_runs))
         run = None if number is None else self.running.get(number)
         may_begin = number is not None and (run is None or run.learner is None)
-        enqueued = self._n_enqueued()
-        missing = missing - enqueued if may_begin else max(missing, enqueued)
         place = number if number is not None and may_begin else self._n_trials
         if self._placeholder is not None and (missing <= 0 or self._placeholder != place):
             self.curves.remove(self._placeholder)
@@ -175,19 +176,18 @@ class Ledger:
         if self._placeholder is None:
             self._placeholder = place
             self.curves.put(LearningCurve(place))
-        ahead = [n for n in self.unfinished if n < place and n not in self.running]
-        if sum(self._is_undealt(n) for n in ahead) >= missing:
+        others = sum(self._may_begin_before(place, n) for n in self.unfinished if n != number)
+        if others + (waiting if may_begin else 0) >= missing:
             busy.add(place)
 
-    def _n_enqueued(self) -> int:
-        """Return how many learners of the user's own are waiting."""
-        waiting = (t for t in self.unfinished.values() if t.state == TrialState.WAITING)
-        return sum(keys.read_run(trial.system_attrs) is None for trial in waiting)
+    def _may_begin_before(self, place: int, number: int) -> bool:
+        """Return whether another trial, begun a moment ago, will rather begin a learner."""
+        has_right = number < place or keys.wishes(self.unfinished[number]) is not None
+        return has_right and self._is_undealt(number) and not self.is_abandoned(number)
 
     def _is_undealt(self, number: int) -> bool:
-        """Return whether a trial that was dealt nothing yet was begun only a moment ago."""
         is_running = self.unfinished[number].state == TrialState.RUNNING
-        return is_running and not self.is_abandoned(number)
+        return is_running and number not in self.running
 
     def _fold(self, storage: BaseStorage, trial: FrozenTrial) -> None:
         trial = keys.whole(storage, trial)
@@ -251,7 +251,7 @@ class Ledger:
         if self._placeholder == learner:
             self._placeholder = None
         self.curves.put(LearningCurve(learner))
-        self.params[learner] = {**trial.system_attrs.get("fixed_params", {})}  # if enqueued
+        self.params[learner] = {**(keys.wishes(trial) or {})}
         self.distributions[learner] = {}
         self._failures[learner] = {}
         self.first_runs[learner] = trial._trial_id

@@ -78,6 +78,9 @@ def one_row_per_learner(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
 def _merged(row: FrozenTrial, run: FrozenTrial) -> FrozenTrial:
     """Return the row of a learner with what a later run of it brought."""
     merged = copy.copy(row)
+    if not run.params.keys() <= row.params.keys():  # the first run died before it had suggested
+        merged.params = {**row.params, **run.params}
+        merged.distributions = {**row.distributions, **run.distributions}
     merged.intermediate_values = {**row.intermediate_values, **run.intermediate_values}
     if run.state in (TrialState.COMPLETE, TrialState.PRUNED) and run.values is not None:
         merged.state = run.state

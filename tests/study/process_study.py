@@ -16,6 +16,7 @@ import time
 import traceback
 import uuid
 import warnings
+from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
@@ -41,6 +42,7 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
+from optuna_daub.study import ledger
 from optuna_daub.study import workers
 from tests.strategies import PAPER
 
@@ -170,6 +172,8 @@ class Plan:
     """(x, size) of that probe."""
     times: int = 1
     """How often it does so, in all processes together."""
+    deadly: tuple[int, ...] = ()
+    """Trials whose worker is killed as soon as it has taken them; given up after 1 s."""
     catch: tuple[type[Exception], ...] = ()
     """What the workers go on after."""
     name: str = field(default_factory=lambda: f"study-{uuid.uuid4().hex[:8]}")
@@ -270,6 +274,9 @@ def work(plan: Plan) -> None:
         return value
 
     study = plan.study()
+    if plan.deadly:
+        ledger.UNDEALT_SECONDS = 1.0
+        study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
     cpu, wall = time.process_time(), time.monotonic()
     try:
         study.optimize(objective, n_jobs=plan.n_jobs, catch=plan.catch)
@@ -277,6 +284,17 @@ def work(plan: Plan) -> None:
         plan.write("errors", traceback.format_exc())
         raise
     plan.write("costs", time.process_time() - cpu, time.monotonic() - wall)
+
+
+def dying(deadly: tuple[int, ...], before_trial: Callable[..., None]) -> Callable[..., None]:
+    """Return what kills its process in place of dealing one of the trials anything."""
+
+    def deal(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if trial.number in deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+        before_trial(study, trial)
+
+    return deal
 
 
 @contextlib.contextmanager

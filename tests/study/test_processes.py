@@ -133,6 +133,23 @@ def test_chaos_changes_nothing(
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "journal_file"])
+def test_enqueued_learners_whose_workers_died_at_once_come_again(
+    address: str, tmp_path: Path
+) -> None:
+    plan = Plan(address, tmp_path, seconds=0.1, deadly=(2, 5, 7, 11)).create(is_enqueued=True)
+    with at_work(plan, 4) as crew:
+        deadline = time.monotonic() + PATIENCE
+        while any(worker.exitcode != 0 for worker in crew):
+            assert time.monotonic() < deadline, plan.errors()
+            time.sleep(0.01)
+            for number, worker in enumerate(crew):
+                if worker.exitcode == -signal.SIGKILL:
+                    crew[number] = plan.start()
+    study = check_consistency(plan)
+    assert all(study.trials[number].state == TrialState.FAIL for number in plan.deadly)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "journal_file"])
 @pytest.mark.parametrize("harm", [HarmError, MemoryError])
 def test_a_worker_that_fails_once_leaves_the_answer_as_it_is(
     address: str, harm: type[Exception], tmp_path: Path
