@@ -281,9 +281,6 @@ def _close(
         "training_size": curve.size,
         "reason": verdict(ledger, policy, run.learner, decision),
     }
-    training_score = curve.observations[-1].training_score if curve.observations else None
-    if training_score is not None:
-        attrs["training_score"] = ledger.sign * training_score
     upper = ledger.sign * policy.interval(curve, ledger.curves).upper
     if math.isfinite(upper):
         attrs["bound"] = upper

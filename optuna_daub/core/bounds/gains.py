@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate
-from itertools import pairwise
 from operator import mul
 from typing import Any
 from typing import NamedTuple
@@ -92,15 +91,23 @@ class GainTable:
 
 def describe(last: Sequence[Observation]) -> Quantities:
     """Return the quantities of a curve, from its last two or three observations."""
-    rises = [(b.score - a.score) / math.log2(b.size / a.size) for a, b in pairwise(last)]
-    before, now = rises[0], rises[-1]
+    *before, a, b = last
+    gained = math.log2(b.size / a.size)
+    rise = earlier = (b.score - a.score) / gained
+    if before:
+        first = before[0]
+        earlier = (a.score - first.score) / math.log2(a.size / first.size)
     gap = fall = 0.0
-    *_, a, b = last
     if a.training_score is not None and b.training_score is not None:
         gap = b.training_score - b.score
-        fall = (a.training_score - b.training_score) / math.log2(b.size / a.size)
-    quantities = gap, (before + now) / 2.0, now - before, fall, -now
-    return Quantities(*(max(0.0, value) for value in quantities))
+        fall = (a.training_score - b.training_score) / gained
+    return Quantities(
+        gap=max(0.0, gap),
+        rise=max(0.0, (earlier + rise) / 2.0),
+        acceleration=max(0.0, rise - earlier),
+        fall=max(0.0, fall),
+        drop=max(0.0, -rise),
+    )
 
 
 def growth(doublings: float) -> tuple[float, float, float]:
