@@ -62,11 +62,12 @@ class LearningCurve:
     """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
-        if any(later.size <= earlier.size for earlier, later in pairwise(self.observations)):
-            raise ValueError(
-                f"The sizes of a learning curve must be strictly increasing, but learner "
-                f"{self.learner} has {[*self.sizes]}."
-            )
+        for earlier, later in pairwise(self.observations):
+            if later.size <= earlier.size:
+                raise ValueError(
+                    f"The sizes of a learning curve must be strictly increasing, but learner "
+                    f"{self.learner} has {[*self.sizes]}."
+                )
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -24,6 +24,8 @@ def reason_to_drop(failures: Mapping[int, Failure]) -> str:
     >>> reason_to_drop(failures)
     'failed 2 times at 500 examples: MemoryError'
     """
+    if len(failures) < MAX_FAILURES:
+        return ""
     counts = Counter(failure.size for failure in failures.values())
     for size in sorted(size for size, times in counts.items() if times >= MAX_FAILURES):
         last = failures[max(trial for trial in failures if failures[trial].size == size)]
