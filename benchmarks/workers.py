@@ -48,6 +48,11 @@ def sleep(size: int, scale: float) -> None:
     time.sleep(0.2 * scale)
 
 
+def sleep_long(size: int, scale: float) -> None:
+    """Take as long at every size, and long beside what a decision takes on a database."""
+    time.sleep(1.0 * scale)
+
+
 def sleep_longer(size: int, scale: float) -> None:
     """Take longer at larger sizes, as training does."""
     time.sleep(2e-4 * size * scale)
@@ -60,6 +65,7 @@ def compute(size: int, scale: float) -> None:
 
 PROBES = {
     "sleeps 0.2 s": sleep,
+    "sleeps 1 s": sleep_long,
     "sleeps 0.2 ms per example": sleep_longer,
     "computes 0.2 s": compute,
 }
