@@ -12,6 +12,7 @@ import logging
 import time
 import warnings
 from contextlib import suppress
+from datetime import datetime
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -24,6 +25,7 @@ from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study import keys
 from optuna_daub.study import workers
 from optuna_daub.study.keys import Run
+from optuna_daub.study.ledger import UNDEALT_SECONDS
 from optuna_daub.study.ledger import Ledger
 from optuna_daub.study.ledger import ledger_of
 from optuna_daub.study.reasons import spoken
@@ -85,7 +87,9 @@ def fail_silent(study: optuna.Study) -> None:
         optuna.storages.fail_stale_trials(study)
 
 
-def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None) -> bool:
+def release_dead(
+    study: optuna.Study, ledger: Ledger, stale_after: float | None, but_for: int
+) -> bool:
     """Give up the runs whose worker is surely dead, or silent for `stale_after` seconds.
 
     Returns whether there were any.
@@ -93,6 +97,8 @@ def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None)
     is_any = False
     for number, run in [*ledger.running.items()]:
         trial = ledger.unfinished[number]
+        if number == but_for or _is_taken_over(trial, run):
+            continue
         is_silent = (
             stale_after is not None
             and run.learner is not None
@@ -106,6 +112,12 @@ def release_dead(study: optuna.Study, ledger: Ledger, stale_after: float | None)
     return is_any
 
 
+def _is_taken_over(trial: FrozenTrial, run: Run) -> bool:
+    """Return whether a retry of a dead worker's trial, still marked as its, was begun just now."""
+    begun = (trial.datetime_start or datetime.now()).timestamp()
+    return run.since < begun and time.time() - begun < UNDEALT_SECONDS
+
+
 def release_abandoned(study: optuna.Study, ledger: Ledger, policy: Policy, but_for: int) -> bool:
     """Give up trials whose worker died before it was dealt anything.
 
@@ -116,7 +128,7 @@ def release_abandoned(study: optuna.Study, ledger: Ledger, policy: Policy, but_f
     for number in abandoned:
         trial = ledger.unfinished[number]
         with suppress(RuntimeError):  # another worker was faster
-            if keys.wishes(trial) is not None:
+            if keys.is_enqueued(trial):
                 run = _run(ledger, policy, "enqueued", number, policy.sizes[0])
                 keys.write_run(study, trial._trial_id, run)
             study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
@@ -143,10 +155,11 @@ def _claim(
         ledger.sync(study._storage)
         ledger.n_learners = n_learners
         if len(ledger.unfinished) > 1:
-            has_released = release_dead(study, ledger, stale_after)
+            has_released = release_dead(study, ledger, stale_after, but_for=trial.number)
             has_released |= release_abandoned(study, ledger, policy, but_for=trial.number)
             if has_released:
                 ledger.sync(study._storage)
+                ledger.n_learners = n_learners  # not what the dead one's sampler was asked for
         run = _offer(study, ledger, trial, policy)
         if run is None and trial.number in ledger.running:
             return None  # idle, and marked so
@@ -169,7 +182,7 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
     """Return what the trial should run, None if it is to wait."""
     copied = keys.read_run(trial.system_attrs)  # what a run was dealt that died and was retried
     asked = None if copied is None else copied.learner
-    if asked is None and keys.wishes(trial) is not None:
+    if keys.is_enqueued(trial):
         return _run(ledger, policy, "enqueued", trial.number, policy.sizes[0])
     if is_optimizing(study) and study._stop_flag:
         return _run(ledger, policy, "the study was stopped")
@@ -180,7 +193,7 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
             return _run(ledger, policy, f"finished: {spoken(reason, ledger.sign)}")
         case _ if asked is not None:
             return _run(ledger, policy, f"learner {asked} is not to be run now")
-        case Wait() if ledger.n_waiting():
+        case Wait() if ledger.n_enqueued(TrialState.WAITING):
             return _run(ledger, policy, "enqueued learners come first")
     return None
 
@@ -188,7 +201,7 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
 def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
     assert run.learner is not None
-    is_proposed = run.learner == trial.number and keys.wishes(trial) is None
+    is_proposed = run.learner == trial.number and not keys.is_enqueued(trial)
     patience = time.monotonic() + PATIENCE
     while True:
         with ledger.lock:

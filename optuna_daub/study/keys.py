@@ -27,6 +27,8 @@ _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
 _DRAWN = _PREFIX + "dashboard"
+_FIXED = "fixed_params"
+"""Optuna's own: what `study.enqueue_trial` was given."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,19 @@ def read_run(attrs: Mapping[str, Any]) -> Run | None:
     return None if stored is None else Run(**stored)
 
 
-def wishes(trial: FrozenTrial) -> dict[str, Any] | None:
-    """Return the parameters that the user enqueued the trial with, None if it was not."""
-    return trial.system_attrs.get("fixed_params")
+def is_enqueued(trial: FrozenTrial) -> bool:
+    """Return whether the user asked for the trial, and it is no retry of one that was dealt."""
+    return _FIXED in trial.system_attrs and _RUN not in trial.system_attrs
+
+
+def wishes(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the parameters that the user enqueued the trial with, empty if it was not."""
+    return {**trial.system_attrs.get(_FIXED, {})}
+
+
+def is_marked_by_others(trial: FrozenTrial) -> bool:
+    """Return whether another sampler has left an attribute on the trial, as Grid does."""
+    return any(not name.startswith((_PREFIX, _FIXED)) for name in trial.system_attrs)
 
 
 def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:

@@ -124,10 +124,10 @@ class Ledger:
             if number != but_for and run.learner is not None
         }
 
-    def n_waiting(self) -> int:
-        """Return how many enqueued learners wait for a worker."""
-        waiting = (t for t in self.unfinished.values() if t.state == TrialState.WAITING)
-        return sum(keys.read_run(trial.system_attrs) is None for trial in waiting)
+    def n_enqueued(self, state: TrialState) -> int:
+        """Return how many enqueued trials in this state were not dealt their learner yet."""
+        unfinished = self.unfinished.values()
+        return sum(trial.state == state and keys.is_enqueued(trial) for trial in unfinished)
 
     def is_abandoned(self, number: int) -> bool:
         """Return whether an unfinished trial was begun long ago and dealt nothing ever since."""
@@ -163,8 +163,9 @@ class Ledger:
 
     def _hold_place(self, number: int | None, busy: set[int]) -> None:
         """Show the policy one learner to come, if any; busy where other trials will begin it."""
-        waiting = self.n_waiting()
-        missing = max(waiting, 0 if self._is_exhausted else self.n_learners - len(self.first_runs))
+        waiting, taken = map(self.n_enqueued, (TrialState.WAITING, TrialState.RUNNING))
+        left = 0 if self._is_exhausted else self.n_learners - len(self.first_runs)
+        missing = max(waiting + taken, left)
         run = None if number is None else self.running.get(number)
         may_begin = number is not None and (run is None or run.learner is None)
         place = number if number is not None and may_begin else self._n_trials
@@ -176,18 +177,17 @@ class Ledger:
         if self._placeholder is None:
             self._placeholder = place
             self.curves.put(LearningCurve(place))
-        others = sum(self._may_begin_before(place, n) for n in self.unfinished if n != number)
-        if others + (waiting if may_begin else 0) >= missing:
+        ahead = sum(n < place and self._is_new(n) for n in self.unfinished)
+        if taken + ahead + (waiting if may_begin else 0) >= missing:
             busy.add(place)
 
-    def _may_begin_before(self, place: int, number: int) -> bool:
-        """Return whether another trial, begun a moment ago, will rather begin a learner."""
-        has_right = number < place or keys.wishes(self.unfinished[number]) is not None
-        return has_right and self._is_undealt(number) and not self.is_abandoned(number)
+    def _is_new(self, number: int) -> bool:
+        """Return whether a trial that nobody enqueued was begun a moment ago."""
+        is_enqueued = keys.is_enqueued(self.unfinished[number])
+        return self._is_undealt(number) and not is_enqueued and not self.is_abandoned(number)
 
     def _is_undealt(self, number: int) -> bool:
-        is_running = self.unfinished[number].state == TrialState.RUNNING
-        return is_running and number not in self.running
+        return self.unfinished[number].state == TrialState.RUNNING and number not in self.running
 
     def _fold(self, storage: BaseStorage, trial: FrozenTrial) -> None:
         trial = keys.whole(storage, trial)
@@ -251,7 +251,7 @@ class Ledger:
         if self._placeholder == learner:
             self._placeholder = None
         self.curves.put(LearningCurve(learner))
-        self.params[learner] = {**(keys.wishes(trial) or {})}
+        self.params[learner] = keys.wishes(trial)
         self.distributions[learner] = {}
         self._failures[learner] = {}
         self.first_runs[learner] = trial._trial_id

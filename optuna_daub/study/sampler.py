@@ -197,12 +197,16 @@ class DataAllocationSampler(BaseSampler):
 
 @contextmanager
 def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Leave no running trial behind where dealing it a learner raises: Optuna would."""
+    """Leave no running trial behind where dealing it a learner raises: Optuna would.
+
+    An enqueued one goes back to the queue.
+    """
     try:
         yield
     except BaseException:
+        state = TrialState.WAITING if keys.is_enqueued(trial) else TrialState.FAIL
         with suppress(RuntimeError):
-            study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            study._storage.set_trial_state_values(trial._trial_id, state)
         raise
 
 

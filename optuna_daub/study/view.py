@@ -72,7 +72,16 @@ def one_row_per_learner(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
         elif run.learner is not None:
             first = rows.get(run.learner)
             rows[run.learner] = trial if first is None else _merged(first, trial)
-    return [*rows.values()]
+    return [row for row in rows.values() if not _is_empty(row)]
+
+
+def _is_empty(row: FrozenTrial) -> bool:
+    """Return whether a worker died before any sampler had its say.
+
+    BruteForce would take such a row for the whole of its space.
+    """
+    is_lost = row.state == TrialState.FAIL and not row.params
+    return is_lost and not keys.is_marked_by_others(row)
 
 
 def _merged(row: FrozenTrial, run: FrozenTrial) -> FrozenTrial:

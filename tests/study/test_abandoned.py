@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import optuna
 import pytest
+from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
 from optuna_daub import learning_curves
@@ -17,6 +20,8 @@ from optuna_daub.study.view import one_row_per_learner
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
 
@@ -91,3 +96,60 @@ def test_the_end_waits_for_what_is_enqueued() -> None:
     study.tell(1, state=TrialState.PRUNED)
     study.optimize(objective, n_trials=1)
     assert [curve.params for curve in learning_curves(study)] == [{"row": 0}, {"row": 4}]
+
+
+def test_workers_asked_for_other_numbers_of_learners_keep_to_their_own() -> None:
+    """The run of a dead worker, given up by the way, tells its own sampler's number."""
+    study = table_study(1)
+    lost = study.ask()
+    run = keys.read_run(study.trials[0].system_attrs)
+    assert run is not None
+    machine = run.worker.split("|")[0]
+    keys.write_run(study, lost._trial_id, replace(run, worker=f"{machine}|999999999|gone"))
+    table_study(3, storage=study._storage).optimize(TableObjective(RIVALS))
+    assert len(learning_curves(study)) == 3
+
+
+def test_a_retried_trial_is_not_taken_for_its_dead_worker(tmp_path: Path) -> None:
+    """Optuna's callback copies what the dead worker was dealt, with its name."""
+    study = table_study(3, storage=sqlite(tmp_path))
+    lost = study.ask()
+    run = keys.read_run(study.trials[0].system_attrs)
+    assert run is not None
+    machine = run.worker.split("|")[0]
+    keys.write_run(study, lost._trial_id, replace(run, worker=f"{machine}|999999999|gone"))
+    study.tell(lost, state=TrialState.FAIL)
+    dead = study.trials[0].system_attrs
+    retry = optuna.create_trial(state=TrialState.WAITING, system_attrs=dict(dead))
+    study._storage.create_new_trial(study._study_id, template_trial=retry)
+    study._storage.create_new_trial(study._study_id)  # of a second worker, begun just now
+    assert study.ask().number == 1
+    assert study.trials[1].state == TrialState.RUNNING
+
+
+def test_an_error_while_dealing_puts_an_enqueued_trial_back(tmp_path: Path) -> None:
+    study = table_study(3, storage=sqlite(tmp_path))
+    study.optimize(TableObjective(RIVALS), n_trials=1)
+    study.enqueue_trial({"row": 4})
+    other = table_study(3, storage=sqlite(tmp_path), sizes=(*SIZES, 99))
+    with pytest.raises(ValueError, match="must go on with the sizes"):
+        other.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective(RIVALS))
+    assert {"row": 4} in [curve.params for curve in learning_curves(study)]
+    assert_sound(study)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("is_enqueued", [False, True])
+def test_brute_force_does_not_see_who_died_at_once(
+    monkeypatch: pytest.MonkeyPatch, is_enqueued: bool
+) -> None:
+    monkeypatch.setattr(ledger, "UNDEALT_SECONDS", 0.0)
+    study = table_study(base=BruteForceSampler(seed=0))
+    if is_enqueued:
+        study.enqueue_trial({"row": 4})
+        study._pop_waiting_trial_id()
+    else:
+        study._storage.create_new_trial(study._study_id)
+    study.optimize(TableObjective(RIVALS))
+    assert sorted(curve.params["row"] for curve in learning_curves(study)) == [*range(5)]
