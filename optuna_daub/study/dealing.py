@@ -209,6 +209,8 @@ def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -
                 return False
             if ledger.curves[run.learner].size != run.inherited:
                 return False  # others ran it between our decision and our claim
+            if trial.number not in ledger.running:
+                return False  # others took us for dead
             rivals = [n for n, other in ledger.running.items() if other.learner == run.learner]
         rivals.remove(trial.number)
         if not rivals:

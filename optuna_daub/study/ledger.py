@@ -54,10 +54,8 @@ class Ledger:
         """Running and waiting trials by number."""
         self.running: dict[int, Run] = {}
         """What each running trial was dealt, by number; those dealt nothing yet are missing."""
-        self.first_runs: dict[int, int] = {}
-        """The id of the trial that ran a learner first, by learner."""
         self.params: dict[int, dict[str, Any]] = {}
-        """The parameters of each learner, as far as any of its runs has suggested them."""
+        """The parameters of each learner begun, as far as any of its runs has suggested them."""
         self.distributions: dict[int, dict[str, BaseDistribution]] = {}
         """The distributions of these parameters."""
         self.is_begun = False
@@ -136,8 +134,8 @@ class Ledger:
 
     def is_excess(self, number: int) -> bool:
         """Return whether trial `number` began a learner although there were enough before it."""
-        is_crowded = len(self.first_runs) > self.n_learners
-        return is_crowded and sum(n < number for n in self.first_runs) >= self.n_learners
+        is_crowded = len(self.params) > self.n_learners
+        return is_crowded and sum(n < number for n in self.params) >= self.n_learners
 
     def scores(self, learner: int) -> dict[int, float]:
         """Return the scores of a learner by size, as the user reported them."""
@@ -164,7 +162,7 @@ class Ledger:
     def _hold_place(self, number: int | None, busy: set[int]) -> None:
         """Show the policy one learner to come, if any; busy where other trials will begin it."""
         waiting, taken = map(self.n_enqueued, (TrialState.WAITING, TrialState.RUNNING))
-        left = 0 if self._is_exhausted else self.n_learners - len(self.first_runs)
+        left = 0 if self._is_exhausted else self.n_learners - len(self.params)
         missing = max(waiting + taken, left)
         run = None if number is None else self.running.get(number)
         may_begin = number is not None and (run is None or run.learner is None)
@@ -219,11 +217,11 @@ class Ledger:
             self._newest_run = trial.number
             self.n_learners = run.n_learners
         self._is_exhausted = self._is_exhausted or keys.read_exhaustion(trial.system_attrs)
-        if trial.number in self.first_runs and run.learner != trial.number:
+        if trial.number in self.params and run.learner != trial.number:
             self._forget(trial.number)  # withdrawn from it before it was trained
         if run.learner is None:
             return
-        if run.learner not in self.first_runs:
+        if run.learner not in self.params:
             self._begin(run.learner, trial)
         self._learn_params(run.learner, trial)
         sizes = [n for n in trial.intermediate_values if run.inherited < n <= run.full_size]
@@ -254,10 +252,9 @@ class Ledger:
         self.params[learner] = keys.wishes(trial)
         self.distributions[learner] = {}
         self._failures[learner] = {}
-        self.first_runs[learner] = trial._trial_id
 
     def _forget(self, learner: int) -> None:
-        for known in (self.first_runs, self.params, self.distributions, self._failures):
+        for known in (self.params, self.distributions, self._failures):
             del known[learner]
         self.curves.remove(learner)
 

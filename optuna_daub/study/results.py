@@ -147,7 +147,7 @@ def _learning_curves(study: optuna.Study, ledger: Ledger, policy: Policy) -> lis
     best = _winner(study, ledger, decision) if isinstance(decision, Finish) else None
     busy = {run.learner: run.reason for run in ledger.running.values()}
     curves = []
-    for learner in sorted(ledger.first_runs):
+    for learner in sorted(ledger.params):
         curve = ledger.curves[learner]
         curves.append(
             LearnerCurve(
@@ -172,12 +172,12 @@ def _best_learner(study: optuna.Study, ledger: Ledger, policy: Policy) -> BestLe
     curve = ledger.curves[learner]
     bounds = {
         other: ledger.sign * bound
-        for other in ledger.first_runs
+        for other in ledger.params
         if not ledger.curves[other].dropped
         and (bound := _bound(study, ledger, ledger.curves[other])) is not None
     }
     rivals = [bound for other, bound in bounds.items() if other != learner]
-    spent = [seen for other in ledger.first_runs for seen in ledger.curves[other].observations]
+    spent = [seen for other in ledger.params for seen in ledger.curves[other].observations]
     return BestLearner(
         learner=learner,
         params={**ledger.params[learner]},
@@ -223,7 +223,7 @@ def _leader(ledger: Ledger, policy: Policy) -> int | None:
     if isinstance(policy, ABC):
         guess = policy.best_guess(_known(ledger))
         return None if guess is None else guess.learner
-    curves = [ledger.curves[learner] for learner in ledger.first_runs]
+    curves = [ledger.curves[learner] for learner in ledger.params]
     alive = [curve for curve in curves if curve.observations and not curve.dropped]
     if not alive:
         return None
@@ -232,7 +232,7 @@ def _leader(ledger: Ledger, policy: Policy) -> int | None:
 
 def _known(ledger: Ledger) -> Curves:
     """Return the curves of those of whom something is known, without those still to come."""
-    curves = [ledger.curves[learner] for learner in ledger.first_runs]
+    curves = [ledger.curves[learner] for learner in ledger.params]
     return Curves(curve for curve in curves if curve.observations or curve.dropped)
 
 

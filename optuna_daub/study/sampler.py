@@ -149,7 +149,8 @@ class DataAllocationSampler(BaseSampler):
             ledger = ledger_of(study)
             if param_name in ledger.params[run.learner]:  # enqueued, or out of its distribution
                 return ledger.params[run.learner][param_name]
-            trial = study._storage.get_trial(ledger.first_runs[run.learner])
+            rows = view._storage.get_all_trials(study._study_id, deepcopy=False)
+            trial = next(row for row in rows if row.number == run.learner)
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
 
     def after_trial(

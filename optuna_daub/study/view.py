@@ -76,7 +76,7 @@ def one_row_per_learner(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
 
 
 def _is_empty(row: FrozenTrial) -> bool:
-    """Return whether a worker died before any sampler had its say.
+    """Return whether a run died before any sampler had its say.
 
     BruteForce would take such a row for the whole of its space.
     """
@@ -86,8 +86,9 @@ def _is_empty(row: FrozenTrial) -> bool:
 
 def _merged(row: FrozenTrial, run: FrozenTrial) -> FrozenTrial:
     """Return the row of a learner with what a later run of it brought."""
-    merged = copy.copy(row)
-    if not run.params.keys() <= row.params.keys():  # the first run died before it had suggested
+    merged = copy.copy(run if _is_empty(row) else row)
+    merged.number, merged._trial_id = row.number, row._trial_id
+    if not run.params.keys() <= row.params.keys():  # the first run died before it suggested all
         merged.params = {**row.params, **run.params}
         merged.distributions = {**row.distributions, **run.distributions}
     merged.intermediate_values = {**row.intermediate_values, **run.intermediate_values}

@@ -12,7 +12,10 @@ from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
 from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core import Wait
+from optuna_daub.study import dealing
 from optuna_daub.study import keys
 from optuna_daub.study import ledger
 from optuna_daub.study.ledger import synced_ledger_of
@@ -102,10 +105,7 @@ def test_workers_asked_for_other_numbers_of_learners_keep_to_their_own() -> None
     """The run of a dead worker, given up by the way, tells its own sampler's number."""
     study = table_study(1)
     lost = study.ask()
-    run = keys.read_run(study.trials[0].system_attrs)
-    assert run is not None
-    machine = run.worker.split("|")[0]
-    keys.write_run(study, lost._trial_id, replace(run, worker=f"{machine}|999999999|gone"))
+    name_as_dead(study, lost)
     table_study(3, storage=study._storage).optimize(TableObjective(RIVALS))
     assert len(learning_curves(study)) == 3
 
@@ -114,10 +114,7 @@ def test_a_retried_trial_is_not_taken_for_its_dead_worker(tmp_path: Path) -> Non
     """Optuna's callback copies what the dead worker was dealt, with its name."""
     study = table_study(3, storage=sqlite(tmp_path))
     lost = study.ask()
-    run = keys.read_run(study.trials[0].system_attrs)
-    assert run is not None
-    machine = run.worker.split("|")[0]
-    keys.write_run(study, lost._trial_id, replace(run, worker=f"{machine}|999999999|gone"))
+    name_as_dead(study, lost)
     study.tell(lost, state=TrialState.FAIL)
     dead = study.trials[0].system_attrs
     retry = optuna.create_trial(state=TrialState.WAITING, system_attrs=dict(dead))
@@ -153,3 +150,46 @@ def test_brute_force_does_not_see_who_died_at_once(
         study._storage.create_new_trial(study._study_id)
     study.optimize(TableObjective(RIVALS))
     assert sorted(curve.params["row"] for curve in learning_curves(study)) == [*range(5)]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("is_enqueued", [False, True])
+def test_brute_force_completes_what_a_dead_worker_did_not_suggest(
+    monkeypatch: pytest.MonkeyPatch, is_enqueued: bool
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        target = trial.suggest_int("a", 0, 3) + trial.suggest_int("b", 0, 3) / 4
+        for n in training_sizes(trial):
+            report(trial, n, target - 1 / n, training_score=target + 1 / n)
+        return target
+
+    monkeypatch.setattr(ledger, "UNDEALT_SECONDS", 0.0)
+    study = table_study(4, base=BruteForceSampler(seed=0))
+    study.optimize(objective, n_trials=1)
+    if is_enqueued:
+        study.enqueue_trial({"a": 3})
+        study._pop_waiting_trial_id()
+    else:
+        name_as_dead(study, study.ask())
+    study.optimize(objective)
+    pairs = [(curve.params["a"], curve.params["b"]) for curve in learning_curves(study)]
+    assert len(set(pairs)) == len(pairs) == 4
+    assert pairs[1][0] == 3 or not is_enqueued
+
+
+def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
+    study = table_study()
+    slow = study.ask()
+    run = keys.read_run(study.trials[0].system_attrs)
+    assert run is not None
+    study.tell(slow, state=TrialState.FAIL)
+    others = synced_ledger_of(study)
+    assert not dealing._stands(study, others, study.trials[0], run)
+
+
+def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
+    """Let a trial be that of a process of this machine that is gone."""
+    run = keys.read_run(study.trials[trial.number].system_attrs)
+    assert run is not None
+    machine = run.worker.split("|")[0]
+    keys.write_run(study, trial._trial_id, replace(run, worker=f"{machine}|999999999|gone"))
