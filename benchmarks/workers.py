@@ -43,17 +43,12 @@ WORKERS = (1, 2, 4)
 SPAWN = multiprocessing.get_context("spawn")
 
 
-def sleep(size: int, scale: float) -> None:
+def sleep(seconds: float, size: int, scale: float) -> None:
     """Take as long at every size."""
-    time.sleep(0.2 * scale)
+    time.sleep(seconds * scale)
 
 
-def sleep_long(size: int, scale: float) -> None:
-    """Take as long at every size, and long beside what a decision takes on a database."""
-    time.sleep(1.0 * scale)
-
-
-def sleep_longer(size: int, scale: float) -> None:
+def sleep_by_size(size: int, scale: float) -> None:
     """Take longer at larger sizes, as training does."""
     time.sleep(2e-4 * size * scale)
 
@@ -64,9 +59,9 @@ def compute(size: int, scale: float) -> None:
 
 
 PROBES = {
-    "sleeps 0.2 s": sleep,
-    "sleeps 1 s": sleep_long,
-    "sleeps 0.2 ms per example": sleep_longer,
+    "sleeps 0.2 s": partial(sleep, 0.2),
+    "sleeps 1 s": partial(sleep, 1.0),
+    "sleeps 0.2 ms per example": sleep_by_size,
     "computes 0.2 s": compute,
 }
 

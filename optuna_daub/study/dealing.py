@@ -114,8 +114,8 @@ def release_dead(
 
 def _is_taken_over(trial: FrozenTrial, run: Run) -> bool:
     """Return whether a retry of a dead worker's trial, still marked as its, was begun just now."""
-    begun = (trial.datetime_start or datetime.now()).timestamp()
-    return run.since < begun and time.time() - begun < UNDEALT_SECONDS
+    age = datetime.now() - (trial.datetime_start or datetime.now())
+    return run.trial != trial.number and age.total_seconds() < UNDEALT_SECONDS
 
 
 def release_abandoned(study: optuna.Study, ledger: Ledger, policy: Policy, but_for: int) -> bool:
@@ -129,7 +129,7 @@ def release_abandoned(study: optuna.Study, ledger: Ledger, policy: Policy, but_f
         trial = ledger.unfinished[number]
         with suppress(RuntimeError):  # another worker was faster
             if keys.is_enqueued(trial):
-                run = _run(ledger, policy, "enqueued", number, policy.sizes[0])
+                run = _run(ledger, policy, trial, "enqueued", number, policy.sizes[0])
                 keys.write_run(study, trial._trial_id, run)
             study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             _logger.warning("Trial %d was given up: its worker died as it began.", number)
@@ -163,13 +163,15 @@ def _claim(
         run = _offer(study, ledger, trial, policy)
         if run is None and trial.number in ledger.running:
             return None  # idle, and marked so
-        run_or_idle = run or _run(ledger, policy, "every learner is held")
+        run_or_idle = run or _run(ledger, policy, trial, "every learner is held")
         keys.write_run(study, trial._trial_id, run_or_idle)
         ledger.sync(study._storage)
     if run is None or run.learner is None:
         return run
     if not _stands(study, ledger, trial, run):
-        keys.write_run(study, trial._trial_id, _run(ledger, policy, "another worker was faster"))
+        keys.write_run(
+            study, trial._trial_id, _run(ledger, policy, trial, "another worker was faster")
+        )
         return None
     if run.inherited:
         known = ledger.scores(run.learner)
@@ -183,18 +185,18 @@ def _offer(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, policy: Poli
     copied = keys.read_run(trial.system_attrs)  # what a run was dealt that died and was retried
     asked = None if copied is None else copied.learner
     if keys.is_enqueued(trial):
-        return _run(ledger, policy, "enqueued", trial.number, policy.sizes[0])
+        return _run(ledger, policy, trial, "enqueued", trial.number, policy.sizes[0])
     if is_optimizing(study) and study._stop_flag:
-        return _run(ledger, policy, "the study was stopped")
+        return _run(ledger, policy, trial, "the study was stopped")
     match ledger.decide(policy, trial.number):
         case Extend(learner, size, reason) if asked in (None, learner):
-            return _run(ledger, policy, spoken(reason, ledger.sign), learner, size)
+            return _run(ledger, policy, trial, spoken(reason, ledger.sign), learner, size)
         case Finish(_, reason):
-            return _run(ledger, policy, f"finished: {spoken(reason, ledger.sign)}")
+            return _run(ledger, policy, trial, f"finished: {spoken(reason, ledger.sign)}")
         case _ if asked is not None:
-            return _run(ledger, policy, f"learner {asked} is not to be run now")
+            return _run(ledger, policy, trial, f"learner {asked} is not to be run now")
         case Wait() if ledger.n_enqueued(TrialState.WAITING):
-            return _run(ledger, policy, "enqueued learners come first")
+            return _run(ledger, policy, trial, "enqueued learners come first")
     return None
 
 
@@ -222,7 +224,12 @@ def _stands(study: optuna.Study, ledger: Ledger, trial: FrozenTrial, run: Run) -
 
 
 def _run(
-    ledger: Ledger, policy: Policy, reason: str, learner: int | None = None, size: int = 0
+    ledger: Ledger,
+    policy: Policy,
+    trial: FrozenTrial,
+    reason: str,
+    learner: int | None = None,
+    size: int = 0,
 ) -> Run:
     """Return what a trial is dealt; without a learner it is idle."""
     curve = None if learner is None else ledger.curves.get(learner)
@@ -235,6 +242,7 @@ def _run(
         reason=reason,
         worker=workers.this_worker(),
         since=time.time(),
+        trial=trial.number,
     )
 
 

@@ -51,6 +51,8 @@ class Run:
     """Which process runs it (see `workers`)."""
     since: float = 0.0
     """When it was dealt, seconds since the epoch."""
+    trial: int = -1
+    """The number of the trial it was dealt to; Optuna's retry callback copies it to others."""
 
 
 @dataclass(frozen=True)

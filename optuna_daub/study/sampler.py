@@ -150,7 +150,7 @@ class DataAllocationSampler(BaseSampler):
             if param_name in ledger.params[run.learner]:  # enqueued, or out of its distribution
                 return ledger.params[run.learner][param_name]
             rows = view._storage.get_all_trials(study._study_id, deepcopy=False)
-            trial = next(row for row in rows if row.number == run.learner)
+            trial = next((row for row in rows if row.number == run.learner), trial)
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
 
     def after_trial(
@@ -200,12 +200,13 @@ class DataAllocationSampler(BaseSampler):
 def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
     """Leave no running trial behind where dealing it a learner raises: Optuna would.
 
-    An enqueued one goes back to the queue.
+    An enqueued one that was dealt nothing yet goes back to the queue.
     """
     try:
         yield
     except BaseException:
-        state = TrialState.WAITING if keys.is_enqueued(trial) else TrialState.FAIL
+        as_it_is = study._storage.get_trial(trial._trial_id)
+        state = TrialState.WAITING if keys.is_enqueued(as_it_is) else TrialState.FAIL
         with suppress(RuntimeError):
             study._storage.set_trial_state_values(trial._trial_id, state)
         raise

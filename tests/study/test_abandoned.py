@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import optuna
@@ -18,6 +20,7 @@ from optuna_daub.core import Wait
 from optuna_daub.study import dealing
 from optuna_daub.study import keys
 from optuna_daub.study import ledger
+from optuna_daub.study.ledger import forget_ledger_of
 from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.view import one_row_per_learner
 from tests.study.table_study import RIVALS
@@ -73,8 +76,10 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
     asked: list[optuna.Trial] = []
     worker = threading.Thread(target=lambda: asked.append(study.ask()), daemon=True)
     worker.start()
+    deadline = time.monotonic() + 30
     while len(study.trials) < 2:
-        pass
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     study.enqueue_trial({"row": 3})
     worker.join(30)
     (idle,) = asked
@@ -96,6 +101,7 @@ def test_the_end_waits_for_what_is_enqueued() -> None:
     idle = study._storage.create_new_trial(study._study_id)
     keys.write_run(study, idle, keys.Run(None, n_learners=1, full_size=54))
     study.enqueue_trial({"row": 4})
+    assert isinstance(synced_ledger_of(study).decide(study.pruner.policy, 1), Wait)
     study.tell(1, state=TrialState.PRUNED)
     study.optimize(objective, n_trials=1)
     assert [curve.params for curve in learning_curves(study)] == [{"row": 0}, {"row": 4}]
@@ -134,6 +140,45 @@ def test_an_error_while_dealing_puts_an_enqueued_trial_back(tmp_path: Path) -> N
     study.optimize(TableObjective(RIVALS))
     assert {"row": 4} in [curve.params for curve in learning_curves(study)]
     assert_sound(study)
+
+
+@pytest.mark.parametrize("is_dealt", [False, True])
+def test_an_interrupt_while_dealing_loses_no_enqueued_learner(
+    monkeypatch: pytest.MonkeyPatch, is_dealt: bool
+) -> None:
+    """Before its run was written the trial waits again, afterwards its learner is resumed."""
+    study = table_study(1)
+    study.optimize(TableObjective(RIVALS))
+    study.enqueue_trial({"row": 4})  # one more than the sampler was asked for
+
+    def interrupted(study: optuna.Study, trial_id: int, run: keys.Run) -> None:
+        if is_dealt:
+            write_run(study, trial_id, run)
+        raise KeyboardInterrupt
+
+    write_run = keys.write_run
+    with monkeypatch.context() as patch:
+        patch.setattr(keys, "write_run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            study.optimize(TableObjective(RIVALS))
+    taken = [trial for trial in study.trials if keys.wishes(trial)]
+    expected = TrialState.FAIL if is_dealt else TrialState.WAITING
+    assert [trial.state for trial in taken] == [expected]
+    forget_ledger_of(study)  # as a new process would begin
+    study.optimize(TableObjective(RIVALS))
+    assert {"row": 4} in [curve.params for curve in learning_curves(study)]
+    assert all(trial.state.is_finished() for trial in study.trials)
+
+
+def test_a_silent_run_is_given_up_whatever_the_time_zone() -> None:
+    """Optuna stores when a trial began in local time, which is another one elsewhere."""
+    study = table_study(3)
+    name_as_dead(study, study.ask())
+    stored = study._storage._get_trial(0)  # type: ignore[attr-defined]
+    stored.datetime_start += timedelta(hours=8)
+    study.optimize(TableObjective(RIVALS))
+    assert study.trials[0].state == TrialState.FAIL
+    assert len(learning_curves(study)) == 3
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
