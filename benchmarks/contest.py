@@ -45,8 +45,6 @@ class Method:
     """What must be installed; imported before the clock starts."""
     has_seconds: bool = False
     """Whether it is told how many seconds to take."""
-    only_for: tuple[str, ...] = ()
-    """Data sets to run it on; none for all."""
 
     @property
     def missing(self) -> str | None:
@@ -109,10 +107,6 @@ EVERYTHING = "training everything"
 OURS = "DAUB, calibrated"
 OURS_PAPER = "DAUB, as in the paper"
 
-LARGE = ("covtype-400k", "flightlate", "made")
-"""Where rows are many enough for confidence intervals to tell learners apart; and smoke runs."""
-SMALL = ("parity", "covtype", "made")
-
 METHODS: dict[str, Method] = {
     EVERYTHING: Method(full_training),
     OURS_PAPER: Method(partial(ours, PAPER)),
@@ -120,12 +114,13 @@ METHODS: dict[str, Method] = {
     "Optuna HyperbandPruner": Method(partial(stock, hyperband, 3)),
     "scikit-learn HalvingGridSearchCV": Method(scikit_learn_halving),
     "lccv": Method(learning_curve_cv, "lccv"),
-    "ABC": Method(partial(ours, _abc), only_for=LARGE),
+    "ABC": Method(partial(ours, _abc)),
+    "ABC, n_jobs=2": Method(partial(ours, _abc, n_jobs=2)),
     OURS: Method(partial(ours, CALIBRATED)),
     f"{OURS}, price 0.01": Method(partial(ours, CAREFUL)),
-    f"{OURS}, n_jobs=2": Method(partial(ours, CALIBRATED, n_jobs=2), only_for=SMALL),
-    f"{OURS}, price 0.01, n_jobs=2": Method(partial(ours, CAREFUL, n_jobs=2), only_for=SMALL),
-    f"{OURS_PAPER}, n_jobs=2": Method(partial(ours, PAPER, n_jobs=2), only_for=SMALL),
+    f"{OURS}, n_jobs=2": Method(partial(ours, CALIBRATED, n_jobs=2)),
+    f"{OURS}, price 0.01, n_jobs=2": Method(partial(ours, CAREFUL, n_jobs=2)),
+    f"{OURS_PAPER}, n_jobs=2": Method(partial(ours, PAPER, n_jobs=2)),
     "FLAML, the same seconds": Method(flaml, "flaml", has_seconds=True),
 }
 """In the order in which they are run."""
