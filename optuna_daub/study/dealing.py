@@ -12,7 +12,6 @@ import logging
 import time
 import warnings
 from contextlib import suppress
-from datetime import datetime
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -25,7 +24,6 @@ from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study import keys
 from optuna_daub.study import workers
 from optuna_daub.study.keys import Run
-from optuna_daub.study.ledger import UNDEALT_SECONDS
 from optuna_daub.study.ledger import Ledger
 from optuna_daub.study.ledger import ledger_of
 from optuna_daub.study.reasons import spoken
@@ -114,8 +112,7 @@ def release_dead(
 
 def _is_taken_over(trial: FrozenTrial, run: Run) -> bool:
     """Return whether a retry of a dead worker's trial, still marked as its, was begun just now."""
-    age = datetime.now() - (trial.datetime_start or datetime.now())
-    return run.trial != trial.number and age.total_seconds() < UNDEALT_SECONDS
+    return run.trial != trial.number and workers.is_just_begun(trial)
 
 
 def release_abandoned(study: optuna.Study, ledger: Ledger, policy: Policy, but_for: int) -> bool:

@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import optuna
@@ -30,13 +29,10 @@ from optuna_daub.core.policies.decision import Decision
 from optuna_daub.core.policies.decision import Drop
 from optuna_daub.core.policies.protocol import Policy
 from optuna_daub.study import keys
+from optuna_daub.study import workers
 from optuna_daub.study.failures import reason_to_drop
 from optuna_daub.study.keys import Failure
 from optuna_daub.study.keys import Run
-
-
-UNDEALT_SECONDS = 30.0
-"""How long a trial that was dealt nothing keeps a learner's place: dealing takes milliseconds."""
 
 
 class Ledger:
@@ -129,8 +125,7 @@ class Ledger:
 
     def is_abandoned(self, number: int) -> bool:
         """Return whether an unfinished trial was begun long ago and dealt nothing ever since."""
-        age = datetime.now() - (self.unfinished[number].datetime_start or datetime.now())
-        return self._is_undealt(number) and age.total_seconds() > UNDEALT_SECONDS
+        return self._is_undealt(number) and not workers.is_just_begun(self.unfinished[number])
 
     def is_excess(self, number: int) -> bool:
         """Return whether trial `number` began a learner although there were enough before it."""

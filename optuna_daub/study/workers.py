@@ -1,11 +1,20 @@
-"""Which process runs a trial, and whether that process is surely dead."""
+"""Which process runs a trial, whether that process is surely dead, and who has only begun."""
 
 from __future__ import annotations
 
 import os
 import socket
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+
+from optuna.trial import FrozenTrial
+
+
+UNDEALT_SECONDS = 30.0
+"""How long a trial that was dealt nothing keeps a learner's place: dealing takes milliseconds."""
+TIME_ZONE_STEP = 900.0
+"""Seconds by multiples of which the local times of two machines may differ."""
 
 
 def this_worker() -> str:
@@ -23,6 +32,16 @@ def is_dead(worker: str) -> bool:
     if not start_time or machine != _machine():
         return False
     return _start_time(int(pid)) != start_time
+
+
+def is_just_begun(trial: FrozenTrial) -> bool:
+    """Return whether a trial was begun a moment ago, by a worker in whatever time zone.
+
+    Optuna stores the worker's local time, of which only the part below `TIME_ZONE_STEP` says
+    anything elsewhere. So an old trial is taken for a new one for a minute of every quarter hour.
+    """
+    age = (datetime.now() - (trial.datetime_start or datetime.now())).total_seconds()
+    return (age + UNDEALT_SECONDS) % TIME_ZONE_STEP < 2 * UNDEALT_SECONDS
 
 
 @lru_cache(maxsize=1)

@@ -42,7 +42,6 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
-from optuna_daub.study import ledger
 from optuna_daub.study import workers
 from tests.strategies import PAPER
 
@@ -275,7 +274,7 @@ def work(plan: Plan) -> None:
 
     study = plan.study()
     if plan.deadly:
-        ledger.UNDEALT_SECONDS = 1.0
+        workers.UNDEALT_SECONDS = 1.0
         study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
     cpu, wall = time.process_time(), time.monotonic()
     try:

@@ -19,7 +19,7 @@ from optuna_daub import training_sizes
 from optuna_daub.core import Wait
 from optuna_daub.study import dealing
 from optuna_daub.study import keys
-from optuna_daub.study import ledger
+from optuna_daub.study import workers
 from optuna_daub.study.ledger import forget_ledger_of
 from optuna_daub.study.ledger import synced_ledger_of
 from optuna_daub.study.view import one_row_per_learner
@@ -34,7 +34,7 @@ from tests.study.table_study import table_study
 def test_an_enqueued_learner_whose_worker_died_at_once_comes_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ledger, "UNDEALT_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "UNDEALT_SECONDS", 0.0)
     study = table_study()
     study.enqueue_trial({"row": 4})
     lost = study._pop_waiting_trial_id()  # and its worker is gone
@@ -49,11 +49,21 @@ def test_an_enqueued_learner_whose_worker_died_at_once_comes_again(
     assert one_row_per_learner(study.trials)[0].params == {"row": 4}
 
 
-def test_a_trial_begun_a_moment_ago_is_left_alone() -> None:
+@pytest.mark.parametrize("zone", [-timedelta(hours=11), timedelta(0), timedelta(hours=5.75)])
+@pytest.mark.parametrize(
+    ("seconds", "state"),
+    [(0, TrialState.RUNNING), (-20, TrialState.RUNNING), (100, TrialState.FAIL)],
+)
+def test_a_trial_begun_a_moment_ago_is_left_alone(
+    zone: timedelta, seconds: int, state: TrialState
+) -> None:
+    """Also by a worker in another time zone, or whose clock is some seconds ahead."""
     study = table_study()
-    study._storage.create_new_trial(study._study_id)
+    begun = study._storage.create_new_trial(study._study_id)
+    stored = study._storage._get_trial(begun)  # type: ignore[attr-defined]
+    stored.datetime_start += zone - timedelta(seconds=seconds)
     study.optimize(TableObjective(RIVALS), n_trials=2)
-    assert study.trials[0].state == TrialState.RUNNING
+    assert study.trials[0].state == state
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
@@ -186,7 +196,7 @@ def test_a_silent_run_is_given_up_whatever_the_time_zone() -> None:
 def test_brute_force_does_not_see_who_died_at_once(
     monkeypatch: pytest.MonkeyPatch, is_enqueued: bool
 ) -> None:
-    monkeypatch.setattr(ledger, "UNDEALT_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "UNDEALT_SECONDS", 0.0)
     study = table_study(base=BruteForceSampler(seed=0))
     if is_enqueued:
         study.enqueue_trial({"row": 4})
@@ -208,7 +218,7 @@ def test_brute_force_completes_what_a_dead_worker_did_not_suggest(
             report(trial, n, target - 1 / n, training_score=target + 1 / n)
         return target
 
-    monkeypatch.setattr(ledger, "UNDEALT_SECONDS", 0.0)
+    monkeypatch.setattr(workers, "UNDEALT_SECONDS", 0.0)
     study = table_study(4, base=BruteForceSampler(seed=0))
     study.optimize(objective, n_trials=1)
     if is_enqueued:
