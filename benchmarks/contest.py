@@ -22,7 +22,6 @@ from benchmarks.rivals import flaml
 from benchmarks.rivals import hyperband
 from benchmarks.rivals import learning_curve_cv
 from benchmarks.rivals import scikit_learn_halving
-from benchmarks.rivals import stock
 from benchmarks.rivals import successive_halving
 from benchmarks.task import Answer
 from benchmarks.task import Choice
@@ -100,6 +99,19 @@ def _abc(task: Task) -> BasePruner:
     return ABCPruner(min_resource=least, max_resource=task.data.n_train, n_validation=n_valid)
 
 
+def _smallest(rival: Callable[[int, Task], Answer]) -> Choice:
+    return lambda task: rival(task.smallest, task)
+
+
+def _our_first(rival: Callable[[int, Task], Answer]) -> Choice:
+    def choose(task: Task) -> Answer:
+        pruner = CALIBRATED(task)
+        assert isinstance(pruner, DAUBPruner)
+        return rival(pruner.policy.first_sizes[0], task)
+
+    return choose
+
+
 PAPER = partial(_daub, {"step": "geometric", "bound": "projection"})
 CALIBRATED = partial(_daub, {"step": "adaptive", "bound": "calibrated"})
 CAREFUL = partial(_daub, {"step": "adaptive", "bound": "calibrated", "price": 0.01})
@@ -110,9 +122,11 @@ OURS_PAPER = "DAUB, as in the paper"
 METHODS: dict[str, Method] = {
     EVERYTHING: Method(full_training),
     OURS_PAPER: Method(partial(ours, PAPER)),
-    "Optuna SuccessiveHalvingPruner": Method(partial(stock, successive_halving, 4)),
-    "Optuna HyperbandPruner": Method(partial(stock, hyperband, 3)),
-    "scikit-learn HalvingGridSearchCV": Method(scikit_learn_halving),
+    "Optuna SuccessiveHalvingPruner": Method(_smallest(successive_halving)),
+    "Optuna HyperbandPruner": Method(_smallest(hyperband)),
+    "Optuna SuccessiveHalvingPruner, our first size": Method(_our_first(successive_halving)),
+    "Optuna HyperbandPruner, our first size": Method(_our_first(hyperband)),
+    "scikit-learn HalvingRandomSearchCV": Method(scikit_learn_halving),
     "lccv": Method(learning_curve_cv, "lccv"),
     "ABC": Method(partial(ours, _abc)),
     "ABC, n_jobs=2": Method(partial(ours, _abc, n_jobs=2)),

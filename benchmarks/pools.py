@@ -54,7 +54,7 @@ from pool import build
 
 CLEARLY = 1.5
 """Times the cap that a projection must exceed before a learner is left out: it is no exact one."""
-HOPELESSLY = 10.0
+HOPELESSLY = 30.0
 """Times the cap that a projection must exceed for larger probes not to be worth their time."""
 FIRST_PROBE = 1000
 FAR_PROBE = 16_000
@@ -144,7 +144,6 @@ def affordable(source: Source, clock: Callable[[], float]) -> Mapping[str, Any]:
 
 def of_file(path: Path, target: str, n_train: int | None, cap: float) -> Source:
     """Return a data set that the user names."""
-    n_train = n_train or LARGEST_TRAINING_SET
     return Source(partial(_read, path, target=target, n_train=n_train), cap, path)
 
 
@@ -200,6 +199,11 @@ def _ordered(training: Part, validation: Part, test: Part, seed: int) -> Data:
 
 def _cut(X: Array, y: Array, n_train: int, n_valid: int, n_test: int, seed: int) -> Data:
     """Shuffle and split as the quickstart does; the test rows are from what that leaves over."""
+    if n_train + n_valid >= len(y):
+        raise ValueError(
+            f"{n_train:,} rows to train on and {n_valid:,} to validate on leave none to test on, "
+            f"of {len(y):,}: ask for fewer."
+        )
     rows = np.random.default_rng(seed).permutation(len(y))
     parts = rows[:n_train], rows[-n_valid:], rows[n_train : len(y) - n_valid][:n_test]
     training, validation, test = ((X[part], y[part]) for part in parts)
@@ -217,19 +221,22 @@ def _read(
     seed: int,
     *,
     target: str = "target",
-    n_train: int = LARGEST_TRAINING_SET,
-    n_valid: int = LARGEST_VALIDATION_SET,
+    n_train: int | None = None,
+    n_valid: int | None = None,
     n_test: int = LARGEST_VALIDATION_SET,
 ) -> Data:
-    """Return a table as numbers, as `data.read_table` does, with test rows and any validation."""
+    """Return a table as numbers, as `data.read_table` does, with test rows and any validation.
+
+    As many rows are trained on and validated on as asked for; by default at most 55 and 30 %.
+    """
     import pandas as pd
 
     table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
     y = pd.factorize(table.pop(target), sort=True)[0]
     table = pd.get_dummies(table, dtype=np.float32)
     X = table.fillna(table.median()).to_numpy(np.float32)
-    n_valid = min(n_valid, round(0.3 * len(y)))
-    n_train = min(n_train, round(0.55 * len(y)))
+    n_valid = n_valid or min(LARGEST_VALIDATION_SET, round(0.3 * len(y)))
+    n_train = n_train or min(LARGEST_TRAINING_SET, round(0.55 * len(y)))
     return _cut(X, y, n_train, n_valid, n_test, seed)
 
 

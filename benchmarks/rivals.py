@@ -1,17 +1,20 @@
 """Rivals that choose a learner by real training: Optuna, scikit-learn, lccv, FLAML.
 
 Each gets the same learners, training rows and validation rows, and begins with 500 rows or near
-it where it lets that be chosen; each ends with one learner trained on all N rows. Where that is
-not its own way, the choice is trained on all rows at the end, at the method's cost.
+it where it lets that be chosen; each ends with one learner trained on all N rows, and nothing is
+trained again after that. Where that is not its own way, the choice is trained on all rows at the
+end, at the method's cost.
 
 *Optuna*: every learner is one trial, in random order. A pruner looks at its rungs only, the
 smallest size times powers of its factor, so its trials train on those and on N, and on no other
-size. Factors are Optuna's defaults, 4 for halving and 3 for Hyperband.
+size. Factors are Optuna's defaults, 4 for halving and 3 for Hyperband. Both are run once more from
+the size that ours begins with, which is larger than 500 where N is.
 
-*scikit-learn*: `HalvingGridSearchCV` with its defaults (factor 3, "exhaust"), the resource
-`n_samples` and one predefined split, on training and validation rows joined. It takes unstratified
-samples of both parts in the same proportion: early rounds are scored on few validation
-rows, which is its way. Training scores, which it computes by default, are switched off.
+*scikit-learn*: `HalvingRandomSearchCV` that draws every learner once, with factor 3, a first size
+such that the last round takes all rows ("exhaust", but for what rounding leaves; so nothing is
+trained again), the resource `n_samples` and one predefined split, on training and validation rows
+joined. It takes unstratified samples of both parts in the same proportion: early rounds are scored
+on few validation rows, which is its way. Training scores, its default, are switched off.
 
 *lccv*: one learner after another, in random order, each against the best so far, with its
 defaults except the smallest size of 512 rows, where the others begin as well. Its evaluator draws
@@ -28,8 +31,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -52,9 +55,12 @@ from benchmarks.task import Answer
 from benchmarks.task import Task
 
 
+HALVING_FACTOR = 4
+HYPERBAND_FACTOR = 3
+"""Optuna's defaults."""
 LCCV_FIRST_EXPONENT = 9
 """Of 2: 512 rows."""
-LCCV_RESULT = {
+LCCV_IGNORED = {
     "fittime": 0.0,
     "scoretime_train_accuracy": 0.0,
     "score_train_accuracy": math.nan,
@@ -64,12 +70,25 @@ LCCV_RESULT = {
 FLAML_ESTIMATORS = ("lgbm", "xgboost", "xgb_limitdepth", "rf", "extra_tree", "sgd", "lrl1")
 
 
-def stock(pruner_for: Callable[[Task], BasePruner], factor: int, task: Task) -> Answer:
-    """Run an Optuna study of one trial per learner under one of Optuna's pruners."""
+def successive_halving(first: int, task: Task) -> Answer:
+    """Run Optuna's SuccessiveHalvingPruner from a first size on."""
+    pruner = SuccessiveHalvingPruner(min_resource=first, reduction_factor=HALVING_FACTOR)
+    return _stock(pruner, _rungs(first, HALVING_FACTOR, task.data.n_train), task)
+
+
+def hyperband(first: int, task: Task) -> Answer:
+    """Run Optuna's HyperbandPruner from a first size on."""
+    n_train, factor = task.data.n_train, HYPERBAND_FACTOR
+    pruner = HyperbandPruner(min_resource=first, max_resource=n_train, reduction_factor=factor)
+    return _stock(pruner, _rungs(first, factor, n_train), task)
+
+
+def _stock(pruner: BasePruner, sizes: Sequence[int], task: Task) -> Answer:
+    """Run a study of one trial per learner under one of Optuna's pruners."""
 
     def objective(trial: optuna.Trial) -> float:
         name = trial.suggest_categorical("learner", task.learners)
-        for size in _rungs(task, factor):
+        for size in sizes:
             model = learner(name).fit(*task.data.first(size))
             accuracy = score(model, task.data.validation)
             trial.report(accuracy, size)
@@ -80,7 +99,7 @@ def stock(pruner_for: Callable[[Task], BasePruner], factor: int, task: Task) -> 
     study = optuna.create_study(
         direction="maximize",
         sampler=optuna.samplers.GridSampler({"learner": task.learners}, seed=task.seed),
-        pruner=pruner_for(task),
+        pruner=pruner,
         study_name=f"training-{task.seed}",  # Hyperband deals trials to brackets by the name
     )
     study.optimize(objective, n_trials=len(task.learners), catch=Exception)
@@ -88,16 +107,18 @@ def stock(pruner_for: Callable[[Task], BasePruner], factor: int, task: Task) -> 
 
 
 def scikit_learn_halving(task: Task) -> Answer:
-    """Run HalvingGridSearchCV over the learners, and train its choice on all rows."""
+    """Run HalvingRandomSearchCV over all the learners, in random order."""
     from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-    from sklearn.model_selection import HalvingGridSearchCV
+    from sklearn.model_selection import HalvingRandomSearchCV
 
     X, y = map(np.concatenate, zip(task.data.training, task.data.validation, strict=True))
     is_held_out = np.arange(len(y)) >= task.data.n_train
     candidates = {name: learner(name) for name in task.learners}
-    search = HalvingGridSearchCV(
+    search = HalvingRandomSearchCV(
         Pipeline([("learner", DummyClassifier())]),
         {"learner": list(candidates.values())},
+        n_candidates=len(candidates),
+        min_resources="exhaust",
         cv=PredefinedSplit(np.where(is_held_out, 0, -1)),
         scoring="accuracy",
         refit=False,
@@ -105,9 +126,7 @@ def scikit_learn_halving(task: Task) -> Answer:
         random_state=task.seed,
     ).fit(X, y)
     chosen = search.best_params_["learner"]
-    name = next(name for name, candidate in candidates.items() if candidate is chosen)
-    score(learner(name).fit(*task.data.training), task.data.validation)
-    return Answer(name, {})
+    return Answer(next(name for name, one in candidates.items() if one is chosen), {})
 
 
 def learning_curve_cv(task: Task) -> Answer:
@@ -165,12 +184,10 @@ def flaml(task: Task) -> Answer:
     return Answer(name, {name: scores})
 
 
-def _rungs(task: Task, factor: int) -> Iterator[int]:
-    size = task.smallest
-    while size < task.data.n_train:
-        yield size
-        size *= factor
-    yield task.data.n_train
+def _rungs(first: int, factor: int, n_train: int) -> list[int]:
+    """Return the sizes at which a pruner looks, and N."""
+    n_rungs = math.ceil(math.log(n_train / first, factor))
+    return [*(first * factor**rung for rung in range(n_rungs)), n_train]
 
 
 def _lccv_evaluator(data: Data, rng: np.random.Generator) -> Callable[..., Mapping[str, float]]:
@@ -189,25 +206,10 @@ def _lccv_evaluator(data: Data, rng: np.random.Generator) -> Callable[..., Mappi
         if anchor not in at_full_size:
             model = clone(learner_inst).fit(*sample(anchor))
             accuracy = score(model, data.validation)
-            parts = {
-                "fittime": 0.0,
-                "scoretime_train_accuracy": 0.0,
-                "score_train_accuracy": np.nan,
-            }
-            result = {**parts, "scoretime_test_accuracy": 0.0, "score_test_accuracy": accuracy}
+            result = {**LCCV_IGNORED, "score_test_accuracy": accuracy}
             if anchor < data.n_train:
                 return result
             at_full_size[anchor] = result
         return at_full_size[anchor]
 
     return evaluate
-
-
-def successive_halving(task: Task) -> BasePruner:
-    return SuccessiveHalvingPruner(min_resource=task.smallest, reduction_factor=4)
-
-
-def hyperband(task: Task) -> BasePruner:
-    return HyperbandPruner(
-        min_resource=task.smallest, max_resource=task.data.n_train, reduction_factor=3
-    )

@@ -7,16 +7,19 @@ program that was stopped goes on where it stopped. To start over, delete the fil
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import timezone
 from functools import cache
+from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,8 +33,8 @@ SHARED = ROOT.parent / "shared"
 RESULTS = ROOT / "benchmarks" / "results"
 """Where rows, tables and pictures go."""
 
-PACKAGES = ("optuna", "numpy", "scikit-learn")
-"""Whose versions every row states."""
+PACKAGES = ("optuna", "numpy", "scikit-learn", "lightgbm", "xgboost")
+"""Whose versions every row states, where they are installed."""
 
 Row: TypeAlias = dict[str, Any]
 """JSON-safe names and numbers: what was run, what came out, and the stamp."""
@@ -57,6 +60,7 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
     """
     deadline = float("inf") if time_limit is None else time.monotonic() + time_limit
     known = {_identity(row["key"]): row for row in read_rows(path)}
+    _warn_of_strangers(known.values(), path)
     rows = []
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -83,14 +87,27 @@ def stamp() -> Row:
     return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), **_setting()}
 
 
+def versions(packages: Iterable[str]) -> Row:
+    """Return the versions of those packages that are installed."""
+    found = {}
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
 def provenance(rows: Iterable[Row]) -> str:
     """Return one sentence on the days, commits and versions that rows come from."""
     stamps = [row["stamp"] for row in rows]
     days = sorted({stamp["date"][:10] for stamp in stamps})
-    names = [name for name in stamps[0] if name not in ("date", "commit")]
-    versions = ", ".join(f"{name} {_listed(stamp[name] for stamp in stamps)}" for name in names)
+    names = dict.fromkeys(name for stamp in stamps for name in stamp)
+    made_with = ", ".join(
+        f"{name} {_listed(stamp[name] for stamp in stamps if name in stamp)}"
+        for name in names
+        if name not in ("date", "commit")
+    )
     commits = _listed(stamp["commit"] for stamp in stamps)
-    return f"{len(stamps):,} rows of {_span(days)}, commit {commits}; {versions}."
+    return f"{len(stamps):,} rows of {_span(days)}, commit {commits}; {made_with}."
 
 
 @cache
@@ -98,9 +115,28 @@ def _setting() -> Row:
     return {
         "commit": _git("describe", "--always", "--dirty", "--exclude=*"),
         "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
-        "machine": f"{platform.machine()} {platform.system()}",
+        **versions(PACKAGES),
+        "machine": f"{platform.system()}, {os.cpu_count()} cores, {_processor()}",
     }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
+
+
+def _warn_of_strangers(rows: Iterable[Row], path: Path) -> None:
+    """Say so where seconds of another machine would stand beside those of this one."""
+    others = {row["stamp"]["machine"] for row in rows} - {_setting()["machine"]}
+    if others:
+        print(
+            f"{path} has rows of another machine ({_listed(others)}), which are not made again. "
+            "Give --results a folder of your own to have all of them from this one."
+        )
 
 
 def _git(*arguments: str) -> str:

@@ -21,8 +21,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +47,7 @@ from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
+from benchmarks.rows import versions
 from benchmarks.task import Task
 from benchmarks.training_report import POOL
 from benchmarks.training_report import report
@@ -59,7 +58,7 @@ PATIENCE = 2.0
 """Times the CPU seconds of training everything after which a run is stopped."""
 GRACE = 20.0
 """CPU seconds that a run may take in any case."""
-LIBRARIES = ("lightgbm", "xgboost", "scipy", "FLAML", "lccv")
+LIBRARIES = ("scipy", "FLAML", "lccv")
 
 
 def main() -> None:
@@ -93,7 +92,7 @@ def runs(
 
 def measure_pool(source: Source) -> Row:
     """Find out which learners one core can afford to train on all rows."""
-    return dict(apart(partial(_prepare_pool, source))) | {"libraries": _libraries()}
+    return dict(apart(partial(_prepare_pool, source))) | {"libraries": versions(LIBRARIES)}
 
 
 def measure(key: Mapping[str, Any], source: Source, path: Path) -> Row:
@@ -106,11 +105,13 @@ def measure(key: Mapping[str, Any], source: Source, path: Path) -> Row:
     seconds = None
     if METHODS[method].has_seconds:
         taken = (rows.get((data, name, seed), {}).get("cpu") for name in (OURS, OURS_PAPER))
-        seconds = next(filter(None, taken))
+        seconds = next(filter(None, taken), None)
+        if seconds is None:
+            sys.exit(f"{method} is given the seconds of '{OURS}': run that on {data} first.")
     result = dict(apart(partial(_prepare, source, method, learners, seed, seconds), limit))
     print(data, method, seed, {k: v for k, v in result.items() if k != "scores"}, flush=True)
     given = {} if seconds is None else {"given_seconds": seconds}
-    return result | given | {"libraries": _libraries(), "load": os.getloadavg()[0]}
+    return result | given | {"libraries": versions(LIBRARIES), "load": os.getloadavg()[0]}
 
 
 def _prepare_pool(source: Source) -> Callable[[], Row]:
@@ -142,8 +143,9 @@ def _place(key: Mapping[str, Any]) -> tuple[str, str, int]:
 
 def _sources(options: argparse.Namespace) -> Iterator[tuple[str, Source]]:
     if options.data:
-        source = of_file(options.data, options.target, options.train_rows, options.cap)
-        yield options.data.stem, source
+        rows = "" if options.train_rows is None else f", {options.train_rows:,} rows"
+        name = f"{options.data.name}, {options.target}{rows}, cap {options.cap:g}"
+        yield name, of_file(options.data, options.target, options.train_rows, options.cap)
         return
     for name in [SMOKE_SOURCE] if options.smoke else options.sources:
         path = SOURCES[name].path
@@ -159,16 +161,6 @@ def _methods(options: argparse.Namespace) -> list[str]:
         if method.missing:
             print(f"{name} is left out; it needs: {method.missing}")
     return [name for name, method in chosen.items() if not method.missing]
-
-
-def _libraries() -> Row:
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _options() -> argparse.Namespace:

@@ -41,7 +41,7 @@ LEGEND = (
 
 def report(rows: list[Row]) -> str:
     """Return the tables in Markdown, one per data set, with what each rests on."""
-    load = mean(row["load"] for row in rows if "load" in row)
+    load = mean([row["load"] for row in rows if "load" in row] or [0.0])
     parts = [LEGEND.format(load=round(load)), provenance(rows), _libraries(rows)]
     for name, of_data in groupby(rows_in_order(rows), key=lambda row: row["key"]["data"]):
         of_data = list(of_data)
