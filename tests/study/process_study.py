@@ -30,7 +30,6 @@ from optuna.storages import BaseStorage
 from optuna.storages import JournalStorage
 from optuna.storages import RDBStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.storages.journal import JournalFileSymlinkLock
 from optuna.storages.journal import JournalRedisBackend
 from optuna.trial import TrialState
 
@@ -44,6 +43,7 @@ from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
 from optuna_daub.study import workers
 from tests.strategies import PAPER
+from tests.study import releases
 
 
 KINDS = (
@@ -130,7 +130,7 @@ def open_storage(address: str, **heartbeat: Any) -> BaseStorage:
         match address.partition(":"):
             case "file", _, path:
                 # A worker killed while it writes leaves the lock behind, by default for 30 s.
-                lock = JournalFileSymlinkLock(path, grace_period=4)
+                lock = releases.lock(path, grace_period=4)
                 return JournalStorage(JournalFileBackend(path, lock_obj=lock))
             case "redis", _, _:
                 return JournalStorage(JournalRedisBackend(address))
@@ -239,13 +239,8 @@ class Plan:
     def _heartbeat(self) -> dict[str, Any]:
         if not self.heartbeat:
             return {}
-        rhythm: dict[str, Any] = {"heartbeat_interval": 1, "grace_period": 2}
-        if self.retries:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                retry = optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=3)
-            rhythm["heartbeat_stale_trial_callback"] = retry
-        return rhythm
+        callback = releases.retry(max_retry=3) if self.retries else None
+        return releases.heartbeat(1, grace_period=2, callback=callback)
 
 
 def score(x: float, size: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import keys
 from optuna_daub.study import ledger
+from tests.study import releases
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
@@ -190,21 +190,8 @@ def hung(study: optuna.Study, n_probes: int) -> optuna.Trial:
     return trial
 
 
-def heartbeat_storage(
-    folder: Path, callback: Callable[[optuna.Study, optuna.trial.FrozenTrial], None] | None
-) -> RDBStorage:
-    name = "heartbeat_stale_trial_callback"
-    if name not in RDBStorage.__init__.__code__.co_varnames:
-        name = "failed_trial_callback"  # before Optuna 4.9
-    return RDBStorage(sqlite(folder), heartbeat_interval=1, grace_period=1, **{name: callback})
-
-
-def retry(inherits: bool) -> Callable[[optuna.Study, optuna.trial.FrozenTrial], None]:
-    name = "RetryHeartbeatStaleTrialCallback"
-    if not hasattr(optuna.storages, name):
-        name = "RetryFailedTrialCallback"  # before Optuna 4.9
-    callback = getattr(optuna.storages, name)
-    return callback(inherit_intermediate_values=inherits)  # type: ignore[no-any-return]
+def heartbeat_storage(folder: Path, callback: releases.Callback | None) -> RDBStorage:
+    return RDBStorage(sqlite(folder), **releases.heartbeat(1, grace_period=1, callback=callback))
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -213,7 +200,7 @@ def retry(inherits: bool) -> Callable[[optuna.Study, optuna.trial.FrozenTrial], 
 def test_a_trial_without_heartbeat_is_resumed(
     tmp_path: Path, inherits: bool | None, n_probes: int
 ) -> None:
-    callback = None if inherits is None else retry(inherits)
+    callback = None if inherits is None else releases.retry(inherit_intermediate_values=inherits)
     storage = heartbeat_storage(tmp_path, callback)
     trial = hung(table_study(storage=sqlite(tmp_path)), n_probes)
     storage.record_heartbeat(trial._trial_id)
@@ -236,7 +223,7 @@ def test_a_retried_trial_whose_learner_needs_nothing_does_not_end_the_study(
     trial = hung(study, 1)
     study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
     for _ in range(2):
-        retry(inherits)(study, study.trials[0])
+        releases.retry(inherit_intermediate_values=inherits)(study, study.trials[0])
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER
     assert {*probes(study)} == {*MADE}, "a copy was given data that the policy did not"
