@@ -1,36 +1,28 @@
 """Methods that choose a learner on known curves: this package's policies, and what else there is.
 
-A method gets a `Problem` and a seed and returns what it chose and what that cost. Optuna's own
-pruners are driven through a real study whose objective looks scores up instead of training: the
-learners come in random order, a trial that is not pruned ends on all the data, and the best of
-those is the answer.
+A method gets a `Problem` and a seed and returns what it chose and what that cost.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from typing import TypeAlias
 
-import optuna
-from optuna.pruners import BasePruner
-from optuna.pruners import HyperbandPruner
-from optuna.pruners import MedianPruner
-from optuna.pruners import SuccessiveHalvingPruner
-
+from benchmarks import pruners
 from benchmarks.fit_calibrated import fold_of
+from benchmarks.outcome import Method
+from benchmarks.outcome import Outcome
 from benchmarks.problems import Problem
 from benchmarks.rows import RESULTS
+from benchmarks.rungs import exhausting
+from benchmarks.rungs import upwards
 from optuna_daub.core import DAUB
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
-from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
@@ -53,40 +45,10 @@ GAIN_TABLES = ("with_training_score", "without_training_score")
 """The coefficients of calibrated bounds that `fit_calibrated.py` writes."""
 
 ADAPTIVE = AdaptiveStep()
+KEPT = (2, 3, 4)
+"""Synchronous halving keeps one learner in so many."""
 TOLERANCE = 0.002
 """Difference of scores that a user of the tolerant variant does not care about."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a method chose and what that cost."""
-
-    learner: int
-    cost: float
-    """In the problem's unit: seconds, or training examples."""
-    probes: int
-    """How many times a learner was trained."""
-
-
-Choice: TypeAlias = Callable[[Problem, int], Outcome]
-"""A method at work on a problem, for a seed."""
-
-
-@dataclass(frozen=True)
-class Method:
-    """One row of the table of methods."""
-
-    choose: Choice
-    family: str
-    """Methods of one family share a colour in the picture."""
-    is_random: bool = False
-    """Whether another seed may give another answer."""
-    needs_n_validation: bool = False
-    """Whether it cannot run where the number of validation examples is unknown."""
-
-    def can_run(self, problem: Problem) -> bool:
-        """Return whether the problem has what the method needs."""
-        return not self.needs_n_validation or problem.n_validation is not None
 
 
 def full_training(problem: Problem, seed: int) -> Outcome:
@@ -106,87 +68,41 @@ def floor(problem: Problem, seed: int) -> Outcome:
     return Outcome(problem.best, problem.floor_cost, 3 * len(problem.curves) + 1)
 
 
-def follow(policy_for: Callable[[Problem], Policy], problem: Problem, seed: int) -> Outcome:
-    """Follow a policy until it names its choice."""
-    cost, probes = 0.0, 0
+def follow(
+    policy_for: Callable[[Problem], Policy],
+    problem: Problem,
+    seed: int,
+    *,
+    use_training_score: bool = True,
+) -> Outcome:
+    """Follow a policy until it names its choice.
+
+    Args:
+        policy_for: makes the policy.
+        problem: whose curves are shown.
+        seed: of nothing: policies draw no lots.
+        use_training_score: whether the policy needs training scores, at their cost.
+    """
+    cost, scoring_cost, probes = 0.0, 0.0, 0
     for decision in replay(policy_for(problem), problem.curves):
         match decision:
             case Extend(learner, size):
                 cost += problem.costs[learner, size]
+                if use_training_score:
+                    scoring_cost += problem.scoring_costs.get((learner, size), 0.0)
                 probes += 1
             case Finish(int(learner)):
-                return Outcome(learner, cost, probes)
+                return Outcome(learner, cost, probes, scoring_cost)
     raise AssertionError(f"no learner of {problem.name} was chosen")
 
 
-def study(
-    pruner_for: Callable[[Problem], BasePruner],
-    problem: Problem,
-    seed: int,
-    *,
-    rung_factor: int | None = None,
-) -> Outcome:
-    """Run an Optuna study over the learners, in random order, under a pruner.
-
-    Args:
-        pruner_for: makes the pruner.
-        problem: whose scores are looked up.
-        seed: of the order.
-        rung_factor: train only on the sizes where the pruner looks, the first times powers of
-            this (rounded up to a size known), and on all the data; None trains on every size.
-    """
-    sizes = problem.sizes if rung_factor is None else _rungs(problem.sizes, rung_factor)
-    curves = {curve.learner: curve for curve in problem.curves}
-    paid: list[float] = []
-
-    def objective(trial: optuna.Trial) -> float:
-        learner = trial.suggest_categorical("learner", list(curves))
-        for size in sizes:
-            paid.append(problem.costs[learner, size])
-            score = _score(curves[learner], size)
-            trial.report(score, size)
-            if size < problem.full_size and trial.should_prune():
-                raise optuna.TrialPruned
-        return score
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        trials = _optimized(objective, pruner_for(problem), list(curves), seed)
-    return Outcome(trials.best_params["learner"], sum(paid), len(paid))
-
-
-def _optimized(
-    objective: Callable[[optuna.Trial], float], pruner: BasePruner, learners: list[int], seed: int
-) -> optuna.Study:
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler = optuna.samplers.GridSampler({"learner": learners}, seed=seed)
-    name = f"replay-{seed}"  # Hyperband deals trials to brackets by the study's name
-    result = optuna.create_study(
-        direction="maximize", sampler=sampler, pruner=pruner, study_name=name
-    )
-    result.optimize(objective, n_trials=len(learners), catch=LookupError)
-    return result
-
-
-def _score(curve: LearningCurve, size: int) -> float:
-    seen = curve.at(size)
-    if seen is None:
-        raise LookupError(f"learner {curve.learner} cannot be trained on {size:,} examples")
-    return seen.score
-
-
-def _rungs(sizes: tuple[int, ...], factor: int) -> tuple[int, ...]:
-    """Return the first size at or above each power of the factor, and the full size."""
-    rungs, due = [], sizes[0]
-    for size in sizes[:-1]:
-        if size >= due:
-            rungs.append(size)
-            due *= factor
-    return (*rungs, sizes[-1])
-
-
 def _daub(**options: Any) -> Method:
-    return Method(partial(follow, lambda problem: DAUB(problem.sizes, **options)), "DAUB")
+    return _policy("DAUB", lambda problem: DAUB(problem.sizes, **options), **options)
+
+
+def _policy(family: str, policy_for: Callable[[Problem], Policy], **options: Any) -> Method:
+    used = options.get("use_training_score", True)
+    return Method(partial(follow, policy_for, use_training_score=used), family)
 
 
 def calibrated_daub(
@@ -221,7 +137,7 @@ def _fold(name: str) -> Mapping[str, Any] | None:
 
 
 def _calibrated(**options: Any) -> Method:
-    return Method(partial(follow, partial(calibrated_daub, **options)), "calibrated")
+    return _policy("calibrated", partial(calibrated_daub, **options), **options)
 
 
 def _abc(scheduler: Scheduler) -> Method:
@@ -232,65 +148,49 @@ def _abc(scheduler: Scheduler) -> Method:
     return Method(partial(follow, policy), "ABC", needs_n_validation=True)
 
 
-def _halving(keep_one_in: int) -> Method:
-    policy = partial(SuccessiveHalving, keep_one_in=keep_one_in)
-    return Method(partial(follow, lambda problem: policy(problem.sizes)), "halving")
+def _halving(keep_one_in: int, rungs: Callable[[int, Problem], tuple[int, ...]]) -> Method:
+    def policy(problem: Problem) -> Policy:
+        return SuccessiveHalving(rungs(keep_one_in, problem), keep_one_in=keep_one_in)
 
-
-def _optuna(pruner_for: Callable[[Problem], BasePruner], rung_factor: int | None = None) -> Method:
-    choose = partial(study, pruner_for, rung_factor=rung_factor)
-    return Method(choose, "Optuna", is_random=True)
-
-
-def _optuna_halving(factor: int) -> Callable[[Problem], BasePruner]:
-    return lambda problem: SuccessiveHalvingPruner(
-        min_resource=problem.sizes[0], reduction_factor=factor
-    )
-
-
-def _hyperband(factor: int) -> Callable[[Problem], BasePruner]:
-    return lambda problem: HyperbandPruner(
-        min_resource=problem.sizes[0], max_resource=problem.full_size, reduction_factor=factor
-    )
+    return _policy("halving", policy, use_training_score=False)
 
 
 METHODS: Mapping[str, Method] = {
     "full training": Method(full_training, "bounds"),
     "oracle": Method(oracle, "bounds"),
     "floor": Method(floor, "bounds"),
-    "DAUB, first to arrive (paper)": _daub(stop="first"),
-    "DAUB": _daub(),
-    "DAUB, tolerance 0.002": _daub(tolerance=TOLERANCE),
-    "DAUB without training scores": _daub(use_training_score=False),
-    "DAUB without training scores, tolerance 0.002": _daub(
+    "DAUB, as in the paper, first to arrive": _daub(stop="first"),
+    "DAUB, as in the paper": _daub(),
+    "DAUB, as in the paper, tolerance 0.002": _daub(tolerance=TOLERANCE),
+    "DAUB, as in the paper, without training scores": _daub(use_training_score=False),
+    "DAUB, as in the paper, without training scores, tolerance 0.002": _daub(
         use_training_score=False, tolerance=TOLERANCE
     ),
-    "DAUB, adaptive steps": Method(
-        partial(follow, lambda problem: DAUB(problem.sizes, steps=AdaptiveStep())), "calibrated"
-    ),
-    "calibrated": _calibrated(),
-    "calibrated, price 0.003": _calibrated(price=0.003),
-    "calibrated, price 0.01": _calibrated(price=0.01),
-    "calibrated, price 0.02": _calibrated(price=0.02),
-    "calibrated, price 0.05": _calibrated(price=0.05),
-    "calibrated, no price": _calibrated(price=0.0),
-    "calibrated, cost factor 2": _calibrated(steps=AdaptiveStep(2.0)),
-    "calibrated, one size at a time": _calibrated(steps=one_size),
-    "calibrated, costly learners start like all": _calibrated(costly=math.inf),
-    "calibrated, the first three sizes first": _calibrated(first_three=True),
-    "calibrated, without training scores": _calibrated(use_training_score=False),
-    "calibrated, without ceiling": _calibrated(ceiling=math.inf),
+    "DAUB, as in the paper, adaptive steps": _daub(steps=AdaptiveStep()),
+    "DAUB, calibrated": _calibrated(),
+    "DAUB, calibrated, price 0.003": _calibrated(price=0.003),
+    "DAUB, calibrated, price 0.01": _calibrated(price=0.01),
+    "DAUB, calibrated, price 0.02": _calibrated(price=0.02),
+    "DAUB, calibrated, price 0.05": _calibrated(price=0.05),
+    "DAUB, calibrated, no price": _calibrated(price=0.0),
+    "DAUB, calibrated, cost factor 2": _calibrated(steps=AdaptiveStep(2.0)),
+    "DAUB, calibrated, one size at a time": _calibrated(steps=one_size),
+    "DAUB, calibrated, costly learners start like all": _calibrated(costly=math.inf),
+    "DAUB, calibrated, the first three sizes first": _calibrated(first_three=True),
+    "DAUB, calibrated, without training scores": _calibrated(use_training_score=False),
+    "DAUB, calibrated, without ceiling": _calibrated(ceiling=math.inf),
     "ABC, gradient": _abc(gradient_ci),
     "ABC, ucb": _abc(ucb),
     "ABC, round robin": _abc(round_robin),
-    "halving, keep 1/2": _halving(2),
-    "halving, keep 1/3": _halving(3),
-    "halving, keep 1/4": _halving(4),
-    "Optuna halving 2, its rungs": _optuna(_optuna_halving(2), rung_factor=2),
-    "Optuna halving 4, its rungs": _optuna(_optuna_halving(4), rung_factor=4),
-    "Optuna halving 4, every size": _optuna(_optuna_halving(4)),
-    "Optuna Hyperband 3, its rungs": _optuna(_hyperband(3), rung_factor=3),
-    "Optuna Hyperband 3, every size": _optuna(_hyperband(3)),
-    "Optuna median, every size": _optuna(lambda problem: MedianPruner()),
+    **{f"halving, keep 1/{k}, smallest size first": _halving(k, upwards) for k in KEPT},
+    **{f"halving, keep 1/{k}, last round at N": _halving(k, exhausting) for k in KEPT},
+    "Optuna halving 2": pruners.halving(2),
+    "Optuna halving 4": pruners.halving(4),
+    "Optuna halving 4, our first size": pruners.halving(4, is_from_ours=True),
+    "Optuna halving 4, every size": pruners.halving(4, every_size=True),
+    "Optuna Hyperband 3": pruners.hyperband(3),
+    "Optuna Hyperband 3, our first size": pruners.hyperband(3, is_from_ours=True),
+    "Optuna Hyperband 3, every size": pruners.hyperband(3, every_size=True),
+    "Optuna median, every size": pruners.median(),
 }
-"""The table of methods; numbers after Optuna's pruners are reduction factors, 4 and 3 theirs."""
+"""The table of methods; numbers after Optuna's pruners are reduction factors, by default 4 and 3."""

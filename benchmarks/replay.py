@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from benchmarks.methods import METHODS
 from benchmarks.methods import Method
@@ -30,6 +31,7 @@ from benchmarks.problems import Problem
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
+from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
 
 
@@ -56,6 +58,7 @@ COLUMNS = (
     "max loss",
     f"within {100 * NEAR:g} pp",
     "cost, % of all",
+    "with training scores",
     "x oracle",
     "x floor",
     "runs",
@@ -82,7 +85,9 @@ def main() -> None:
     results = results_of(options)
     sources = [name for name in options.problems if _is_there(name)]
     methods = [name for name in METHODS if name in (options.methods or METHODS)]
-    rows = run_all(runs(sources, methods), results / "replay.jsonl", options.time_limit)
+    path = results / "replay.jsonl"
+    run_all(runs(sources, methods), path, options.time_limit)
+    rows = read_rows(path)
     if not rows:
         sys.exit("There is nothing to report: no problem could be run.")
     command = "python benchmarks/replay.py " + " ".join(sys.argv[1:])
@@ -118,6 +123,7 @@ def measure(method: Method, problem: Problem, seed: int) -> Mapping[str, Any]:
         "loss": problem.loss(outcome.learner),
         "probes": outcome.probes,
         "cost": outcome.cost,
+        "scoring_cost": outcome.scoring_cost,
         "full_cost": problem.full_cost,
         "oracle_cost": problem.oracle_cost,
         "floor_cost": problem.floor_cost,
@@ -140,7 +146,7 @@ def summary(rows: list[Row]) -> dict[str, float]:
     losses = np.array([row["loss"] for row in rows])
     costs = np.array([row["cost"] for row in rows])
 
-    def times(yardstick: str) -> float:
+    def times(yardstick: str, costs: NDArray[np.float64] = costs) -> float:
         return float(np.mean(costs / [row[yardstick] for row in rows]))
 
     return {
@@ -149,6 +155,7 @@ def summary(rows: list[Row]) -> dict[str, float]:
         "max": 100 * float(losses.max()),
         "near": 100 * float(np.mean(losses <= NEAR)),
         "share": 100 * times("full_cost"),
+        "scored": 100 * times("full_cost", costs + [row["scoring_cost"] for row in rows]),
         "oracle": times("oracle_cost"),
         "floor": times("floor_cost"),
         "runs": len(rows),
@@ -206,7 +213,7 @@ def _is_there(source: str) -> bool:
 def _table(rows: list[Row]) -> str:
     lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
     form = "| {name} | {mean:.2f} | {p95:.2f} | {max:.2f} | {near:.0f} % | {share:.1f} | "
-    form += "{oracle:.1f} | {floor:.2f} | {runs} |"
+    form += "{scored:.1f} | {oracle:.1f} | {floor:.2f} | {runs} |"
     lines += [form.format(name=name, **summary(of)) for name, of in _by_method(rows)]
     return "\n".join(lines)
 

@@ -18,6 +18,8 @@ from benchmarks.replay import measure
 from benchmarks.replay import summary
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
+from benchmarks.rungs import exhausting
+from benchmarks.rungs import upwards
 
 
 @pytest.fixture
@@ -56,11 +58,39 @@ def test_known_costs_and_losses_add_up_to_the_summary(made: Problem) -> None:
     assert figures["runs"] == 2
 
 
+def test_halving_grows_by_the_factor_that_the_learners_shrink_by(
+    shared: Callable[[str], Path],
+) -> None:
+    shared("tables/parity.csv")
+    problem = table_problem("parity")  # 41 learners, sizes 500, 750, ..., 21,500
+    assert upwards(3, problem) == (500, 1688, 5697, 19229, 21500)
+    assert exhausting(3, problem) == (1125, 2532, 8546, 21500)
+
+
+def test_training_scores_are_charged_to_those_who_need_them(
+    shared: Callable[[str], Path],
+) -> None:
+    shared("tables/covtype.csv")
+    problem = table_problem("covtype")
+    with_scores, without, halving = (
+        METHODS[name].choose(problem, 0)
+        for name in (
+            "DAUB, as in the paper",
+            "DAUB, as in the paper, without training scores",
+            "halving, keep 1/2, last round at N",
+        )
+    )
+    assert without.scoring_cost == halving.scoring_cost == 0.0
+    assert 0.0 < with_scores.scoring_cost < with_scores.cost
+
+
 def test_textbook_daub_on_parity_costs_what_was_measured_elsewhere(
     shared: Callable[[str], Path],
 ) -> None:
     shared("tables/parity.csv")
-    (figures,) = [summary([dict(measure(METHODS["DAUB"], table_problem("parity"), 0))])]
+    (figures,) = [
+        summary([dict(measure(METHODS["DAUB, as in the paper"], table_problem("parity"), 0))])
+    ]
     assert figures["max"] == 0.0
     assert 100.0 / figures["share"] == pytest.approx(8.2, abs=0.05)
     assert figures["oracle"] == pytest.approx(6.4, abs=0.05)
@@ -73,7 +103,7 @@ def test_textbook_daub_on_covtype_costs_what_was_measured_elsewhere(
     problem = table_problem("covtype")
     assert problem.full_cost == pytest.approx(254, abs=0.5)
     assert problem.oracle_cost == pytest.approx(11, abs=0.5)
-    figures = summary([dict(measure(METHODS["DAUB"], problem, 0))])
+    figures = summary([dict(measure(METHODS["DAUB, as in the paper"], problem, 0))])
     assert figures["max"] == 0.0
     assert 100.0 / figures["share"] == pytest.approx(1.8, abs=0.05)
     assert figures["oracle"] == pytest.approx(13, abs=0.5)
