@@ -193,4 +193,4 @@ METHODS: Mapping[str, Method] = {
     "Optuna Hyperband 3, every size": pruners.hyperband(3, every_size=True),
     "Optuna median, every size": pruners.median(),
 }
-"""The table of methods; numbers after Optuna's pruners are reduction factors, by default 4 and 3."""
+"""The table of methods; numbers after Optuna's pruners are reduction factors, 4 and 3 theirs."""

@@ -60,7 +60,7 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
     """
     deadline = float("inf") if time_limit is None else time.monotonic() + time_limit
     known = {_identity(row["key"]): row for row in read_rows(path)}
-    _warn_of_strangers(known.values(), path)
+    _warn_of(path, frozenset(row["stamp"]["machine"] for row in known.values()))
     rows = []
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -129,10 +129,10 @@ def _processor() -> str:
     return next(models, platform.machine())
 
 
-def _warn_of_strangers(rows: Iterable[Row], path: Path) -> None:
-    """Say so where seconds of another machine would stand beside those of this one."""
-    others = {row["stamp"]["machine"] for row in rows} - {_setting()["machine"]}
-    if others:
+@cache
+def _warn_of(path: Path, machines: frozenset[str]) -> None:
+    """Say so, once, where seconds of another machine would stand beside those of this one."""
+    if others := machines - {_setting()["machine"]}:
         print(
             f"{path} has rows of another machine ({_listed(others)}), which are not made again. "
             "Give --results a folder of your own to have all of them from this one."

@@ -34,6 +34,7 @@ from benchmarks.options import parser_of
 from benchmarks.options import results_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import Run
+from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
 from benchmarks.tables.daub_report import report
 from benchmarks.tables.from_examples import POOL
@@ -103,8 +104,9 @@ def main(arguments: Sequence[str]) -> None:
     if options.smoke:
         options.data = [SMOKE_DATA]
     results = results_of(options)
-    rows = run_all(_runs(options.data, results), results / "daub.jsonl", options.time_limit)
-    text = report(rows)
+    path = results / "daub.jsonl"
+    run_all(_runs(options.data, results), path, options.time_limit)
+    text = report(read_rows(path))
     (results / "daub.md").write_text(text, encoding="utf-8")
     print(text)
 
@@ -154,7 +156,6 @@ def daub(rule: Rule, bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]
         "allocation": sum(size for _, size in later),
         "examples": sum(size for _, size in trace.probes),
         "seconds": seconds(trace.probes),
-        "winner_seconds": seconds([(trace.learner, bench.full_size)]),
     }
 
 
