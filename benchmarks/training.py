@@ -1,6 +1,5 @@
 """Every method on real training: what it loses and what it costs, each run in its own process.
 
-    pip install flaml lccv                       # rivals; those that are absent are left out
     OMP_NUM_THREADS=1 python benchmarks/training.py [--smoke] [--time-limit S]
         [--sources parity covtype ...] [--methods ...] [--seeds K]
     OMP_NUM_THREADS=1 python benchmarks/training.py --data table.csv --target label [--cap 30]
