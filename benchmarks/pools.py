@@ -22,7 +22,6 @@ is left out is left out for every method, and its projection is kept.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -38,18 +37,13 @@ from optuna.trial import FixedTrial
 from sklearn.datasets import make_classification
 from sklearn.pipeline import Pipeline
 
-from benchmarks.rows import ROOT
+from benchmarks.from_examples import LARGEST_TRAINING_SET
+from benchmarks.from_examples import LARGEST_VALIDATION_SET
+from benchmarks.from_examples import POOL
+from benchmarks.from_examples import build_one_of_pool
+from benchmarks.from_examples import parity
 from benchmarks.rows import SHARED
 from optuna_daub.study.subsets import nested_order
-
-
-sys.path.append(str(ROOT / "examples"))
-
-from data import LARGEST_TRAINING_SET
-from data import LARGEST_VALIDATION_SET
-from data import parity
-from pool import POOL
-from pool import build
 
 
 CLEARLY = 1.5
@@ -105,7 +99,7 @@ def learner(name: str) -> Any:
     """Return an unfitted learner of the pool."""
     _, settings = POOL[name]
     fixed = {f"{name}.{key}": value for key, value in settings.items()}
-    return build(FixedTrial({"learner": name, **fixed}))
+    return build_one_of_pool(FixedTrial({"learner": name, **fixed}))
 
 
 def fit_classes() -> set[type]:

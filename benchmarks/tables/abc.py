@@ -30,6 +30,10 @@ from typing import Any
 import numpy as np
 import optuna
 
+from benchmarks.from_examples import build_one_of_five
+from benchmarks.from_examples import features_and_classes
+from benchmarks.from_examples import parcels
+from benchmarks.from_examples import read
 from benchmarks.options import parser_of
 from benchmarks.options import results_of
 from benchmarks.rows import SHARED
@@ -38,10 +42,6 @@ from benchmarks.rows import Run
 from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
 from benchmarks.tables.abc_report import report
-from benchmarks.tables.from_examples import build_one_of_five
-from benchmarks.tables.from_examples import features_and_classes
-from benchmarks.tables.from_examples import parcels
-from benchmarks.tables.from_examples import read
 from benchmarks.tables.probes import Bench
 from benchmarks.tables.probes import Split
 from benchmarks.tables.probes import Trace

@@ -28,19 +28,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from optuna.trial import FixedTrial
-
+from benchmarks.from_examples import POOL
+from benchmarks.from_examples import parity
+from benchmarks.from_examples import read_table
 from benchmarks.options import parser_of
 from benchmarks.options import results_of
+from benchmarks.pools import learner
+from benchmarks.problems import TABLE_VALIDATION
 from benchmarks.rows import SHARED
 from benchmarks.rows import Run
 from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
 from benchmarks.tables.daub_report import report
-from benchmarks.tables.from_examples import POOL
-from benchmarks.tables.from_examples import build_one_of_pool
-from benchmarks.tables.from_examples import parity
-from benchmarks.tables.from_examples import read_table
 from benchmarks.tables.probes import Bench
 from benchmarks.tables.probes import Split
 from benchmarks.tables.probes import known_probes
@@ -55,8 +54,6 @@ N_FIRST = 3
 """Sizes that every learner is trained on first ([1] Algorithm 1)."""
 CLEARLY_WORSE = 0.01
 """Delta: examples for learners so far below the best are the regret ([1] Definition 3)."""
-RECORDED_VALIDATION = 10_000
-"""Examples that the scores of recorded curves were measured on."""
 
 Source = Callable[[], "tuple[Any, Any, Any, Any]"]
 """Reads a data set: X and y to train on, X and y held out."""
@@ -117,7 +114,7 @@ def bench(name: str, results: Path) -> Bench:
     if name in RECORDED:
         rows = _recorded(RECORDED[name])
         full_size = max(size for _, size in rows)
-        return Bench(name, full_size, RECORDED_VALIDATION, _never, path, rows)
+        return Bench(name, full_size, TABLE_VALIDATION, _never, path, rows)
     source = partial(parity, 1_500, 500) if name == SMOKE_DATA else DATA[name]
     split = Split(*source())
     measure = partial(trained, split, _learner, None)
@@ -177,9 +174,7 @@ def _regret(bench: Bench, learners: Sequence[int], probes: Sequence[tuple[int, i
 
 
 def _learner(number: int) -> Any:
-    name = list(POOL)[number]
-    settings = {f"{name}.{key}": value for key, value in POOL[name][1].items()}
-    return build_one_of_pool(FixedTrial({"learner": name, **settings}))
+    return learner(list(POOL)[number])
 
 
 def _recorded(name: str) -> dict[tuple[int, int], Mapping[str, Any]]:
@@ -192,7 +187,7 @@ def _recorded(name: str) -> dict[tuple[int, int], Mapping[str, Any]]:
             rows[numbers[row["learner"]], int(row["size"])] = {
                 "score": None if row["error"] else float(row["validation_score"]),
                 "training_score": None if row["error"] else float(row["training_score"]),
-                "n_validation": RECORDED_VALIDATION,
+                "n_validation": TABLE_VALIDATION,
                 "error": row["error"],
                 **seconds,
             }

@@ -1,4 +1,4 @@
-"""What the paper tables take from the examples, which are scripts of one folder and no package."""
+"""What benchmarks take from the examples, which are scripts of one folder and no package."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from benchmarks.rows import ROOT
 
 sys.path.insert(0, str(ROOT / "examples"))
 
+from data import LARGEST_TRAINING_SET
+from data import LARGEST_VALIDATION_SET
 from data import parity
 from data import read_table
 from five_learners import build as build_one_of_five
@@ -20,6 +22,8 @@ from tables import read
 
 
 __all__ = [
+    "LARGEST_TRAINING_SET",
+    "LARGEST_VALIDATION_SET",
     "POOL",
     "build_one_of_five",
     "build_one_of_pool",
