@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.markdown import table
 from benchmarks.problems import SOURCES
 from benchmarks.problems import Problem
 from benchmarks.problems import lcdb_problems
 from benchmarks.rungs import exhausting
-from benchmarks.tables.markdown import table
 
 
 NEAR = 0.05

@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from benchmarks.markdown import table
 from benchmarks.methods import METHODS
 from benchmarks.methods import Method
 from benchmarks.options import parser_of
@@ -51,19 +52,28 @@ SEEDS = {
 NEAR = 0.005
 """A loss that counts as near the best."""
 
-COLUMNS = (
-    "method",
-    "mean loss",
-    "95 % loss",
-    "max loss",
-    f"within {100 * NEAR:g} pp",
-    "cost, % of all",
-    "with training scores",
-    "x oracle",
-    "x floor",
-    "runs",
+FIGURES = {
+    "mean": ("mean loss", "{:.2f}"),
+    "p95": ("95 % loss", "{:.2f}"),
+    "max": ("max loss", "{:.2f}"),
+    "near": (f"within {100 * NEAR:g} pp", "{:.0f} %"),
+    "share": ("cost, % of all", "{:.1f}"),
+    "scored": ("with training scores", "{:.1f}"),
+    "oracle": ("x oracle", "{:.1f}"),
+    "floor": ("x floor", "{:.2f}"),
+    "runs": ("runs", "{:.0f}"),
+}
+"""Columns of the tables by name in `summary`: heading and format."""
+COLUMNS = ["method", *(heading for heading, _ in FIGURES.values())]
+LEGEND = (
+    "Losses in percentage points of the score, below the best learner. Costs beside training "
+    "everyone on all the data, without and with training scores, for the methods that need them; "
+    "beside the oracle, who trains the best learner only; and beside the floor, which is the "
+    "first three sizes of everyone and the best learner on all the data. *Calibrated* is "
+    '`DAUBPruner()`, *as in the paper* is `bound="projection", step="geometric"`. Halving starts '
+    "at the smallest size or so that its last round is at N; Optuna's pruners with their factor, "
+    "on the sizes at which they look unless every size is named. Problems: `problems.py`."
 )
-"""Of the tables; losses in percentage points of the score."""
 
 COLORS = {
     "bounds": "0.5",
@@ -132,7 +142,7 @@ def measure(method: Method, problem: Problem, seed: int) -> Mapping[str, Any]:
 
 def report(rows: list[Row], command: str) -> str:
     """Return the tables in Markdown, one per source of problems, with where they come from."""
-    parts = [f"`{command}`", provenance(rows)]
+    parts = [f"`{command}`", LEGEND, provenance(rows)]
     for source, of_source in _grouped(rows, "source").items():
         problems = len(_grouped(of_source, "problem"))
         unit = SOURCES[source].cost
@@ -211,11 +221,11 @@ def _is_there(source: str) -> bool:
 
 
 def _table(rows: list[Row]) -> str:
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
-    form = "| {name} | {mean:.2f} | {p95:.2f} | {max:.2f} | {near:.0f} % | {share:.1f} | "
-    form += "{scored:.1f} | {oracle:.1f} | {floor:.2f} | {runs} |"
-    lines += [form.format(name=name, **summary(of)) for name, of in _by_method(rows)]
-    return "\n".join(lines)
+    return table(COLUMNS, (_cells(name, summary(of)) for name, of in _by_method(rows)))
+
+
+def _cells(name: str, figures: Mapping[str, float]) -> list[str]:
+    return [name, *(form.format(figures[key]) for key, (_, form) in FIGURES.items())]
 
 
 def _grouped(rows: list[Row], part: str) -> dict[str, list[Row]]:

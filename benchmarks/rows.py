@@ -26,6 +26,8 @@ from typing import Any
 from typing import TypeAlias
 
 
+CHANGED = ("status", "--porcelain", "--", ".", ":!benchmarks/results")
+"""What git is asked for changes of the code: rows that are written are none."""
 ROOT = Path(__file__).parents[1]
 """The project."""
 SHARED = ROOT.parent / "shared"
@@ -113,7 +115,7 @@ def provenance(rows: Iterable[Row]) -> str:
 @cache
 def _setting() -> Row:
     return {
-        "commit": _git("describe", "--always", "--dirty", "--exclude=*"),
+        "commit": _commit(),
         "python": platform.python_version(),
         **versions(PACKAGES),
         "machine": f"{platform.system()}, {os.cpu_count()} cores, {_processor()}",
@@ -139,13 +141,18 @@ def _warn_of(path: Path, machines: frozenset[str]) -> None:
         )
 
 
+def _commit() -> str:
+    commit = _git("describe", "--always", "--exclude=*") or "unknown"
+    return commit + "-dirty" * bool(_git(*CHANGED))
+
+
 def _git(*arguments: str) -> str:
     try:
         done = subprocess.run(
             ["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"  # an unpacked source distribution has no history
+        return ""  # an unpacked source distribution has no history
     return done.stdout.strip()
 
 

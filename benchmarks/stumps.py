@@ -25,13 +25,13 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.ensemble import AdaBoostClassifier
 
+from benchmarks.markdown import table
 from benchmarks.options import parser_of
 from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
 from benchmarks.rows import run_all
-from benchmarks.tables.markdown import table
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 

@@ -48,7 +48,7 @@ from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
 from benchmarks.rows import versions
 from benchmarks.task import Task
-from benchmarks.training_report import POOL
+from benchmarks.training_report import POOL_ROW
 from benchmarks.training_report import report
 
 
@@ -82,7 +82,7 @@ def runs(
 ) -> Iterator[Run]:
     """Yield, for each data set, the choice of learners and then every method for every seed."""
     for name, source in sources.items():
-        yield Run({"data": name, "method": POOL, "seed": 0}, partial(measure_pool, source))
+        yield Run({"data": name, "method": POOL_ROW, "seed": 0}, partial(measure_pool, source))
         for seed in range(seeds[name]):
             for method in methods:
                 key = {"data": name, "method": method, "seed": seed}
@@ -98,7 +98,7 @@ def measure(key: Mapping[str, Any], source: Source, path: Path) -> Row:
     """Run a method once, in its own process; the earlier rows say what it may train and take."""
     rows = {_place(row["key"]): row for row in read_rows(path)}
     data, method, seed = _place(key)
-    learners = tuple(rows[data, POOL, 0]["learners"])
+    learners = tuple(rows[data, POOL_ROW, 0]["learners"])
     everything = rows.get((data, EVERYTHING, seed))
     limit = None if everything is None else PATIENCE * everything["cpu"] + GRACE
     seconds = None

@@ -9,11 +9,12 @@ from typing import Any
 
 from benchmarks.contest import EVERYTHING
 from benchmarks.contest import METHODS
+from benchmarks.markdown import table
 from benchmarks.rows import Row
 from benchmarks.rows import provenance
 
 
-POOL = "the pool"
+POOL_ROW = "the pool"
 """Method in the key of the row that says which learners are trained."""
 COLUMNS = (
     "method",
@@ -28,6 +29,17 @@ COLUMNS = (
     "runs",
     "chose",
 )
+FORMS = {
+    "loss": "{:.2f}",
+    "test": "{:.2f}",
+    "cpu": "{:.1f}",
+    "share": "{:.0f}",
+    "wall": "{:.1f}",
+    "examples": "{:.1f} N",
+    "fits": "{:.0f}",
+    "peak_mb": "{:,.0f}",
+}
+"""Of the means, in the order of the columns."""
 LEGEND = (
     "Loss: by how many percentage points of accuracy the chosen learner, trained on all N rows, "
     "is below the best of the pool so trained; on the validation rows, which all methods choose "
@@ -45,7 +57,7 @@ def report(rows: list[Row]) -> str:
     parts = [LEGEND.format(load=round(load)), provenance(rows), _libraries(rows)]
     for name, of_data in groupby(rows_in_order(rows), key=lambda row: row["key"]["data"]):
         of_data = list(of_data)
-        pool = next((row for row in of_data if row["key"]["method"] == POOL), None)
+        pool = next((row for row in of_data if row["key"]["method"] == POOL_ROW), None)
         if pool is None or "learners" not in pool:
             continue
         parts += [f"### {name}", _about(pool), _table(of_data, pool["n_train"])]
@@ -71,27 +83,26 @@ def figures(row: Row, everything: Row) -> dict[str, float]:
 
 
 def _table(rows: list[Row], n_train: int) -> str:
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * 9 + "---|"]
+    lines = []
     everything = {row["key"]["seed"]: row for row in _of(EVERYTHING, rows)}
     for method in METHODS:
         comparable = [row for row in _of(method, rows) if row["key"]["seed"] in everything]
         if comparable:
             lines.append(_line(method, comparable, everything, n_train))
-    return "\n".join(lines)
+    return table(COLUMNS, lines)
 
 
-def _line(method: str, rows: list[Row], everything: Mapping[int, Row], n_train: int) -> str:
+def _line(method: str, rows: list[Row], everything: Mapping[int, Row], n_train: int) -> list[str]:
     done = [row for row in rows if "learner" in row]
     ends = [f"{end} {row[end]}" for row in rows for end in ("stopped", "failed") if end in row]
     if not done:
-        return f"| {method} | " + " | ".join("-" * 8) + f" | {len(rows)} | {'; '.join(ends)} |"
+        return [method, *"-" * 8, f"{len(rows)}", "; ".join(ends)]
     of_runs = [figures(row, everything[row["key"]["seed"]]) for row in done]
     means = {name: mean(one[name] for one in of_runs) for name in of_runs[0]}
     means["examples"] /= n_train
     chose = ", ".join([*sorted({row["learner"] for row in done}), *ends])
-    form = "| {loss:.2f} | {test:.2f} | {cpu:.1f} | {share:.0f} | {wall:.1f} | {examples:.1f} N "
-    form += "| {fits:.0f} | {peak_mb:,.0f} "
-    return f"| {method} " + form.format(**means) + f"| {len(done)} | {chose} |"
+    cells = (form.format(means[name]) for name, form in FORMS.items())
+    return [method, *cells, f"{len(done)}", chose]
 
 
 def _of(method: str, rows: list[Row]) -> list[Row]:

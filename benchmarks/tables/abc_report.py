@@ -7,9 +7,9 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from benchmarks.markdown import table
 from benchmarks.rows import Row
 from benchmarks.rows import provenance
-from benchmarks.tables.markdown import table
 
 
 FULL = "full run"

@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from benchmarks.markdown import table
 from benchmarks.options import parser_of
 from benchmarks.options import results_of
 from benchmarks.rows import Row
@@ -35,7 +36,6 @@ from benchmarks.rows import Run
 from benchmarks.rows import provenance
 from benchmarks.rows import run_all
 from benchmarks.tables.binary_data import DATA
-from benchmarks.tables.markdown import table
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 from optuna_daub.learners import SpeedBoostClassifier
 from optuna_daub.learners.boosting import Ensemble

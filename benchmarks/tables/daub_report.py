@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from benchmarks.markdown import table
 from benchmarks.rows import Row
 from benchmarks.rows import provenance
-from benchmarks.tables.markdown import table
 
 
 FULL, PLAIN, PAPER = "full training", "DAUB without f^T", "DAUB"

@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
+from benchmarks.markdown import table
 from benchmarks.options import parser_of
 from benchmarks.options import results_of
 from benchmarks.rows import SHARED
@@ -34,7 +35,6 @@ from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
 from benchmarks.rows import run_all
-from benchmarks.tables.markdown import table
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 
 

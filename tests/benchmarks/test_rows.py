@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
@@ -33,6 +36,20 @@ def test_after_the_time_limit_only_known_rows_are_returned(tmp_path: Path) -> No
     run_all([known], tmp_path / "rows.jsonl")
     rows = run_all([known, late], tmp_path / "rows.jsonl", time_limit=0.0)
     assert [row["loss"] for row in rows] == [0.5]
+
+
+def test_rows_of_another_machine_are_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    (row,) = run_all([Run({"seed": 0}, lambda: {})], path)
+    run_all([], path)
+    assert capsys.readouterr().out == ""
+    row["stamp"]["machine"] = "a larger one"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for _ in range(2):
+        run_all([], path)
+    assert capsys.readouterr().out.count("another machine (a larger one)") == 1
 
 
 def test_every_row_says_when_and_by_which_versions_it_was_made(tmp_path: Path) -> None:
