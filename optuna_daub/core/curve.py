@@ -84,7 +84,7 @@ class LearningCurve:
         """The validation score at the largest size; minus infinity before the first probe."""
         return self.observations[-1].score if self.observations else -math.inf
 
-    def once(self, rule: Callable[..., _Value], *arguments: int) -> _Value:
+    def once(self, rule: Callable[..., _Value], *arguments: Any) -> _Value:
         """Return `rule(self, *arguments)`, asked only once, since a curve never changes."""
         question = rule, *arguments
         if question not in self._derived:
@@ -106,6 +106,11 @@ class LearningCurve:
                     score = f"training score {seen.training_score}"
                 return curve.drop(f"{score} at {seen.size:,} examples")
         return curve
+
+    def before(self, size: int) -> LearningCurve:
+        """Return the curve as it was before anything was trained on `size` examples or more."""
+        seen = tuple(x for x in self.observations if x.size < size)
+        return LearningCurve(self.learner, seen)
 
     def without(self, size: int) -> LearningCurve:
         """Return the curve without the observation at `size`."""

@@ -6,14 +6,15 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curves import Curves
-from optuna_daub.core.policies.decision import Decision
-from optuna_daub.core.policies.decision import Drop
-from optuna_daub.core.policies.decision import Extend
-from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.decision import Reason
-from optuna_daub.core.policies.decision import Wait
-from optuna_daub.core.policies.protocol import Policy
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import Wait
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Pool
 
 
 def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]:
@@ -21,8 +22,12 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
 
     Args:
         policy: the rule to run; it sees an observation only once it has asked for it.
-        known: one curve per learner. Where a curve lacks a size that the policy asks for, or its
-            score there is no finite number, the learner counts as failed and is dropped.
+        known: one curve per learner, in the order in which newcomers are proposed. Where a curve
+            lacks a size that the policy asks for, or its score there is no finite number, the
+            learner counts as failed and is dropped.
+
+    Yields:
+        Decisions; a `Propose` is yielded as the `Extend` of the learner that it has brought.
 
     >>> from optuna_daub.core import DAUB, LearningCurve, Observation
     >>> sizes = (500, 750, 1125, 1688)
@@ -34,20 +39,26 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
     ([(1, 1688)], 1)
     """
     table = {curve.learner: curve for curve in known}
-    curves = Curves(LearningCurve(learner) for learner in table)
+    newcomers = iter(table)
+    pool = Pool(to_come=len(table))
     while True:
-        decision = policy.decide(curves)
+        decision = policy.decide(pool)
+        if isinstance(decision, Propose):
+            newcomer = next(newcomers)
+            pool = pool.with_newcomer(newcomer)
+            decision = Extend(newcomer, decision.size, decision.reason)
         yield decision
         match decision:
             case Extend(learner, size):
                 seen = table[learner].at(size)
-                before = curves[learner]
-                after = before.extended(seen) if seen else before.drop(f"failed at {size:,}")
-                curves.put(after)
-                if after.dropped:
-                    yield Drop(learner, Reason(after.dropped))
+                if seen is None:
+                    pool = pool.dropped(learner, f"failed at {size:,}")
+                else:
+                    pool = pool.observed(learner, seen)
+                if reason := pool.curves[learner].dropped:
+                    yield Drop(learner, Reason(reason))
             case Drop(learner, reason):
-                curves.put(curves[learner].drop(str(reason)))
+                pool = pool.dropped(learner, str(reason))
             case Finish():
                 return
             case Wait():

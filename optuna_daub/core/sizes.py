@@ -1,6 +1,6 @@
-"""Training sizes: the increasing numbers of examples on which a learner may be trained.
+"""Size grids: the increasing numbers of examples on which learners may be trained.
 
-A ladder of sizes is a plain tuple of ints whose last element is the full training set.
+A grid is a plain tuple of ints whose last element is the full training set.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
+from numbers import Real
 
-
-PAPER_SIZES = (500, 1000, 1500, 2500, 4000, 5000, 7500, 11500, 17500, 25500, 38500)
-"""The sizes printed in the DAUB paper for N = 38,500; no single rule generates them."""
 
 MIN_SIZES = 3
 """DAUB's bound needs three observations: b r^2 <= N in the paper's notation."""
+
+MOST_SIZES = 1000
+"""More sizes than this are a mistake: a ratio so near to 1 trains on almost the same data."""
 
 
 def geometric_sizes(
@@ -38,31 +39,16 @@ def geometric_sizes(
     smallest, full, ratio = _checked_geometry(min_resource, max_resource, reduction_factor)
     sizes = [smallest]
     while sizes[-1] < full:
-        sizes.append(min(math.ceil(ratio * sizes[-1]), full))
-    return _enough(sizes, min_resource, max_resource, reduction_factor)
-
-
-def anchored_sizes(
-    min_resource: int, max_resource: int, reduction_factor: float
-) -> tuple[int, ...]:
-    """Return the sizes ceil(`max_resource` / factor^k) that are at least `min_resource`.
-
-    Anchored at the full size, every step is a whole factor; this restores the constant
-    r / (r - 1) of the paper's Lemma 2, which the truncated last step of `geometric_sizes` breaks.
-
-    >>> anchored_sizes(500, 38500, 1.5)[:4]
-    (668, 1002, 1503, 2254)
-
-    Raises:
-        ValueError: as `geometric_sizes`.
-    """
-    smallest, full, ratio = _checked_geometry(min_resource, max_resource, reduction_factor)
-    sizes = [full]
-    exact = Fraction(full)
-    while sizes[-1] > 1 and (size := math.ceil(exact := exact / ratio)) >= smallest:
-        if size < sizes[-1]:
-            sizes.append(size)
-    return _enough(sizes[::-1], min_resource, max_resource, reduction_factor)
+        sizes.append(min(math.ceil(ratio * sizes[-1]), full))  # Alg. 1, line 8
+        if len(sizes) > MOST_SIZES:
+            raise ValueError(
+                f"`reduction_factor` must lead from `min_resource` to `max_resource` in at most "
+                f"{MOST_SIZES:,} sizes, but got {reduction_factor} for {smallest:,} to {full:,}. "
+                "Take a larger one, such as 1.5."
+            )
+    if len(sizes) < MIN_SIZES:  # rounding up may swallow a size that the rule allows
+        raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
+    return tuple(sizes)
 
 
 def checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
@@ -75,18 +61,20 @@ def checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
         ValueError: where a size is no integer or below 1, the sizes do not increase, or there
             are fewer than three.
     """
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise ValueError(f"`sizes` must be a list of whole numbers, but got {sizes!r}.")
     given = list(sizes)
-    ladder = tuple(whole_number("sizes", size) for size in given)
-    if any(later <= earlier for earlier, later in pairwise(ladder)):
+    grid = tuple(whole_number("sizes", size) for size in given)
+    if any(later <= earlier for earlier, later in pairwise(grid)):
         raise ValueError(f"`sizes` must be strictly increasing, but got {given}.")
-    if len(ladder) < MIN_SIZES:
+    if len(grid) < MIN_SIZES:
         raise ValueError(
             f"`sizes` must hold at least {MIN_SIZES} training sizes, of which the last is the "
             f"full training set, but got {given}."
         )
-    if ladder[0] < 1:
+    if grid[0] < 1:
         raise ValueError(f"`sizes` must be at least 1, but got {given}.")
-    return ladder
+    return grid
 
 
 def next_size(sizes: tuple[int, ...], after: int) -> int | None:
@@ -95,12 +83,12 @@ def next_size(sizes: tuple[int, ...], after: int) -> int | None:
     >>> next_size((500, 750, 1125), 0), next_size((500, 750, 1125), 1125)
     (500, None)
     """
-    rung = bisect_right(sizes, after)
-    return sizes[rung] if rung < len(sizes) else None
+    place = bisect_right(sizes, after)
+    return sizes[place] if place < len(sizes) else None
 
 
 def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Return whether `some` are sizes of a ladder, in its order.
+    """Return whether `some` are sizes of a grid, in its order.
 
     >>> is_part((500, 1125), (500, 750, 1125)), is_part((750, 500), (500, 750, 1125))
     (True, False)
@@ -109,11 +97,28 @@ def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
 
 
 def whole_number(name: str, value: object) -> int:
-    """Return `value` as an int, or raise a ValueError that names the argument."""
+    """Return `value` as an int, or raise a ValueError that names the argument.
+
+    >>> whole_number("n_learners", 5)
+    5
+    """
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"`{name}` must be whole numbers, but got {value!r}.") from None
+        raise ValueError(f"`{name}` must be a whole number, but got {value!r}.") from None
+
+
+def number(name: str, value: object) -> float:
+    """Return `value` as a float, or raise a ValueError that names the argument.
+
+    >>> number("tolerance", 0)
+    0.0
+    """
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"`{name}` must be a number, but got {value!r}.")
 
 
 def _checked_geometry(
@@ -123,21 +128,14 @@ def _checked_geometry(
     full = whole_number("max_resource", max_resource)
     if smallest < 1:
         raise ValueError(f"`min_resource` must be at least 1, but got {min_resource}.")
-    if not reduction_factor > 1 or math.isinf(reduction_factor):
-        raise ValueError(f"`reduction_factor` must be greater than 1, got {reduction_factor}.")
+    if not 1 < number("reduction_factor", reduction_factor) < math.inf:
+        raise ValueError(
+            f"`reduction_factor` must be greater than 1 and finite, but got {reduction_factor}."
+        )
     ratio = Fraction(str(float(reduction_factor)))
     if smallest * ratio**2 > full:
         raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
     return smallest, full, ratio
-
-
-def _enough(
-    sizes: list[int], min_resource: int, max_resource: int, reduction_factor: float
-) -> tuple[int, ...]:
-    """Return the sizes, three at least: rounding up may swallow one that the rule allows."""
-    if len(sizes) < MIN_SIZES:
-        raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
-    return tuple(sizes)
 
 
 def _too_few(min_resource: int, max_resource: int, reduction_factor: float) -> str:

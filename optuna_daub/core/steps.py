@@ -1,4 +1,4 @@
-"""Step rules: which size a learner is trained on next.
+"""Step rules: the size that a learner is trained on next.
 
 [1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
     Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.sizes import next_size
@@ -20,15 +19,24 @@ from optuna_daub.core.sizes import next_size
 FASTEST, SLOWEST = 0.1, 3.0
 """Range of growth exponents that measured times are believed to show."""
 
-StepRule: TypeAlias = Callable[[LearningCurve, "tuple[int, ...]", float], int]
-"""The next size of a learner that is not yet trained on the last of the sizes; the number is the
-score that no other learner is believed to exceed."""
+
+class StepRule(Protocol):
+    """A pure rule for the next size of a learner that is not yet fully trained."""
+
+    def __call__(self, curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> int:
+        """Return one of `sizes` above the curve's last size.
+
+        Args:
+            curve: of the learner.
+            sizes: the grid.
+            to_beat: the score that no other learner is believed to exceed.
+        """
 
 
-def one_size(curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> int:
+def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> int:
     """Return the next of the sizes: DAUB's rule.
 
-    >>> one_size(LearningCurve(0), (500, 750, 1125), 0.9)
+    >>> next_of_grid(LearningCurve(0), (500, 750, 1125), 0.9)
     500
     """
     del to_beat
@@ -69,18 +77,18 @@ class AdaptiveStep:
         if len(curve.observations) < 2:
             return following[0]
         left = math.log(sizes[-1] / curve.size)
-        steps = max(1, round(left * exponent(curve) / math.log(self.cost_factor)))
+        steps = max(1, round(left * growth_exponent(curve) / math.log(self.cost_factor)))
         return nearest(following, curve.size * math.exp(left / steps))
 
 
-def exponent(curve: LearningCurve) -> float:
+def growth_exponent(curve: LearningCurve) -> float:
     """Return alpha of seconds ~ n^alpha, drawn towards 1 as by one doubling seen with alpha = 1.
 
     Where times were not measured, 1: every example costs the same.
 
     >>> from optuna_daub.core.curve import Observation
     >>> timed = (Observation(500, 0.8, seconds=1.0), Observation(4000, 0.8, seconds=2.0))
-    >>> exponent(LearningCurve(0, timed))  # one doubling of time in three, and one in one
+    >>> growth_exponent(LearningCurve(0, timed))  # one doubling of time in three, and one in one
     0.5
     """
     first, last = curve.observations[0], curve.observations[-1]
@@ -98,42 +106,3 @@ def nearest(sizes: Sequence[int], goal: float) -> int:
     750
     """
     return min(sizes, key=lambda size: abs(math.log(size / goal)))
-
-
-def first_seconds(curve: LearningCurve) -> list[float]:
-    """Return the seconds of a learner's first probe, or nothing where they are not known."""
-    return [x.seconds for x in curve.observations[:1] if x.seconds]
-
-
-def is_costly(curve: LearningCurve, ascending: Sequence[float], times: float) -> bool:
-    """Return whether a learner's first probe took more than `times` the median of all.
-
-    >>> from optuna_daub.core.curve import Observation
-    >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))
-    >>> is_costly(slow, [0.1, 0.1, 3.0], times=16)
-    True
-    """
-    own = first_seconds(curve)
-    return bool(own) and own[0] > times * ascending[len(ascending) // 2]
-
-
-def leap_of(curve: LearningCurve, size: int, to_beat: float) -> str:
-    """Return why a learner leaps to a size, as the end of a sentence.
-
-    >>> leap_of(LearningCurve(0), 5000, 0.9)
-    '; its time grows as n^1.00, so that it goes to 5,000 at once'
-    """
-    if curve.score >= to_beat:
-        return f"; its score is above all of them, so that it goes straight to {size:,}"
-    growth = exponent(curve) if curve.observations else 1.0
-    return f"; its time grows as n^{growth:.2f}, so that it goes to {size:,} at once"
-
-
-def sizes_near(sizes: tuple[int, ...], share: float, count: int = 2) -> tuple[int, ...]:
-    """Return `count` consecutive sizes, the first of them the nearest to `share` of the last.
-
-    >>> sizes_near((500, 750, 1125, 1688, 2532, 3798, 5697, 38500), 1 / 48)
-    (750, 1125)
-    """
-    first = min(sizes.index(nearest(sizes, share * sizes[-1])), len(sizes) - count - 1)
-    return sizes[first : first + count]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
-from optuna_daub.core.bounds import massart
+from optuna_daub.core.intervals import massart
 
 
 Exponent = Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]

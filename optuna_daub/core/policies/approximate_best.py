@@ -12,26 +12,28 @@ The interval construction is claimed in US patent 12,223,407; DAUB is the defaul
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds.confidence import HalfWidth
-from optuna_daub.core.bounds.confidence import confidence_interval
-from optuna_daub.core.bounds.interval import Interval
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curves import Curves
-from optuna_daub.core.policies.decision import Decision
-from optuna_daub.core.policies.decision import Drop
-from optuna_daub.core.policies.decision import Extend
-from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.decision import Reason
-from optuna_daub.core.policies.decision import Wait
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import Wait
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals.confidence import HalfWidth
+from optuna_daub.core.intervals.confidence import confidence_interval
+from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import candidates
 from optuna_daub.core.policies.schedulers import gradient_ci
+from optuna_daub.core.policy import Needs
+from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
 from optuna_daub.core.sizes import whole_number
@@ -39,6 +41,15 @@ from optuna_daub.core.sizes import whole_number
 
 VALIDATION_FACTOR = 2
 """Validation examples per training example of a probe: 2,000 for 1,000 ([1] Section 5)."""
+
+ASSUMPTIONS = (
+    "scores are means over examples of values in [0, 1]",
+    "training and validation data come from one distribution",
+    "a learner fits its own training sample at least as well as if trained on other data",
+    "more data do not hurt",
+)
+"""What the intervals rest on (`optuna_daub.core.intervals.confidence` says which end needs
+which)."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +87,12 @@ class ABC:
     10^5 examples before ABC saves any. A learner that memorises has an upper end of 1, and is
     dropped only when all others are pinned down.
 
-    >>> from optuna_daub.core.curve import Observation
+    >>> from optuna_daub.core import Curves, Observation
     >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
     >>> def curve(learner, score, training_score):
     ...     seen = Observation(10_000, score, training_score, n_validation=20_000)
     ...     return LearningCurve(learner, (seen,))
-    >>> decision = abc.decide(Curves([curve(0, 0.90, 0.91), curve(1, 0.84, 0.85)]))
+    >>> decision = abc.decide(Pool(Curves([curve(0, 0.90, 0.91), curve(1, 0.84, 0.85)])))
     >>> decision.learner, str(decision.reason)
     (1, 'upper end 0.872 is within 0.01 of the largest lower end 0.889 of learner 0')
     """
@@ -112,133 +123,185 @@ class ABC:
             if not 0.0 < value < 1.0:
                 raise ValueError(f"`{name}` must be between 0 and 1, but got {value}.")
 
-    def validation_size(self, training_size: int) -> int | None:
-        """Return on how many validation examples a probe of `training_size` is to be scored.
-
-        None stands for all of them, however many there are.
-
-        >>> abc = ABC(sizes=(1000, 2000, 500_000), n_validation=100_000)
-        >>> abc.validation_size(1000), abc.validation_size(500_000)
-        (2000, 100000)
-        """
-        if self.n_validation is None:
-            return None
-        return min(VALIDATION_FACTOR * training_size, self.n_validation)
-
-    def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
-        """Return what to do next ([1] Algorithm 1).
-
-        Raises:
-            ValueError: as `interval`.
-        """
-        alive = sorted(
-            (curve for curve in curves.values() if not curve.dropped),
-            key=lambda curve: curve.learner,
+    @property
+    def needs(self) -> Needs:
+        """Training scores, measured as the intervals suppose, of a closed pool."""
+        return Needs(
+            training_scores="required",
+            mean_of_examples=True,
+            n_validation=self.n_validation,
+            validation_factor=VALIDATION_FACTOR,
+            closed_pool=True,
         )
-        if not alive:
-            return Finish(None, Reason("no learner is left"))
-        started = [curve for curve in alive if curve.observations]
-        fresh = [c for c in alive if not c.observations and c.learner not in busy]
-        if fresh:
-            first = Reason("every learner is first trained on the smallest size")
-            return Extend(fresh[0].learner, self.sizes[0], first)
-        intervals = {curve.learner: self.interval(curve, curves) for curve in alive}
-        # While others begin, more learners may come, and each makes all intervals wider.
-        if len(started) == len(alive):
-            if loser := self._loser(intervals):
-                return loser
-            if len(alive) == 1:
-                return self._answer(alive[0], busy)
-            if all(self._is_full(curve) for curve in alive):
-                return self._undecided(intervals)
-        return self._extension(started, curves, busy)
 
-    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
-        """Return where the learner's score on all examples lies, within [0, 1].
+    def decide(self, pool: Pool) -> Decision:
+        """Return what to do next ([1] Algorithm 1).
 
         Raises:
             ValueError: where a probe lacks its training score or its number of validation
                 examples, or has a score outside [0, 1].
         """
-        return confidence_interval(
-            curve,
-            self.sizes[-1],
-            full_validation=self.n_validation or _all_scored(curve),
-            failure=self.failure(curves),
-            half_width=self.confidence,
-        )
+        first = Reason("every learner is first trained on the smallest size")
+        alive = [curve for curve in pool.curves.values() if not curve.dropped]
+        started = [curve for curve in alive if curve.observations]
+        for curve in alive:
+            if not curve.observations and curve.learner not in pool.busy:
+                return Extend(curve.learner, self.sizes[0], first)
+        if pool.may_propose:
+            return Propose(self.sizes[0], first)
+        if not alive:
+            return Finish(None, Reason("no learner is left"))
+        # While others begin, nobody is dropped: a score is missing that may be the best.
+        if len(started) == len(alive):
+            intervals = pool.once(self._intervals)
+            ends = {curve.learner: intervals[curve.learner] for curve in alive}
+            leader = _leader(ends)
+            largest = ends[leader].lower  # [1] Alg. 1, line 7
+            for learner, end in ends.items():
+                if learner != leader and end.upper - largest <= self.epsilon:  # Alg. 1, line 8
+                    text = (
+                        f"upper end {{0}} is within {self.epsilon:g} of the {{largest}} lower end "
+                        f"{{1}} of learner {leader}"
+                    )
+                    return Drop(learner, Reason(text, (end.upper, largest)))
+            if len(alive) == 1:
+                return self._answer(pool, alive[0])
+            if all(self._is_full(curve) for curve in alive):
+                # All left are fully trained, but scored on a sample only.
+                text = (
+                    f"of {len(ends)} fully trained learners it has the {{largest}} lower end {{0}}"
+                )
+                return Finish(leader, Reason(text, (largest,)))
+        return self._extension(pool, started)
 
-    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
-        """Return why the turn passes from the learner of `curve` to that of `by`."""
-        if not by.observations:
-            return Reason(f"learner {by.learner} has not had its first size yet")
-        own, other = self.interval(curve, curves), self.interval(by, curves)
+    def explain(self, pool: Pool, learner: int) -> Reason:
+        """Return why the turn went from `learner` to another."""
+        decision = pool.once(self.decide)
+        if isinstance(decision, Propose):
+            return Reason("learners still to come have not had their first size yet")
+        if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
+            return decision.reason
+        if not pool.curves[decision.learner].observations:
+            return Reason(f"learner {decision.learner} has not had its first size yet")
+        own, other = self.interval(pool, learner), self.interval(pool, decision.learner)
         return Reason(
-            f"undecided between {{0}} and {{1}}; the turn goes to learner {by.learner} between "
-            "{2} and {3}",
+            f"undecided between {{0}} and {{1}}; the turn goes to learner {decision.learner} "
+            "between {2} and {3}",
             (own.lower, own.upper, other.lower, other.upper),
         )
 
-    def best_guess(self, curves: Curves) -> BestGuess | None:
-        """Return the best answer to be had now; None where no learner is left.
+    def promise(self, pool: Pool, learner: int) -> str:
+        """Return the certificate of a learner: how near to the best, how surely, and why.
+
+        >>> from optuna_daub.core import Curves, Observation
+        >>> def curve(learner, score, training_score):
+        ...     seen = Observation(10_000, score, training_score, n_validation=20_000, seconds=1.5)
+        ...     return LearningCurve(learner, (seen,))
+        >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
+        >>> pool = Pool(Curves([curve(0, 0.90, 0.91), curve(1, 0.84, 0.85)]))
+        >>> abc.promise(pool, 0)[:74]
+        'Learner 0 is within 0 of the best of 2 learners with probability 0.95. See'
+        """
+        guess = self.guess(pool, learner)
+        probes = [seen for curve in pool.curves.values() for seen in curve.observations]
+        rule = self.confidence.__module__.rpartition(".")[2].replace("_", "-").title()
+        failed = sum(c.dropped.startswith(("failed", "score")) for c in pool.curves.values())
+        left_out = f" ({failed} failed, of which nothing is claimed)" if failed else ""
+        return (
+            f"Learner {learner} is within {guess.gap:.3g} of the best of {self._n(pool)} learners"
+            f"{left_out} with probability {guess.probability:g}. Seen: {self._extent(probes)}. "
+            f"Rests on the {rule} inequality, delta / n^2 = {self.failure(pool):.2g} per "
+            f"interval, and on these conditions: {'; '.join(ASSUMPTIONS)}."
+        )
+
+    def leader(self, pool: Pool) -> int | None:
+        """Return the learner of the best guess."""
+        guess = self.best_guess(pool)
+        return None if guess is None else guess.learner
+
+    def interval(self, pool: Pool, learner: int) -> Interval:
+        """Return where the learner's score on all examples lies, within [0, 1].
+
+        Raises:
+            ValueError: as `decide`.
+        """
+        return pool.once(self._intervals)[learner]
+
+    def best_guess(self, pool: Pool) -> BestGuess | None:
+        """Return the best answer to be had now; None where no learner is left that was seen.
 
         Of the learners with the largest lower end and with the largest upper end, the one that
         the others can exceed by less ([1] Appendix D.2). A learner dropped for its upper end was
         within `epsilon` of the largest lower end, and still is; of one that was dropped because
         it failed, nothing is claimed.
 
-        >>> from optuna_daub.core.curve import Observation
+        >>> from optuna_daub.core import Curves, Observation
         >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
         >>> seen = Observation(10_000, 0.90, 0.91, n_validation=20_000)
-        >>> str(abc.best_guess(Curves([LearningCurve(0, (seen,)), LearningCurve(1, (seen,))])))
+        >>> both = Pool(Curves([LearningCurve(0, (seen,)), LearningCurve(1, (seen,))]))
+        >>> str(abc.best_guess(both))
         'learner 0 is within 0.044 of the best with probability 0.95'
         """
-        intervals = {learner: self.interval(curve, curves) for learner, curve in curves.items()}
-        alive = {i: ends for i, ends in intervals.items() if not curves[i].dropped}
+        alive = self._alive(pool)
         if not alive:
             return None
         safest, highest = _leader(alive), min(alive, key=lambda i: (-alive[i].upper, i))
-        guesses = [self.guess(learner, curves) for learner in (safest, highest)]
+        guesses = [self.guess(pool, learner) for learner in (safest, highest)]
         return min(guesses, key=lambda guess: guess.gap)  # [1] Appendix D.2
 
-    def guess(self, learner: int, curves: Curves) -> BestGuess:
+    def guess(self, pool: Pool, learner: int) -> BestGuess:
         """Return what is guaranteed of one learner that is not dropped."""
-        intervals = {i: self.interval(curve, curves) for i, curve in curves.items()}
-        alive = {i: ends for i, ends in intervals.items() if not curves[i].dropped}
+        alive, intervals = self._alive(pool), pool.once(self._intervals)
         # No learner was dropped for an upper end above this.
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
         others = [
-            ends.upper if i in alive else min(ends.upper, limit)
+            ends.upper if i in alive or not pool.curves[i].dropped else min(ends.upper, limit)
             for i, ends in intervals.items()
             if i != learner
         ]
+        if pool.may_propose:
+            others.append(1.0)  # nothing is known of a learner still to come
         gap = max(0.0, max(others, default=0.0) - intervals[learner].lower)
         return BestGuess(learner, gap, 1.0 - self.delta)
 
-    def failure(self, curves: Curves) -> float:
+    def failure(self, pool: Pool) -> float:
         """Return d_c, the failure probability of one interval: delta / n^2 for n learners.
 
         The paper counts n intervals in each of at most n - 1 rounds, as many as learners are
         dropped. Counting every probe instead, delta / n^2 covers as many sizes as learners.
         """
-        return self.delta / len(curves) ** 2  # [1] Theorem 3
+        return self.delta / self._n(pool) ** 2  # [1] Theorem 3
+
+    def _n(self, pool: Pool) -> int:
+        """Return n, the number of learners, those still to come among them."""
+        return len(pool.curves) + (pool.to_come or 0)
+
+    def _intervals(self, pool: Pool) -> Mapping[int, Interval]:
+        failure = self.failure(pool) if pool.curves else self.delta
+        return {
+            curve.learner: confidence_interval(
+                curve,
+                self.sizes[-1],
+                full_validation=self.n_validation or _all_scored(curve),
+                failure=failure,
+                half_width=self.confidence,
+            )
+            for curve in pool.curves.values()
+        }
+
+    def _alive(self, pool: Pool) -> Mapping[int, Interval]:
+        """Return the intervals of learners of which something is known, none dropped."""
+        curves = pool.curves
+        return {
+            i: ends
+            for i, ends in pool.once(self._intervals).items()
+            if curves[i].observations and not curves[i].dropped
+        }
 
     def _is_full(self, curve: LearningCurve) -> bool:
         return curve.size >= self.sizes[-1]
 
-    def _loser(self, intervals: Mapping[int, Interval]) -> Drop | None:
-        leader = _leader(intervals)
-        largest = intervals[leader].lower  # [1] Alg. 1, line 7
-        for learner, ends in intervals.items():
-            if learner != leader and ends.upper - largest <= self.epsilon:  # [1] Alg. 1, line 8
-                text = (
-                    f"upper end {{0}} is within {self.epsilon:g} of the {{largest}} lower end "
-                    f"{{1}} of learner {leader}"
-                )
-                return Drop(learner, Reason(text, (ends.upper, largest)))
-        return None
-
-    def _answer(self, winner: LearningCurve, busy: Collection[int]) -> Extend | Finish | Wait:
+    def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
         """Return how to end with the only learner left."""
         promise = f"within {self.epsilon:g} of the best with probability {1 - self.delta:g}"
         if self._is_full(winner):
@@ -247,30 +310,52 @@ class ABC:
         if not self.refit:
             text = f"{promise}; identified at {winner.size:,} examples, not trained on all"
             return Finish(winner.learner, Reason(text))
-        if winner.learner in busy:
+        if winner.learner in pool.busy:
             return Wait(Reason("the identified learner is being trained"))
         return Extend(winner.learner, self.sizes[-1], Reason(f"identified as {promise}"))
 
-    def _undecided(self, intervals: Mapping[int, Interval]) -> Finish:
-        """Return the end where all left are fully trained, but scored on a sample only."""
-        leader = _leader(intervals)
-        text = f"of {len(intervals)} fully trained learners it has the {{largest}} lower end {{0}}"
-        return Finish(leader, Reason(text, (intervals[leader].lower,)))
-
-    def _extension(
-        self, started: Sequence[LearningCurve], curves: Curves, busy: Collection[int]
-    ) -> Extend | Wait:
+    def _extension(self, pool: Pool, started: Sequence[LearningCurve]) -> Extend | Wait:
         """Return the next size of the learner that the scheduler likes best of those free."""
-        free = {c.learner: c for c in started if c.learner not in busy and not self._is_full(c)}
+        free = {
+            c.learner: c for c in started if c.learner not in pool.busy and not self._is_full(c)
+        }
         if not free:
             return Wait(Reason("every undecided learner is being trained, or is fully trained"))
-        order = self.scheduler(candidates(started, lambda curve: self.interval(curve, curves)))
+        failure = self.failure(pool)
+
+        def interval(curve: LearningCurve) -> Interval:
+            return confidence_interval(
+                curve,
+                self.sizes[-1],
+                full_validation=self.n_validation or _all_scored(curve),
+                failure=failure,
+                half_width=self.confidence,
+            )
+
+        order = self.scheduler(candidates(started, interval))
         chosen = free[next(learner for learner in order if learner in free)]
         size = next_size(self.sizes, chosen.size)
         assert size is not None
-        ends = self.interval(chosen, curves)
+        ends = self.interval(pool, chosen.learner)
         text = f"undecided between {{0}} and {{1}}, one of {len(started)} left"
         return Extend(chosen.learner, size, Reason(text, (ends.lower, ends.upper)))
+
+    def _extent(self, probes: Sequence[Observation]) -> str:
+        """Return what the promise has seen."""
+        sizes = [seen.size for seen in probes]
+        scored = [seen.n_validation for seen in probes if seen.n_validation is not None]
+        seconds = sum(seen.seconds or 0.0 for seen in probes)
+        all_scored = self.n_validation or max(scored, default=0)
+        return (
+            f"{sum(sizes):,} training examples in {len(probes)} probes of {_range(sizes)} "
+            f"(all: {self.sizes[-1]:,}), scored on {_range(scored)} (all: {all_scored:,}), "
+            f"in {seconds:,.1f} s"
+        )
+
+
+def _range(numbers: Sequence[int]) -> str:
+    least, most = min(numbers, default=0), max(numbers, default=0)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _all_scored(curve: LearningCurve) -> int:

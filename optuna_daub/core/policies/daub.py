@@ -3,49 +3,46 @@
 Each learner is first trained on three sizes; from then on the learner with the largest upper
 bound on its full-data score gets its next size, until the leader is fully trained.
 
+The bound is a quantile of a forecast, and the next size is a step rule's: with `Projection` and
+`next_of_grid`, the defaults here, this is the algorithm of [1].
+
 [1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
     Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
+[2] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
+    https://doi.org/10.2307/1910412
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Iterator
 from dataclasses import dataclass
-from dataclasses import replace
-from functools import lru_cache
-from itertools import islice
-from itertools import takewhile
-from typing import Any
+from dataclasses import field
 from typing import Literal
+from typing import NamedTuple
 
-from optuna_daub.core.bounds.audit import AuditSummary
-from optuna_daub.core.bounds.audit import audits_of
-from optuna_daub.core.bounds.audit import inflation
-from optuna_daub.core.bounds.bound import Bound
-from optuna_daub.core.bounds.interval import Interval
-from optuna_daub.core.bounds.projection import ProjectedBound
+import numpy as np
+from numpy.typing import NDArray
+
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curves import Curves
-from optuna_daub.core.policies.decision import Decision
-from optuna_daub.core.policies.decision import Extend
-from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.decision import Reason
-from optuna_daub.core.policies.decision import Wait
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import Wait
+from optuna_daub.core.forecasts.audit import Audited
+from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.projection import Projection
+from optuna_daub.core.intervals.interval import Interval
+from optuna_daub.core.policy import Needs
+from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import is_part
 from optuna_daub.core.sizes import next_size
-from optuna_daub.core.steps import AdaptiveStep
 from optuna_daub.core.steps import StepRule
-from optuna_daub.core.steps import first_seconds
-from optuna_daub.core.steps import is_costly
-from optuna_daub.core.steps import leap_of
-from optuna_daub.core.steps import nearest
-from optuna_daub.core.steps import one_size
+from optuna_daub.core.steps import growth_exponent
+from optuna_daub.core.steps import next_of_grid
 
 
 @dataclass(frozen=True)
@@ -55,230 +52,240 @@ class DAUB:
     Ties of the bound go to the learner with most data, then to the larger validation score, then
     to the lower id: early on, every learner that memorises its training data ties at 1.
 
-    >>> from optuna_daub.core.curve import Observation
+    >>> from optuna_daub.core import Curves, Observation
     >>> def curve(learner, *scores):
     ...     seen = zip((500, 750, 1125, 1688), scores)
     ...     return LearningCurve(learner, tuple(Observation(n, s) for n, s in seen))
     >>> daub = DAUB(sizes=(500, 750, 1125, 1688))
-    >>> decision = daub.decide(Curves([curve(0, 0.60, 0.65, 0.68), curve(1, 0.5, 0.5, 0.5)]))
+    >>> pool = Pool(Curves([curve(0, 0.60, 0.65, 0.68), curve(1, 0.5, 0.5, 0.5)]))
+    >>> decision = daub.decide(pool)
     >>> decision.learner, decision.size, str(decision.reason)
     (0, 1688, 'bound 0.750 is the largest; next is 0.500 of learner 1')
     """
 
     sizes: tuple[int, ...]
     """Training sizes, at least three, increasing; the last is the full training set (N)."""
-    use_training_score: bool = True
-    """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
+    forecaster: Forecaster = field(default_factory=Projection)
+    """How a learner can be on all the data; the default is the projection of [1]."""
+    steps: StepRule = next_of_grid
+    """Which size a learner is trained on next; that of [1] is the next one."""
+    first_sizes: tuple[int, ...] = ()
+    """The sizes that every learner is first trained on; empty for the first three, as in [1]."""
     tolerance: float = 0.0
     """Bounds within it of the largest count as ties; at least 0, in units of the score."""
     stop: Literal["verified", "first"] = "verified"
     """"first" ends when any learner is fully trained ([1] Alg. 1, line 5), "verified" when
     that learner also has the largest bound: the first to arrive need not be the best."""
-    upper_bound: Bound | None = None
-    """What a learner can reach; None for the projection of [1], as `use_training_score` says."""
-    steps: StepRule = one_size
-    """Which size a learner is trained on next; that of [1] is the next one."""
-    first_sizes: tuple[int, ...] = ()
-    """The sizes that every learner is first trained on; empty for the first three, as in [1]."""
-    costly: float = math.inf
-    """A learner whose first probe took more than so many times the median of all goes on to a
-    size about 3.5 times as large: what is fixed of its cost is not paid again for little news."""
+    confidence: float = 0.95
+    """How often a bound should hold, in (0, 1); the projection states no such number."""
+    price: float = 0.0
+    """Score that one would give up to save one training on all the data; at least 0. Above 0 a
+    learner is ranked by its reservation value [2] in place of its bound: the score over which its
+    next probe is not worth its share of that price."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
+        sizes = checked_sizes(self.sizes)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "first_sizes", tuple(self.first_sizes) or sizes[:MIN_SIZES])
         if not self.tolerance >= 0:
             raise ValueError(f"`tolerance` must be at least 0, but got {self.tolerance}.")
         if self.stop not in ("verified", "first"):
             raise ValueError(f'`stop` must be "verified" or "first", but got {self.stop!r}.')
-        if self.first_sizes and not is_part(self.first_sizes, self.sizes):
+        if not is_part(self.first_sizes, sizes):
             raise ValueError(
-                f"`first_sizes` must be some of the training sizes {self.sizes}, increasing, but "
-                f"got {self.first_sizes}."
+                f"`first_sizes` must be some of the training sizes {sizes}, increasing, but got "
+                f"{self.first_sizes}."
             )
-
-    def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
-        """Return what to do next ([1] Alg. 1, lines 5-11)."""
-        return self._repaired(curves)._decide(curves, busy)
-
-    def validation_size(self, training_size: int) -> None:
-        """Return None: every probe is scored on all validation examples."""
-
-    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
-        """Return the range up to the learner's bound; all numbers where there is none."""
-        if not curve.observations:
-            return Interval()
-        upper = self._repaired(curves)._upper(curve)
-        return Interval(upper=upper) if math.isfinite(upper) else Interval()
-
-    def bound(self, curve: LearningCurve) -> float:
-        """Return what a curve with at least one observation is ranked by: its upper bound."""
-        return curve.once(self._bound)
-
-    def audit(self, curves: Curves) -> AuditSummary:
-        """Return how often the bounds held, of learners that were then trained on more data."""
-        ratios = curves.pooled(self._ratios)
-        held = bisect_right(ratios, 1.0)
-        return AuditSummary(held, len(ratios), self._bounds.confidence, self._factor(curves))
-
-    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
-        """Return why the turn passes from the learner of `curve` to that of `by`."""
-        if self._is_starting(by):
-            first = len(self._first_sizes)
-            return Reason(f"learner {by.learner} has not had its first {first} sizes yet")
-        rule = self._repaired(curves)
-        bounds = rule.bound(curve), rule.bound(by)
-        if bounds[0] < bounds[1] - self.tolerance:
-            return Reason(f"{self._noun} {{0}} {{less}} {{1}} of learner {by.learner}", bounds)
-        merit = (
-            f"more data ({by.size:,})" if by.size > curve.size else "a better score or lower id"
-        )
-        text = f"{self._noun} {{0}} ties with {{1}} of learner {by.learner}, which has {merit}"
-        return Reason(text, bounds)
-
-    def _decide(self, curves: Curves, busy: Collection[int]) -> Decision:
-        contenders = [*islice(curves.ranking(self._rank), 2)]
-        if not contenders:
-            return Finish(None, Reason("no learner is left"))
-        if winner := self._winner(curves, contenders[0]):
-            return Finish(winner.learner, self._victory(winner, curves))
-        free = (curve for curve in curves.ranking(self._rank) if curve.learner not in busy)
-        chosen = self._foremost(free)
-        if chosen is None or self._is_full(chosen):
-            return Wait(Reason("every learner that could still be the best is being trained"))
-        return self._extend(chosen, curves)
-
-    def _repaired(self, curves: Curves) -> DAUB:
-        """Return the rule whose bounds would have held as often as they say."""
-        factor = self._factor(curves)
-        return self if factor == 1.0 else _inflated(self, factor)
-
-    def _factor(self, curves: Curves) -> float:
-        confidence = self._bounds.confidence
-        return 1.0 if confidence is None else inflation(curves.pooled(self._ratios), confidence)
-
-    def _ratios(self, curve: LearningCurve) -> list[float]:
-        return [audit.ratio for audit in audits_of(curve, self._bounds)]
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"`confidence` must be in (0, 1), but got {self.confidence}.")
+        if not 0 <= self.price < math.inf:
+            raise ValueError(f"`price` must be at least 0 and finite, but got {self.price}.")
 
     @property
-    def _bounds(self) -> Bound:
-        return self.upper_bound or ProjectedBound(self.use_training_score)
+    def needs(self) -> Needs:
+        """Training scores help; the pool must be closed, since [1] starts with every learner."""
+        return Needs(training_scores="helpful", closed_pool=True)
+
+    def decide(self, pool: Pool) -> Decision:
+        """Return what to do next ([1] Alg. 1)."""
+        table = pool.once(self._ranked)
+        learners = pool.curves
+        free = ~np.isin(table.learners, [*pool.busy])
+        # [1] Alg. 1, lines 2-4: every learner gets its first sizes before any gets more.
+        if (waiting := table.is_starting & free).any():
+            return self._start(learners[int(table.learners[waiting.argmax()])])
+        if pool.may_propose:
+            return Propose(self.first_sizes[0], self._first())
+        if not table.is_alive.any():
+            return Finish(None, Reason("no learner is left"))
+        ranked = table.is_alive & ~table.is_starting
+        if not table.is_starting.any() and (winner := self._winner(table, ranked)) is not None:
+            return Finish(int(table.learners[winner]), self._victory(table, ranked, winner))
+        # [1] Alg. 1, line 6: the largest bound, among those that nobody is training.
+        chosen = self._foremost(table, ranked & free)
+        if chosen is None or table.size[chosen] == self.sizes[-1]:
+            return Wait(Reason("every learner that could still be the best is being trained"))
+        rival = self._rival(table, ranked, chosen)
+        to_beat = -math.inf if rival is None else float(table.bound[rival]) - self.tolerance
+        if table.is_starting.any():
+            to_beat = math.inf  # one that is still being started elsewhere may exceed any score
+        curve = learners[int(table.learners[chosen])]
+        size = self.steps(curve, self.sizes, to_beat)
+        merit = self._merit(table, ranked, chosen)
+        leap = ""
+        if size != next_size(self.sizes, curve.size):
+            leap = "; its score is above all of them, so that it goes straight to "
+            if curve.score < to_beat:
+                leap = f"; its time grows as n^{growth_exponent(curve):.2f}, so that it goes to "
+            leap += f"{size:,}"
+        return Extend(curve.learner, size, Reason(merit.sentence + leap, merit.scores))
+
+    def explain(self, pool: Pool, learner: int) -> Reason:
+        """Return why the turn went from `learner` to another."""
+        decision = pool.once(self.decide)
+        if isinstance(decision, Propose):
+            return Reason("learners still to come have not had their first sizes yet")
+        if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
+            return decision.reason
+        table = pool.once(self._ranked)
+        own, by = (int(np.searchsorted(table.learners, i)) for i in (learner, decision.learner))
+        if table.is_starting[by]:
+            first = len(self.first_sizes)
+            return Reason(f"learner {decision.learner} has not had its first {first} sizes yet")
+        bounds = float(table.bound[own]), float(table.bound[by])
+        if bounds[0] < bounds[1] - self.tolerance:
+            return Reason(
+                f"{self._noun} {{0}} {{less}} {{1}} of learner {decision.learner}", bounds
+            )
+        merit = "a better score or lower id"
+        if table.size[by] > table.size[own]:
+            merit = f"more data ({int(table.size[by]):,})"
+        text = (
+            f"{self._noun} {{0}} ties with {{1}} of learner {decision.learner}, which has {merit}"
+        )
+        return Reason(text, bounds)
+
+    def promise(self, pool: Pool, learner: int) -> str | None:
+        """Return how often the bounds held, where the forecaster is audited."""
+        del learner
+        return str(self.forecaster.audit(pool)) if isinstance(self.forecaster, Audited) else None
+
+    def leader(self, pool: Pool) -> int | None:
+        """Return the learner with the best score at the largest size that any has reached."""
+        alive = [c for c in pool.curves.values() if c.observations and not c.dropped]
+        if not alive:
+            return None
+        return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
+
+    def interval(self, pool: Pool, learner: int) -> Interval:
+        """Return the range up to the learner's bound; all numbers where there is none."""
+        table = pool.once(self._ranked)
+        upper = float(table.upper[np.searchsorted(table.learners, learner)])
+        return Interval(upper=upper) if math.isfinite(upper) else Interval()
 
     @property
     def _noun(self) -> str:
-        return self._bounds.noun
+        """What sentences call the number that learners are ranked by."""
+        return "reservation value" if self.price else "bound"
 
-    def _upper(self, curve: LearningCurve) -> float:
+    def _ranked(self, pool: Pool) -> _Table:
+        """Return what decisions need to know of each learner, as arrays."""
         full = self.sizes[-1]
-        return curve.score if curve.size >= full else self._bounds.upper(curve, full)
+        facts = pool.curves.columns(_facts)
+        if not len(facts):
+            facts = np.empty((0, 3))
+        is_alive, size, score = facts[:, 0] == 0.0, facts[:, 1], facts[:, 2]
+        forecast = self.forecaster.forecasts(pool, full).all
+        upper = bound = np.where(size >= full, score, forecast.quantile(self.confidence))
+        if self.price and len(facts):
+            steps = pool.curves.columns(_step_share, self.steps, self.sizes)[:, 0]
+            worth = np.maximum(score, forecast.reservation_value(self.price * steps))
+            bound = np.where((size >= full) | ~np.isfinite(upper), upper, worth)
+        is_starting = is_alive & (size < self.first_sizes[-1])
+        return _Table(pool.curves.learners, is_alive, is_starting, size, score, upper, bound)
 
-    def _bound(self, curve: LearningCurve) -> float:
-        full = self.sizes[-1]
-        if curve.size >= full:
-            return curve.score
-        return self._bounds.prospect(curve, full, self.steps(curve, self.sizes, math.inf))
-
-    def _rank(self, curve: LearningCurve) -> tuple[Any, ...] | None:
-        if curve.dropped:
+    def _foremost(self, table: _Table, among: NDArray[np.bool_]) -> int | None:
+        """Return the place of the learner that has the turn: the best of those that tie."""
+        if not among.any():
             return None
-        if self._is_starting(curve):
-            return (True,)  # before all others, the lower id first ([1] Alg. 1, lines 2-4)
-        return (False, self.bound(curve), curve.size, curve.score)
+        tied = among & (table.bound >= table.bound[among].max() - self.tolerance)
+        return _best(tied, table.size, table.score)
 
-    def _is_starting(self, curve: LearningCurve) -> bool:
-        return curve.size < self._first_sizes[-1]
-
-    @property
-    def _first_sizes(self) -> tuple[int, ...]:
-        return self.first_sizes or self.sizes[:MIN_SIZES]
-
-    def _is_full(self, curve: LearningCurve) -> bool:
-        return curve.size == self.sizes[-1]
-
-    def _rank_full(self, curve: LearningCurve) -> tuple[Any, ...] | None:
-        return (curve.score,) if self._is_full(curve) and not curve.dropped else None
-
-    def _winner(self, curves: Curves, first: LearningCurve) -> LearningCurve | None:
-        """Return the fully trained learner that the stopping rule accepts, if there is one."""
-        if self._is_starting(first):
-            return None
+    def _winner(self, table: _Table, ranked: NDArray[np.bool_]) -> int | None:
+        """Return the place of the fully trained learner that the stopping rule accepts."""
+        is_full = ranked & (table.size == self.sizes[-1])
         if self.stop == "first":
-            return next(curves.ranking(self._rank_full), None)
-        leader = self._foremost(curves.ranking(self._rank))
-        return leader if leader and self._is_full(leader) else None
+            return _best(is_full, table.score) if is_full.any() else None
+        leader = self._foremost(table, ranked)
+        return leader if leader is not None and is_full[leader] else None
 
-    def _foremost(self, ranked: Iterable[LearningCurve]) -> LearningCurve | None:
-        """Return who has the turn: the first of a ranking, or of those that tie with it."""
-        ranked = iter(ranked)
-        first = next(ranked, None)
-        if first is None or not self.tolerance or self._is_starting(first):
-            return first
-        least = self.bound(first) - self.tolerance
-        tied = takewhile(lambda curve: self.bound(curve) >= least, ranked)
-        return max((first, *tied), key=lambda curve: (curve.size, curve.score, -curve.learner))
+    def _rival(self, table: _Table, ranked: NDArray[np.bool_], place: int) -> int | None:
+        """Return the place of the foremost other learner that has a bound."""
+        others = ranked & (table.learners != table.learners[place])
+        return _best(others, table.bound, table.size, table.score) if others.any() else None
 
-    def _extend(self, chosen: LearningCurve, curves: Curves) -> Extend:
-        """Return the next size of the learner that has the turn, and why it has it."""
-        if self._is_starting(chosen):
-            return self._start(chosen, curves)
-        rival = self._rival(chosen, curves)
-        to_beat = self._to_beat(rival, curves)
-        size = self.steps(chosen, self.sizes, to_beat)
-        merit = self._merit(chosen, rival, curves)
-        leap = "" if size == next_size(self.sizes, chosen.size) else leap_of(chosen, size, to_beat)
-        return Extend(chosen.learner, size, Reason(merit.sentence + leap, merit.scores))
+    def _first(self) -> Reason:
+        return Reason(f"every learner is first trained on {len(self.first_sizes)} sizes")
 
-    def _to_beat(self, rival: LearningCurve | None, curves: Curves) -> float:
-        """Return the score that no other learner is believed to exceed."""
-        if self._is_starting(next(curves.ranking(self._rank))):
-            return math.inf  # somebody is still being started elsewhere, and may exceed any
-        return self.bound(rival) - self.tolerance if rival else -math.inf
+    def _start(self, curve: LearningCurve) -> Extend:
+        size = next(size for size in self.first_sizes if size > curve.size)
+        return Extend(curve.learner, size, self._first())
 
-    def _start(self, chosen: LearningCurve, curves: Curves) -> Extend:
-        """Return the next of the first sizes, or a larger one for a learner that is costly."""
-        size = next(size for size in self._first_sizes if size > chosen.size)
-        text = f"every learner is first trained on {len(self._first_sizes)} sizes"
-        is_second = len(chosen.observations) == 1 and self.costly < math.inf
-        if is_second and is_costly(chosen, curves.pooled(first_seconds), self.costly):
-            following = [later for later in self.sizes if later >= size]
-            size = nearest(following, AdaptiveStep.cost_factor * chosen.size)
-            text = f"its first probe took over {self.costly:g} times the median, so that it leaps"
-        return Extend(chosen.learner, size, Reason(text))
-
-    def _merit(self, chosen: LearningCurve, rival: LearningCurve | None, curves: Curves) -> Reason:
-        noun = self._noun
+    def _merit(self, table: _Table, ranked: NDArray[np.bool_], chosen: int) -> Reason:
+        """Return why the turn goes to the learner at a place."""
+        own, rival = float(table.bound[chosen]), self._rival(table, ranked, chosen)
         if rival is None:
-            is_alone = sum(1 for _ in islice(curves.ranking(self._rank), 2)) == 1
-            others = "is left" if is_alone else f"has a {noun} yet"
-            return Reason(f"{noun} {{0}}; no other learner {others}", (self.bound(chosen),))
-        bounds = self.bound(chosen), self.bound(rival)
+            others = f"has a {self._noun} yet" if table.is_starting.any() else "is left"
+            return Reason(f"{self._noun} {{0}}; no other learner {others}", (own,))
+        bounds, other = (own, float(table.bound[rival])), int(table.learners[rival])
         if bounds[0] > bounds[1]:
-            text = f"{noun} {{0}} is the {{largest}}; next is {{1}} of learner {rival.learner}"
+            text = f"{self._noun} {{0}} is the {{largest}}; next is {{1}} of learner {other}"
         else:
-            text = f"{noun} {{0}} comes next; learner {rival.learner} has {{1}}"
+            text = f"{self._noun} {{0}} comes next; learner {other} has {{1}}"
         return Reason(text, bounds)
 
-    def _victory(self, winner: LearningCurve, curves: Curves) -> Reason:
-        text = f"trained on all {winner.size:,} examples with score {{0}}"
-        rival = self._rival(winner, curves)
+    def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
+        """Return why the study ends with the learner at a place."""
+        score, rival = float(table.score[winner]), self._rival(table, ranked, winner)
+        text = f"trained on all {self.sizes[-1]:,} examples with score {{0}}"
         if rival is None:
-            return Reason(text + "; no other learner is left", (winner.score,))
-        text += f"; the {{largest}} other {self._noun} is {{1}} of learner {rival.learner}"
-        return Reason(text, (winner.score, self.bound(rival)))
-
-    def _rival(self, curve: LearningCurve, curves: Curves) -> LearningCurve | None:
-        """Return the foremost other learner that has a bound to compare with."""
-        others: Iterator[LearningCurve] = curves.ranking(self._rank)
-        return next(
-            (
-                other
-                for other in others
-                if other.learner != curve.learner and not self._is_starting(other)
-            ),
-            None,
-        )
+            return Reason(text + "; no other learner is left", (score,))
+        other = f"{{1}} of learner {int(table.learners[rival])}"
+        text += f"; the {{largest}} other {self._noun} is {other}"
+        return Reason(text, (score, float(table.bound[rival])))
 
 
-@lru_cache(maxsize=64)
-def _inflated(policy: DAUB, factor: float) -> DAUB:
-    """Return the policy with inflated bounds: one value for each factor, with one ranking."""
-    return replace(policy, upper_bound=policy._bounds.inflated(factor))
+class _Table(NamedTuple):
+    """What a decision needs to know of each learner, arrays in the order of ids."""
+
+    learners: NDArray[np.int64]
+    is_alive: NDArray[np.bool_]
+    is_starting: NDArray[np.bool_]
+    """Alive and not yet trained on all first sizes."""
+    size: NDArray[np.float64]
+    score: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    """The upper bound on the score at N; the score itself once there."""
+    bound: NDArray[np.float64]
+    """What learners are ranked by: `upper`, or the reservation value."""
+
+
+def _facts(curve: LearningCurve) -> tuple[float, float, float]:
+    return float(bool(curve.dropped)), float(curve.size), curve.score
+
+
+def _step_share(curve: LearningCurve, steps: StepRule, sizes: tuple[int, ...]) -> tuple[float]:
+    """Return the share of the time for all the data that a learner's next probe takes."""
+    if not curve.observations or curve.size >= sizes[-1]:
+        return (1.0,)
+    size = steps(curve, sizes, math.inf)
+    return (float((size / sizes[-1]) ** growth_exponent(curve)),)
+
+
+def _best(among: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:
+    """Return the place with the largest first key, then second, and so on, then the lower id."""
+    places = np.flatnonzero(among)
+    for key in keys:
+        values = key[places]
+        places = places[values == values.max()]
+    return int(places[0])

@@ -6,18 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from optuna_daub.core.bounds.interval import Interval
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curves import Curves
-from optuna_daub.core.policies.decision import Decision
-from optuna_daub.core.policies.decision import Drop
-from optuna_daub.core.policies.decision import Extend
-from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.decision import Reason
-from optuna_daub.core.policies.decision import Wait
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import Wait
+from optuna_daub.core.intervals.interval import Interval
+from optuna_daub.core.policy import Needs
+from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
 from optuna_daub.core.sizes import whole_number
@@ -29,11 +30,11 @@ class SuccessiveHalving:
 
     The last one left is trained on the full size at once.
 
-    >>> from optuna_daub.core.curve import Observation
+    >>> from optuna_daub.core import Curves, Observation
     >>> halving = SuccessiveHalving(sizes=(500, 1000, 2000), keep_one_in=2)
     >>> scores = {0: 0.6, 1: 0.7}
     >>> seen = [LearningCurve(i, (Observation(500, score),)) for i, score in scores.items()]
-    >>> halving.decide(Curves(seen)).learner
+    >>> halving.decide(Pool(Curves(seen))).learner
     0
     """
 
@@ -47,44 +48,64 @@ class SuccessiveHalving:
         if whole_number("keep_one_in", self.keep_one_in) < 2:
             raise ValueError(f"`keep_one_in` must be at least 2, but got {self.keep_one_in}.")
 
-    def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
+    @property
+    def needs(self) -> Needs:
+        """Validation scores alone, of a closed pool: rounds are cut by how many there are."""
+        return Needs(training_scores="unused", closed_pool=True)
+
+    def decide(self, pool: Pool) -> Decision:
         """Return what to do next ([1] Algorithm 1: one pass of its loop is one training size)."""
-        alive = [curve for curve in curves.values() if not curve.dropped]
+        alive = [curve for curve in pool.curves.values() if not curve.dropped]
+        behind = [c for c in alive if not c.observations and c.learner not in pool.busy]
+        if pool.may_propose and not behind:
+            return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
         if not alive:
             return Finish(None, Reason("no learner is left"))
         smallest = min(curve.size for curve in alive)
+        best = max(alive, key=_order)
         if smallest == self.sizes[-1]:
-            best = max(alive, key=self._order)
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
-        if smallest and (loser := self._loser(alive, len(curves), smallest)):
-            best = max(alive, key=self._order)
+        if smallest and (loser := self._loser(alive, len(pool.curves), smallest)):
             text = f"score {{0}} at {smallest:,} is the worst left; {{1}} of {best.learner} leads"
             return Drop(loser.learner, Reason(text, (loser.score, best.score)))
-        behind = [c for c in alive if c.size == smallest and c.learner not in busy]
+        behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]
         if not behind:
             return Wait(Reason("the last learners of this round are being trained"))
-        chosen = min(behind, key=lambda curve: curve.learner)
+        # The last one left need not climb: nobody is compared with it any more.
         size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
         assert size is not None
-        return Extend(chosen.learner, size, Reason(f"one of {len(alive)} left for this size"))
+        chosen = min(curve.learner for curve in behind)
+        return Extend(chosen, size, Reason(f"one of {len(alive)} left for this size"))
 
-    def validation_size(self, training_size: int) -> None:
-        """Return None: every probe is scored on all validation examples."""
+    def explain(self, pool: Pool, learner: int) -> Reason:
+        """Return why the turn went from `learner` to another."""
+        size = pool.curves[learner].size
+        decision = pool.once(self.decide)
+        if isinstance(decision, Extend) and decision.learner != learner:
+            return Reason(f"learner {decision.learner} has not been trained on {size:,} yet")
+        return decision.reason
 
-    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
+    def promise(self, pool: Pool, learner: int) -> None:
+        """Return None: halving promises nothing."""
+
+    def leader(self, pool: Pool) -> int | None:
+        """Return the learner with the best score at the largest size that any has reached."""
+        alive = [c for c in pool.curves.values() if c.observations and not c.dropped]
+        if not alive:
+            return None
+        return max(alive, key=lambda curve: (curve.size, *_order(curve))).learner
+
+    def interval(self, pool: Pool, learner: int) -> Interval:
         """Return all numbers: halving bounds nothing."""
         return Interval()
-
-    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
-        """Return why the turn passes from the learner of `curve` to that of `by`."""
-        return Reason(f"learner {by.learner} has not been trained on {curve.size:,} yet")
 
     def _loser(self, alive: list[LearningCurve], total: int, size: int) -> LearningCurve | None:
         """Return the worst learner where more are left than this round may keep."""
         if any(curve.size > size for curve in alive):
             return None  # the next round has begun, so this one was cut
         kept = -(-total // self.keep_one_in ** (self.sizes.index(size) + 1))  # rounded up
-        return min(alive, key=self._order) if len(alive) > kept else None
+        return min(alive, key=_order) if len(alive) > kept else None
 
-    def _order(self, curve: LearningCurve) -> tuple[float, int]:
-        return curve.score, -curve.learner
+
+def _order(curve: LearningCurve) -> tuple[float, int]:
+    return curve.score, -curve.learner

@@ -10,16 +10,15 @@ first. Whoever asks takes the first one that can be trained at the moment.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import TypeAlias
 
-from optuna_daub.core.bounds.interval import Interval
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.intervals.interval import Interval
 
 
 MIN_GROWTH = 0.01
@@ -128,28 +127,6 @@ def candidates(
         )
         for curve in curves
     ]
-
-
-def growth_exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return alpha of T(s) = constant * s^alpha: the least-squares slope of log T on log s.
-
-    Args:
-        sizes: training sizes of probes of one learner, at least two different ones.
-        seconds: the time that each took, above 0.
-
-    Raises:
-        ValueError: where there are fewer than two different sizes, or a time is not above 0.
-
-    >>> round(growth_exponent([1000, 2000, 4000], [0.5, 2.0, 8.0]), 6)
-    2.0
-    """
-    if len(set(sizes)) < 2:
-        raise ValueError(f"Growth needs at least two different sizes, but got {list(sizes)}.")
-    if not all(time > 0 for time in seconds):
-        raise ValueError(f"`seconds` must be above 0, but got {list(seconds)}.")
-    return statistics.linear_regression(
-        [math.log(size) for size in sizes], [math.log(time) for time in seconds]
-    ).slope
 
 
 def step_for_growth(alpha: float) -> float:

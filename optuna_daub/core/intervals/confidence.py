@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds.interval import Interval
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals.interval import Interval
 
 
 HalfWidth: TypeAlias = Callable[[ArrayLike, ArrayLike, float], NDArray[np.float64]]
@@ -44,7 +44,7 @@ HALVINGS = 40
 """Bisection steps of `sample_above`, which rounds upwards: by 2^-40, or 1e-12, at most."""
 
 CACHED_PROBES = 2**14
-"""Probes whose ends are remembered: a thousand learners on every size of a long ladder."""
+"""Probes whose ends are remembered: a thousand learners on every size of a long grid."""
 
 
 def upper_end(

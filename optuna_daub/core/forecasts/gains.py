@@ -38,8 +38,8 @@ from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
 
-from optuna_daub.core.bounds.projection import slope
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.forecasts.projection import slope
 
 
 POINTS = 3

@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.forecasts.forecast import Certain
+from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.pool import Pool
 
 
 POINTS = 3
@@ -86,37 +90,34 @@ def projected_bound(
 
 
 @dataclass(frozen=True)
-class ProjectedBound:
-    """DAUB's upper bound as a value, to be asked like any other.
+class Projection:
+    """DAUB's bound as a forecaster: each score on more data is taken to be its bound.
+
+    [1] states no distribution, so the forecast is certain; it bounds the score where returns
+    diminish, and promises nothing elsewhere.
 
     >>> from optuna_daub.core.curve import Observation
     >>> seen = (Observation(500, 0.60), Observation(1000, 0.65), Observation(1500, 0.70))
-    >>> round(ProjectedBound().upper(LearningCurve(0, seen), 2000), 6)
+    >>> pool = Pool().put(LearningCurve(0, seen))
+    >>> float(Projection().forecasts(pool, 2000)[0].mean.round(6))
     0.75
     """
 
     use_training_score: bool = True
     """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
 
-    @property
-    def noun(self) -> str:
-        """What sentences call the number that learners are ranked by."""
-        return "bound"
+    def forecasts(self, pool: Pool, size: int) -> Forecasts:
+        """Return the bound of every learner at `size`; infinite before its first score."""
+        bounds = pool.curves.columns(_bound, size, self.use_training_score)
+        return Forecasts(pool.curves.learners, Certain(bounds.reshape(-1)))
 
-    @property
-    def confidence(self) -> None:
-        """How often the bound holds: [1] states no such number."""
+    def newcomer(self, pool: Pool, size: int) -> Certain:
+        """Return infinity: [1] bounds nobody before its first three sizes."""
+        del pool, size
+        return Certain(math.inf)
 
-    def inflated(self, factor: float) -> ProjectedBound:
-        """Return the bound as it is: without a number stated there is nothing to repair."""
-        del factor
-        return self
 
-    def upper(self, curve: LearningCurve, size: int) -> float:
-        """Return the bound on the score at `size`."""
-        return projected_bound(curve, size, use_training_score=self.use_training_score)
-
-    def prospect(self, curve: LearningCurve, full_size: int, next_size: int) -> float:
-        """Return the bound at `full_size`: [1] ranks by the bound itself."""
-        del next_size
-        return self.upper(curve, full_size)
+def _bound(curve: LearningCurve, size: int, use_training_score: bool) -> tuple[float]:
+    if not curve.observations:
+        return (math.inf,)
+    return (projected_bound(curve, size, use_training_score=use_training_score),)

@@ -1,4 +1,4 @@
-"""What a policy answers: who gets which data next, who gets none, or that the answer is known.
+"""Decisions: which learner gets which data next, which gets none, or that the answer is known.
 
 Every decision carries its reason, a sentence with numbers.
 """
@@ -51,6 +51,15 @@ class Extend:
 
 
 @dataclass(frozen=True)
+class Propose:
+    """Train a newcomer, one that was never trained before, on `size` examples."""
+
+    size: int
+    """Number of training examples."""
+    reason: Reason
+
+
+@dataclass(frozen=True)
 class Drop:
     """Give `learner` no data ever again."""
 
@@ -73,7 +82,7 @@ class Wait:
     reason: Reason
 
 
-Decision: TypeAlias = Extend | Drop | Finish | Wait
+Decision: TypeAlias = Extend | Propose | Drop | Finish | Wait
 
 
 def _distinct(scores: tuple[float, ...]) -> list[str]:

@@ -1,1 +1,0 @@
-"""Bounds on scores, one file for each formula."""

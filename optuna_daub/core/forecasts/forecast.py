@@ -1,0 +1,262 @@
+"""Forecast: the distribution of a score that was not observed; Forecaster: what makes them.
+
+Every forecast is about one learner or about many at once: its numbers are floats, or arrays with
+one entry (of `Quantiles`: one row) per learner, and every answer has the same shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+from optuna_daub.core.pool import Pool
+
+
+Numbers = NDArray[np.float64]
+
+
+class Forecast(Protocol):
+    """The distribution of a score, larger is better."""
+
+    @property
+    def mean(self) -> Numbers:
+        """The expected score."""
+
+    def quantile(self, probability: float) -> Numbers:
+        """Return what the score stays below with `probability`, in (0, 1)."""
+
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return E[max(0, score - over)], at least 0."""
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return the score over which the expected improvement is worth `cost`, no more.
+
+        Args:
+            cost: in units of the score, at least 0. At 0 it is the largest possible score.
+        """
+
+    def at(self, place: int) -> Forecast:
+        """Return the forecast of one learner out of many."""
+
+
+class Forecasts(Mapping[int, Forecast]):
+    """The forecasts of many learners: a mapping by learner, kept as arrays.
+
+    >>> import numpy as np
+    >>> both = Forecasts(np.array([3, 8]), Certain(np.array([0.7, 0.9])))
+    >>> float(both[8].mean), both.all.expected_improvement(0.8).round(6)
+    (0.9, array([0. , 0.1]))
+    """
+
+    def __init__(self, learners: NDArray[np.int64], forecasts: Forecast) -> None:
+        self.learners = learners
+        """Ids, increasing."""
+        self.all = forecasts
+        """The forecasts of all learners at once, in the order of `learners`."""
+
+    def __getitem__(self, learner: int) -> Forecast:
+        place = int(np.searchsorted(self.learners, learner))
+        if place == len(self.learners) or self.learners[place] != learner:
+            raise KeyError(learner)
+        return self.all.at(place)
+
+    def __iter__(self) -> Iterator[int]:
+        return map(int, self.learners)
+
+    def __len__(self) -> int:
+        return len(self.learners)
+
+
+class Forecaster(Protocol):
+    """A pure rule from a pool to forecasts; a frozen value.
+
+    Joint by signature: what one learner gained may say what others will gain.
+    """
+
+    def forecasts(self, pool: Pool, size: int) -> Forecasts:
+        """Return the forecast of every learner's score at `size`.
+
+        A learner trained on `size` examples or more is forecast to have its last score, with
+        certainty; one without any score may be anything.
+        """
+
+    def newcomer(self, pool: Pool, size: int) -> Forecast:
+        """Return the forecast of a learner that is still to be proposed."""
+
+
+@dataclass(frozen=True)
+class Certain:
+    """A score that is known, or taken for known.
+
+    >>> float(Certain(0.9).expected_improvement(0.7).round(6))
+    0.2
+    """
+
+    value: ArrayLike
+    """The score; infinite where anything may come."""
+
+    @property
+    def mean(self) -> Numbers:
+        """The score itself."""
+        return np.asarray(self.value, np.float64)
+
+    def quantile(self, probability: float) -> Numbers:
+        """Return the score itself."""
+        del probability
+        return self.mean
+
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return by how much the score exceeds `over`, or 0."""
+        return np.asarray(np.maximum(0.0, self.mean - np.asarray(over)))
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return the score less the cost."""
+        return np.asarray(self.mean - np.asarray(cost))
+
+    def at(self, place: int) -> Certain:
+        """Return the score of one learner out of many."""
+        return Certain(self.mean[place])
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """A distribution given by some of its quantiles.
+
+    Below the first probability values are linear down to `least`; above the last one, its
+    quantile stands for all.
+
+    >>> import numpy as np
+    >>> gains = Quantiles((0.5, 0.9), np.array([0.02, 0.10]), least=0.0)
+    >>> float(gains.quantile(0.7)), float(gains.quantile(0.25))
+    (0.06, 0.01)
+    """
+
+    probabilities: tuple[float, ...]
+    """Increasing, in (0, 1); k of them."""
+    values: Numbers
+    """The quantiles, shape (k,) or (number of learners, k), increasing along the last axis."""
+    least: ArrayLike
+    """The score at probability 0; a number, or one per learner."""
+
+    @property
+    def mean(self) -> Numbers:
+        """The mean by the trapezoidal rule."""
+        return np.asarray(self._points @ self._weights)
+
+    def quantile(self, probability: float) -> Numbers:
+        """Return what the score stays below with `probability`, linear between neighbours."""
+        edges = 0.0, *self.probabilities
+        right = int(np.searchsorted(edges, probability))
+        points = self._points
+        if right == len(edges):
+            return points[..., -1]
+        step = (probability - edges[right - 1]) / (edges[right] - edges[right - 1])
+        low, high = points[..., right - 1], points[..., right]
+        with np.errstate(invalid="ignore"):  # both infinite: the quantile is too
+            return np.where(low == high, low, low + (high - low) * step)
+
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return E[max(0, score - over)], each point with the probability it stands for."""
+        excess = np.maximum(0.0, self._points - np.asarray(over)[..., np.newaxis])
+        return np.asarray(excess @ self._weights)
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return the score over which the expected improvement is `cost`.
+
+        Over the k-th largest point and less, the expected improvement over v is
+        sum_(j <= k) w_j (x_j - v): linear in v, and the largest of these k solutions holds.
+        """
+        largest_first = self._points[..., ::-1]
+        weights = self._weights[::-1]
+        excess = np.cumsum(largest_first * weights, axis=-1)
+        values = (excess - np.asarray(cost)[..., np.newaxis]) / np.cumsum(weights)
+        return np.asarray(values.max(axis=-1))
+
+    def at(self, place: int) -> Quantiles:
+        """Return the quantiles of one learner out of many."""
+        least = np.broadcast_to(np.asarray(self.least), self.values.shape[:-1])
+        return Quantiles(self.probabilities, self.values[place], least[place])
+
+    @property
+    def _points(self) -> Numbers:
+        least = np.broadcast_to(np.asarray(self.least, np.float64), self.values.shape[:-1])
+        return np.concatenate([least[..., np.newaxis], self.values], axis=-1)
+
+    @property
+    def _weights(self) -> Numbers:
+        """The probability that each point stands for; the last one also for all above it."""
+        edges = np.array([0.0, *self.probabilities, 2.0 - self.probabilities[-1]])
+        inner = (edges[2:] - edges[:-2]) / 2.0
+        return np.concatenate([[(edges[1] - edges[0]) / 2.0], inner])
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A logistic distribution, cut off at an upper limit; everything of it has a closed form.
+
+    Its tails fall exponentially, slower than the normal distribution's: gains are like that.
+
+    >>> forecast = Logistic(0.80, 0.01)
+    >>> (
+    ...     round(float(forecast.quantile(0.95)), 6),
+    ...     round(float(forecast.expected_improvement(0.8)), 6),
+    ... )
+    (0.829444, 0.006931)
+    """
+
+    location: ArrayLike
+    """The median of the distribution that is cut off."""
+    scale: ArrayLike
+    """At least 0, in units of the score; pi / sqrt(3) times it is the standard deviation."""
+    limit: ArrayLike = np.inf
+    """The largest possible score, at least the location."""
+
+    @property
+    def mean(self) -> Numbers:
+        """The expected score: the location, less what is cut off."""
+        cut = _mean_excess(self.location, self.scale, self.limit)
+        return np.asarray(np.asarray(self.location, np.float64) - cut)
+
+    def quantile(self, probability: float) -> Numbers:
+        """Return what the score stays below with `probability`."""
+        deviate = np.log(probability / (1.0 - probability))
+        above = np.asarray(self.location) + np.asarray(self.scale) * deviate
+        return np.asarray(np.minimum(self.limit, above))
+
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return s ln(1 + exp((mu - over) / s)), less the same over the limit."""
+        whole = _mean_excess(self.location, self.scale, over)
+        cut = _mean_excess(self.location, self.scale, self.limit)
+        return np.asarray(np.maximum(0.0, whole - cut))
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return mu - s ln(exp(c / s) - 1), with what is cut off added to the cost c."""
+        location, scale = np.asarray(self.location, float), np.asarray(self.scale, float)
+        paid = np.asarray(cost) + _mean_excess(location, scale, self.limit)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = paid / scale
+            # ln(e^x - 1) = x + ln(1 - e^-x), which neither overflows nor cancels.
+            value = location - scale * (ratio + np.log(-np.expm1(-ratio)))
+        value = np.where(scale > 0.0, value, location - paid)
+        return np.asarray(np.minimum(self.limit, value))
+
+    def at(self, place: int) -> Logistic:
+        """Return the forecast of one learner out of many."""
+        numbers = np.broadcast_arrays(self.location, self.scale, self.limit)
+        location, scale, limit = (float(number[place]) for number in numbers)
+        return Logistic(location, scale, limit)
+
+
+def _mean_excess(location: ArrayLike, scale: ArrayLike, over: ArrayLike) -> Numbers:
+    """Return E[max(0, X - over)] of a logistic X: the integral of its survival function."""
+    location, scale = np.asarray(location, np.float64), np.asarray(scale, np.float64)
+    ahead = location - np.asarray(over, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        smooth = scale * np.logaddexp(0.0, ahead / scale)
+    return np.asarray(np.where(scale > 0.0, smooth, np.maximum(0.0, ahead)))

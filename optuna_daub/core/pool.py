@@ -1,0 +1,224 @@
+"""Everything that a decision may use, as one immutable value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from typing import Any
+from typing import TypeAlias
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
+
+
+Value = TypeVar("Value")
+
+Columns: TypeAlias = NDArray[np.float64]
+"""One row per learner in the order of their ids, one column per number of a rule."""
+
+CHUNK = 64
+"""Learner ids that share a chunk: one more observation rebuilds one chunk, and a rule is asked
+again for the new curve only."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What probes took.
+
+    >>> Cost(500, 1.5) + Cost(1000, 2.0)
+    Cost(examples=1500, seconds=3.5)
+    """
+
+    examples: int = 0
+    """Training examples, each probe counted in full; at least 0."""
+    seconds: float = 0.0
+    """Seconds of training and scoring, as far as they were measured; at least 0."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.examples + other.examples, self.seconds + other.seconds)
+
+
+class Curves(Mapping[int, LearningCurve]):
+    """Learning curves by learner, in the order of their ids: an immutable mapping.
+
+    `put` returns a new mapping that shares all but one chunk with the old one, so that one more
+    observation costs no more among 20,000 learners than among 20.
+
+    >>> before = Curves([LearningCurve(3), LearningCurve(0)])
+    >>> after = before.put(LearningCurve(3, (Observation(500, 0.8),)))
+    >>> [*before], before[3].size, after[3].size
+    ([0, 3], 0, 500)
+    """
+
+    __slots__ = ("_chunks", "_columns", "_learners")
+
+    def __init__(self, curves: Iterable[LearningCurve] = ()) -> None:
+        by_chunk: dict[int, dict[int, LearningCurve]] = {}
+        for curve in sorted(curves, key=lambda curve: curve.learner):
+            by_chunk.setdefault(curve.learner // CHUNK, {})[curve.learner] = curve
+        self._chunks = {number: _Chunk(found) for number, found in by_chunk.items()}
+        self._columns: dict[Hashable, Columns] = {}
+        self._learners: NDArray[np.int64] | None = None
+
+    def put(self, curve: LearningCurve) -> Curves:
+        """Return the curves with `curve` in place of what was known of its learner."""
+        number = curve.learner // CHUNK
+        known = self._chunks.get(number)
+        curves = {} if known is None else known.curves
+        new = {**curves, curve.learner: curve}
+        if curve.learner not in curves:
+            new = dict(sorted(new.items()))
+        return self._with(number, _Chunk(new), is_new=known is None)
+
+    def remove(self, learner: int) -> Curves:
+        """Return the curves without that of `learner`."""
+        number = learner // CHUNK
+        kept = {other: curve for other, curve in self._chunks[number].curves.items()}
+        del kept[learner]
+        if kept:
+            return self._with(number, _Chunk(kept), is_new=False)
+        return self._of({n: chunk for n, chunk in self._chunks.items() if n != number})
+
+    @property
+    def learners(self) -> NDArray[np.int64]:
+        """The ids of all learners, increasing: what the rows of `columns` belong to."""
+        if self._learners is None:
+            parts = [chunk.learners for chunk in self._chunks.values()]
+            self._learners = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return self._learners
+
+    def columns(self, rule: Callable[..., tuple[float, ...]], *arguments: Any) -> Columns:
+        """Return `rule(curve, *arguments)` of every curve as the rows of an array.
+
+        Args:
+            rule: a function of the curve and the arguments alone, which returns as many numbers
+                for every curve; it is asked once for each new curve.
+            arguments: what else the rule is given.
+
+        >>> def facts(curve):
+        ...     return curve.size, curve.score
+        >>> Curves([LearningCurve(7, (Observation(500, 0.8),))]).columns(facts)
+        array([[500. ,   0.8]])
+        """
+        question = rule, *arguments
+        if question not in self._columns:
+            parts = [chunk.columns(question) for chunk in self._chunks.values()]
+            self._columns[question] = (
+                np.concatenate(parts) if parts else np.empty((0, 0), np.float64)
+            )
+        return self._columns[question]
+
+    def __getitem__(self, learner: int) -> LearningCurve:
+        chunk = self._chunks.get(learner // CHUNK)
+        if chunk is None:
+            raise KeyError(learner)
+        return chunk.curves[learner]
+
+    def __iter__(self) -> Iterator[int]:
+        for chunk in self._chunks.values():
+            yield from chunk.curves
+
+    def __len__(self) -> int:
+        return len(self.learners)
+
+    def __repr__(self) -> str:
+        return f"Curves({[*self.values()]})"
+
+    def _with(self, number: int, chunk: _Chunk, *, is_new: bool) -> Curves:
+        chunks = {**self._chunks, number: chunk}
+        if is_new and len(chunks) > 1:
+            chunks = dict(sorted(chunks.items()))
+        return self._of(chunks)
+
+    @staticmethod
+    def _of(chunks: dict[int, _Chunk]) -> Curves:
+        curves = Curves()
+        curves._chunks = chunks
+        return curves
+
+
+class _Chunk:
+    """The curves whose ids lie in one stretch of `CHUNK` numbers, and what rules said of them."""
+
+    __slots__ = ("_columns", "curves", "learners")
+
+    def __init__(self, curves: dict[int, LearningCurve]) -> None:
+        self.curves = curves
+        self.learners = np.fromiter(curves, np.int64, len(curves))
+        self._columns: dict[Hashable, Columns] = {}
+
+    def columns(self, question: tuple[Any, ...]) -> Columns:
+        if question not in self._columns:
+            rows = [curve.once(*question) for curve in self.curves.values()]
+            self._columns[question] = np.array(rows, np.float64)
+        return self._columns[question]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A snapshot of all that a decision may use.
+
+    >>> pool = Pool(to_come=2).with_newcomer(0).observed(0, Observation(500, 0.8, seconds=1.5))
+    >>> pool.curves[0].size, pool.to_come, pool.spent
+    (500, 1, Cost(examples=500, seconds=1.5))
+    """
+
+    curves: Curves = field(default_factory=Curves)
+    """The curve of every learner begun; empty of one whose first probe is in flight."""
+    busy: frozenset[int] = frozenset()
+    """Learners that others train at this moment; none of them may be extended."""
+    to_come: int | None = 0
+    """How many newcomers may still be proposed, at least 0; None: no limit (an open pool)."""
+    spent: Cost = Cost()
+    """What all probes of the study took so far."""
+    left: Cost | None = None
+    """What may still be spent; None where no end is known."""
+    _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What rules have said of the pool (see `once`)."""
+
+    def __post_init__(self) -> None:
+        if self.to_come is not None and self.to_come < 0:
+            raise ValueError(f"`to_come` must be at least 0 or None, but got {self.to_come}.")
+
+    @property
+    def may_propose(self) -> bool:
+        """Whether another newcomer may be proposed."""
+        return self.to_come is None or self.to_come > 0
+
+    def put(self, curve: LearningCurve) -> Pool:
+        """Return the pool with `curve` in place of what was known of its learner."""
+        return replace(self, curves=self.curves.put(curve))
+
+    def observed(self, learner: int, seen: Observation) -> Pool:
+        """Return the pool with one more observation of a learner, and its cost spent."""
+        spent = self.spent + Cost(seen.size, seen.seconds or 0.0)
+        return replace(
+            self, curves=self.curves.put(self.curves[learner].extended(seen)), spent=spent
+        )
+
+    def with_newcomer(self, learner: int) -> Pool:
+        """Return the pool in which a newcomer has become `learner`, with no data yet."""
+        left = None if self.to_come is None else self.to_come - 1
+        return replace(self, curves=self.curves.put(LearningCurve(learner)), to_come=left)
+
+    def dropped(self, learner: int, reason: str) -> Pool:
+        """Return the pool in which `learner` gets no data ever again."""
+        return self.put(self.curves[learner].drop(reason))
+
+    def once(self, rule: Callable[..., Value], *arguments: Any) -> Value:
+        """Return `rule(self, *arguments)`, asked only once, since a pool never changes."""
+        question = rule, *arguments
+        if question not in self._derived:
+            self._derived[question] = rule(self, *arguments)
+        value: Value = self._derived[question]
+        return value
