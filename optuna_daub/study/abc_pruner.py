@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
-import optuna
-from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
 
-from optuna_daub.core.bounds import clopper_pearson
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.bounds.confidence import check_probe
-from optuna_daub.core.curve import Observation
+from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
 from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
 from optuna_daub.core.sizes import geometric_sizes
-from optuna_daub.study.pruners import AllocationPruner
-from optuna_daub.study.pruners import named
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.pruner import named
+from optuna_daub.study.state import State
 
 
 class ABCPruner(AllocationPruner):
@@ -90,23 +87,13 @@ class ABCPruner(AllocationPruner):
             refit,
         )
         super().__init__(policy)
-        self._n_validation = n_validation
 
-    def check(self, seen: Observation, trial: optuna.Trial) -> None:
-        """Raise where an observation is not what a confidence interval can be computed of.
-
-        Raises:
-            ValueError: where a score is outside [0, 1], or the training score or the number of
-                validation examples is missing.
-        """
-        if trial.study.direction == StudyDirection.MINIMIZE:
-            raise ValueError(
-                "ABCPruner needs scores in [0, 1] that are larger for better learners: create "
-                'the study with `direction="maximize"`, and report 1 - error for an error rate.'
-            )
-        if math.isfinite(seen.score):
-            where = f"trial {trial.number} at {seen.size:,} training examples"
-            check_probe(seen, where, self._n_validation)
+    def _prune_alone(self, state: State, trial: FrozenTrial) -> bool:
+        """Raise: intervals compare learners of one pool, which another sampler does not keep."""
+        raise ValueError(
+            f"{type(self).__name__} needs DataAllocationSampler as the study's sampler: pass "
+            "`sampler=DataAllocationSampler(n_learners=...)` to `optuna.create_study`."
+        )
 
 
 HALF_WIDTHS = {

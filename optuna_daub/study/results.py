@@ -1,31 +1,27 @@
-"""What happened in a study, as plain records in the direction of the user's scores."""
+"""The results of a study, as plain records in the direction of the user's scores."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from typing import Literal
 
 import optuna
-from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.bounds.audit import AuditSummary
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
-from optuna_daub.core.curves import Curves
-from optuna_daub.core.policies.approximate_best import ABC
-from optuna_daub.core.policies.daub import DAUB
-from optuna_daub.core.policies.decision import Decision
-from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.protocol import Policy
-from optuna_daub.study import keys
-from optuna_daub.study.certificate import certificate
-from optuna_daub.study.ledger import Ledger
-from optuna_daub.study.ledger import synced_ledger_of
-from optuna_daub.study.pruners import AllocationPruner
-from optuna_daub.study.reasons import verdict
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Pool
+from optuna_daub.study import storage as stored
+from optuna_daub.study.messages import status
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.state import State
+from optuna_daub.study.state import synced_state_of
 
 
 @dataclass(frozen=True)
@@ -42,6 +38,8 @@ class LearnerCurve:
     """"best" is the selected learner; "complete" others trained on all the data."""
     bound: float | None
     """The bound on its score on all the data (the upper one for maximize), None without one."""
+    worst: float | None
+    """The other end of the interval that the score on all the data is believed to lie in."""
     reason: str
     """Why it is in this state."""
 
@@ -86,9 +84,8 @@ class BestLearner:
     reason: str
     """Why it is the best, or what the policy wants to do next."""
     promise: str
-    """What is guaranteed of it and under which conditions (ABC); empty where nothing is."""
-    audit: AuditSummary | None
-    """How often bounds held, of learners that were then trained on more data; None with ABC."""
+    """What is guaranteed of it and under which conditions (ABC), or how often bounds held, of
+    learners that were then trained on more data; empty where nothing is known."""
     better_size: int | None
     """A smaller training size at which its score on as many validation examples was better."""
     examples: int
@@ -104,9 +101,25 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
     policy = _pruner_of(study).policy
-    ledger = synced_ledger_of(study)
-    with ledger.lock:  # which other threads of this process hold while they fold trials in
-        return _learning_curves(study, ledger, policy)
+    state = synced_state_of(study)
+    with state.lock:  # which other threads of this process hold while they fold trials in
+        decision = state.decide(policy)
+        pool = state.pool(policy)
+        best = _winner(study, state, decision) if isinstance(decision, Finish) else None
+        running = {run.learner: run.reason for run in state.runs.values()}
+        return [
+            LearnerCurve(
+                learner=learner,
+                params={**state.learners[learner].params},
+                observations=tuple(map(state.signed, curve.observations)),
+                state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
+                bound=_bound(state, policy, pool, learner),
+                worst=_bound(state, policy, pool, learner, is_upper=False),
+                reason=(not curve.dropped and running.get(learner))
+                or status(policy, pool, state.sign, learner, decision),
+            )
+            for learner, curve in pool.curves.items()
+        ]
 
 
 def allocations(study: optuna.Study) -> list[Allocation]:
@@ -116,12 +129,13 @@ def allocations(study: optuna.Study) -> list[Allocation]:
     """
     stamped: list[tuple[float, int, int, Allocation]] = []
     for trial in study.get_trials(deepcopy=False):
-        run = keys.read_run(trial.system_attrs)
+        run = stored.read_run(trial.system_attrs)
         if run is None or run.learner is None:
             continue
-        for size in keys.own_sizes(trial, run.inherited):
-            stored_at = keys.read_time(trial, size) or _begun(trial)
-            probe = Allocation(run.learner, trial.number, keys.read_observation(trial, size))
+        begun = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
+        for size in stored.own_sizes(trial, run.inherited):
+            stored_at = stored.read_time(trial, size) or begun
+            probe = Allocation(run.learner, trial.number, stored.read_observation(trial, size))
             stamped.append((stored_at, trial.number, size, probe))
     return [probe for *_, probe in sorted(stamped, key=lambda entry: entry[:3])]
 
@@ -137,62 +151,35 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
     policy = _pruner_of(study).policy
-    ledger = synced_ledger_of(study)
-    with ledger.lock:  # which other threads of this process hold while they fold trials in
-        return _best_learner(study, ledger, policy)
-
-
-def _learning_curves(study: optuna.Study, ledger: Ledger, policy: Policy) -> list[LearnerCurve]:
-    decision = ledger.decide(policy)
-    best = _winner(study, ledger, decision) if isinstance(decision, Finish) else None
-    busy = {run.learner: run.reason for run in ledger.running.values()}
-    curves = []
-    for learner in sorted(ledger.params):
-        curve = ledger.curves[learner]
-        curves.append(
-            LearnerCurve(
-                learner=learner,
-                params={**ledger.params[learner]},
-                observations=tuple(ledger.signed(seen) for seen in curve.observations),
-                state=_state(curve, policy.sizes[-1], learner == best, learner in busy),
-                bound=_bound(study, ledger, curve),
-                reason=(not curve.dropped and busy.get(learner))
-                or verdict(ledger, policy, learner, decision),
-            )
+    state = synced_state_of(study)
+    with state.lock:  # which other threads of this process hold while they fold trials in
+        decision = state.decide(policy)
+        pool = state.pool(policy)
+        is_final = isinstance(decision, Finish)
+        learner = _winner(study, state, decision) if is_final else policy.leader(pool)
+        if learner is None:
+            return None
+        curve = pool.curves[learner]
+        rivals = [
+            state.sign * bound
+            for other, rival in pool.curves.items()
+            if other != learner and not rival.dropped
+            if (bound := _bound(state, policy, pool, other)) is not None
+        ]
+        return BestLearner(
+            learner=learner,
+            params={**state.learners[learner].params},
+            score=state.sign * curve.score,
+            size=curve.size,
+            bound=_bound(state, policy, pool, learner),
+            rival_bound=state.sign * max(rivals) if rivals else None,
+            is_final=is_final,
+            reason=status(policy, pool, state.sign, learner, decision),
+            promise=policy.promise(pool, learner) or "",
+            better_size=_better_size(curve),
+            examples=pool.spent.examples,
+            seconds=pool.spent.seconds,
         )
-    return curves
-
-
-def _best_learner(study: optuna.Study, ledger: Ledger, policy: Policy) -> BestLearner | None:
-    decision = ledger.decide(policy)
-    is_final = isinstance(decision, Finish)
-    learner = _winner(study, ledger, decision) if is_final else _leader(ledger, policy)
-    if learner is None:
-        return None
-    curve = ledger.curves[learner]
-    bounds = {
-        other: ledger.sign * bound
-        for other in ledger.params
-        if not ledger.curves[other].dropped
-        and (bound := _bound(study, ledger, ledger.curves[other])) is not None
-    }
-    rivals = [bound for other, bound in bounds.items() if other != learner]
-    spent = [seen for other in ledger.params for seen in ledger.curves[other].observations]
-    return BestLearner(
-        learner=learner,
-        params={**ledger.params[learner]},
-        score=ledger.sign * curve.score,
-        size=curve.size,
-        bound=_bound(study, ledger, curve),
-        rival_bound=ledger.sign * max(rivals) if rivals else None,
-        is_final=is_final,
-        reason=verdict(ledger, policy, learner, decision),
-        promise=certificate(policy, _known(ledger), learner) if isinstance(policy, ABC) else "",
-        audit=policy.audit(ledger.curves) if isinstance(policy, DAUB) else None,
-        better_size=_better_size(curve),
-        examples=sum(seen.size for seen in spent),
-        seconds=sum(seen.seconds or 0.0 for seen in spent),
-    )
 
 
 def _pruner_of(study: optuna.Study) -> AllocationPruner:
@@ -205,35 +192,18 @@ def _pruner_of(study: optuna.Study) -> AllocationPruner:
     )
 
 
-def _winner(study: optuna.Study, ledger: Ledger, decision: Decision) -> int | None:
-    """Return the learner of the best trial, so that there is one answer to who is the best.
+def _winner(study: optuna.Study, state: State, decision: Decision) -> int | None:
+    """Return the learner of the best trial, so that there is one answer to which is the best.
 
     Where the policy ended without training on all the data there is none but the policy's.
     """
     complete = [
-        (ledger.sign * trial.values[0], -trial.number, run.learner)
+        (state.sign * trial.values[0], -trial.number, run.learner)
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if (run := keys.read_run(trial.system_attrs)) is not None and run.learner is not None
+        if (run := stored.read_run(trial.system_attrs)) is not None and run.learner is not None
     ]
     chosen = decision.learner if isinstance(decision, Finish) else None
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
-
-
-def _leader(ledger: Ledger, policy: Policy) -> int | None:
-    if isinstance(policy, ABC):
-        guess = policy.best_guess(_known(ledger))
-        return None if guess is None else guess.learner
-    curves = [ledger.curves[learner] for learner in ledger.params]
-    alive = [curve for curve in curves if curve.observations and not curve.dropped]
-    if not alive:
-        return None
-    return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
-
-
-def _known(ledger: Ledger) -> Curves:
-    """Return the curves of those of whom something is known, without those still to come."""
-    curves = [ledger.curves[learner] for learner in ledger.params]
-    return Curves(curve for curve in curves if curve.observations or curve.dropped)
 
 
 def _better_size(curve: LearningCurve) -> int | None:
@@ -244,12 +214,16 @@ def _better_size(curve: LearningCurve) -> int | None:
     return best.size if best.size < last.size else None
 
 
-def _bound(study: optuna.Study, ledger: Ledger, curve: LearningCurve) -> float | None:
-    upper = _pruner_of(study).policy.interval(curve, ledger.curves).upper
-    return None if abs(upper) == float("inf") else ledger.sign * upper
+def _bound(
+    state: State, policy: Policy, pool: Pool, learner: int, *, is_upper: bool = True
+) -> float | None:
+    """Return one end of the interval of a learner's score on all the data, None for infinity."""
+    interval = policy.interval(pool, learner)
+    end = interval.upper if is_upper else interval.lower
+    return None if math.isinf(end) else state.sign * end
 
 
-def _state(
+def _state_of(
     curve: LearningCurve, full_size: int, is_best: bool, is_busy: bool
 ) -> Literal["best", "complete", "running", "suspended", "dropped"]:
     if is_best:
@@ -259,7 +233,3 @@ def _state(
     if is_busy:
         return "running"
     return "complete" if curve.size == full_size else "suspended"
-
-
-def _begun(trial: FrozenTrial) -> float:
-    return trial.datetime_start.timestamp() if trial.datetime_start else 0.0

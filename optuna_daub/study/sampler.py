@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
+import time
+import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import optuna
@@ -16,50 +20,67 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.policies.decision import Decision
-from optuna_daub.core.policies.decision import Finish
-from optuna_daub.core.policies.protocol import Policy
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import next_size
+from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
-from optuna_daub.study import keys
-from optuna_daub.study.dealing import deal
-from optuna_daub.study.dealing import is_optimizing
-from optuna_daub.study.failures import error_of_run
-from optuna_daub.study.failures import told
-from optuna_daub.study.keys import Failure
-from optuna_daub.study.keys import Run
-from optuna_daub.study.ledger import Ledger
-from optuna_daub.study.ledger import forget_ledger_of
-from optuna_daub.study.ledger import ledger_of
-from optuna_daub.study.ledger import synced_ledger_of
-from optuna_daub.study.pruners import AllocationPruner
-from optuna_daub.study.pruners import is_done
-from optuna_daub.study.reasons import verdict
-from optuna_daub.study.view import OneRowPerLearner
+from optuna_daub.study import host
+from optuna_daub.study import liveness
+from optuna_daub.study import storage as stored
+from optuna_daub.study.assignment import assign
+from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.failures import message_of
+from optuna_daub.study.messages import status
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.pruner import is_done
+from optuna_daub.study.state import State
+from optuna_daub.study.state import state_of
+from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.storage import Failure
+from optuna_daub.study.storage import Run
 
 
 _logger = logging.getLogger(__name__)
 
 
-class DataAllocationSampler(BaseSampler):
-    """Propose new learners until there are `n_learners`, resume suspended ones ever after.
+@dataclass(frozen=True)
+class _Assigned:
+    """A trial of this process that runs a learner, or is idle."""
 
-    The other half of `DAUBPruner` and its like: which learner a trial runs is what the policy of
-    the study's pruner says. A resumed learner keeps its parameters and inherits its curve. The
-    study stops by itself when the policy knows the answer. With a pruner of another library this
-    sampler is its base sampler and nothing more.
+    run: Run
+    thread: int
+    """The thread that began it (`threading.get_ident`)."""
+    is_optimizing: bool
+    """Whether it is in `study.optimize`, where a thread has one trial at a time."""
+
+
+class DataAllocationSampler(BaseSampler):
+    """Propose new learners and resume suspended ones, as the policy of the study's pruner says.
+
+    The other half of `DAUBPruner` and its like. A resumed learner keeps its parameters and
+    inherits its curve. In an open pool, the default, the base sampler proposes for as long as the
+    study runs; with `n_learners` the study also stops by itself when the answer is known. With a
+    pruner of another library this sampler is its base sampler and nothing more.
 
     Args:
-        base_sampler: any Optuna sampler; it sees one trial per learner. Default: TPESampler().
-        n_learners: how many learners to choose among, at least 1; enqueued trials count. Where
-            the base sampler runs out of proposals (Grid, BruteForce) there are fewer; with several
-            workers let it then be the size of the space, or the last proposals may come twice.
+        base_sampler: any Optuna sampler; it sees one trial per learner, whose value is its score
+            on all the data or the forecast of it. Default: TPESampler().
+        n_learners: how many learners to choose among, at least 1; enqueued trials count. None
+            (the default): no limit. Where the base sampler runs out of proposals (Grid,
+            BruteForce) there are fewer; with several workers let it then be the size of the
+            space, or the last proposals may come twice.
+        seconds: how long each `study.optimize` may take, above 0: the policy then keeps enough of
+            them in reserve for its last training on all the data. None (the default): it does not
+            know. `timeout` of `study.optimize` is a limit of its own; give both the same number.
         stale_after: seconds without a report after which a run counts as dead and its learner is
             free again; None (the default) waits, except for processes of this machine, which are
             known to be dead at once. Give more than the longest training takes.
 
     Raises:
-        ValueError: where `n_learners` < 1 or `stale_after` <= 0.
+        ValueError: where an argument breaks its rule; at the first trial, where the policy needs
+            `n_learners`.
 
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=40)
     """
@@ -68,55 +89,94 @@ class DataAllocationSampler(BaseSampler):
         self,
         base_sampler: BaseSampler | None = None,
         *,
-        n_learners: int,
+        n_learners: int | None = None,
+        seconds: float | None = None,
         stale_after: float | None = None,
     ) -> None:
-        if whole_number("n_learners", n_learners) < 1:
-            raise ValueError(f"`n_learners` must be at least 1, but got {n_learners}.")
-        if stale_after is not None and not stale_after > 0:
-            raise ValueError(f"`stale_after` must be greater than 0, but got {stale_after}.")
+        if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
+            raise ValueError(
+                "`base_sampler` must be a sampler of Optuna, such as "
+                f"`optuna.samplers.TPESampler(seed=0)`, but got {base_sampler!r}."
+            )
+        if n_learners is not None:
+            n_learners = whole_number("n_learners", n_learners)
+            if n_learners < 1:
+                raise ValueError(f"`n_learners` must be at least 1, but got {n_learners}.")
+        for name, value in (("seconds", seconds), ("stale_after", stale_after)):
+            if value is not None and not 0 < number(name, value) < math.inf:
+                raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
         self._base_sampler = base_sampler or optuna.samplers.TPESampler()
         self._n_learners = n_learners
+        self._seconds = seconds
         self._stale_after = stale_after
-        self._dealt: dict[int, tuple[Run, OneRowPerLearner]] = {}
+        self._assigned: dict[int, _Assigned] = {}
+        self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
+            weakref.WeakKeyDictionary()
+        )
         self._has_warned = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what running trials were dealt to this process."""
-        return {**vars(self), "_dealt": {}}
+        """Leave what belongs to this process to this process."""
+        return {name: value for name, value in vars(self).items() if name not in _OF_PROCESS}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin with nothing assigned."""
+        vars(self).update(state, _assigned={}, _views=weakref.WeakKeyDictionary())
 
     def reseed_rng(self) -> None:
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
         self._base_sampler.reseed_rng()
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Deal the trial a learner, waiting for one if need be."""
+        """Assign the trial a learner, waiting for one if need be.
+
+        Raises:
+            ValueError: where the policy needs `n_learners` and the sampler was given none, or the
+                study was begun with other sizes or another direction.
+            RuntimeError: where the learners are held by trials that this thread has asked for and
+                not told.
+        """
         policy = self._policy_of(study)
         if policy is None:
             self._base_sampler.before_trial(study, trial)
             return
         with _failing(study, trial):
-            if len(study.directions) > 1:
-                raise NotImplementedError(
-                    "Trial.report is not supported for multi-objective optimization."
-                )
-            _agree(study, policy)
-            run = deal(study, trial, policy, self._n_learners, self._stale_after)
-            view = OneRowPerLearner(study)
+            self._check(study, policy)
+            self._release_left_behind(study)
+            state = state_of(study)
+            state.horizon = self._horizon(state)
+            run = assign(
+                study,
+                trial,
+                policy,
+                self._n_learners,
+                self._stale_after,
+                lambda known: self._check_can_wait(known, trial),
+            )
             if run.learner == trial.number:
-                self._base_sampler.before_trial(view, trial)
-        self._dealt[trial._trial_id] = run, view
-        if run.learner is None and isinstance(ledger_of(study).decide(policy), Finish):
-            _stop(study)
+                with liveness.thinking(study, trial):
+                    self._base_sampler.before_trial(self._fresh_view(study), trial)
+        self._assigned[trial._trial_id] = _Assigned(
+            run, threading.get_ident(), host.is_optimizing(study)
+        )
+        if run.learner is None:
+            is_over = state.horizon is not None and time.monotonic() >= state.horizon
+            if is_over or isinstance(state.decide(policy), Finish):
+                host.stop(study)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return the base sampler's space for a new learner, a resumed one's own otherwise."""
-        run, view = self._dealt.get(trial._trial_id, (None, study))
-        if run is None or run.learner == trial.number:
-            return self._base_sampler.infer_relative_search_space(view, trial)
-        return {} if run.learner is None else ledger_of(study).distributions[run.learner]
+        run = self._run_of(trial)
+        if run is None:
+            return self._base_sampler.infer_relative_search_space(study, trial)
+        if run.learner == trial.number:
+            with liveness.thinking(study, trial):
+                return self._base_sampler.infer_relative_search_space(self._view(study), trial)
+        return (
+            {} if run.learner is None else {**state_of(study).learners[run.learner].distributions}
+        )
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -126,13 +186,16 @@ class DataAllocationSampler(BaseSampler):
         Raises:
             optuna.TrialPruned: for an idle trial, out of the objective that asks for parameters.
         """
-        run, view = self._dealt.get(trial._trial_id, (None, study))
-        if run is None or run.learner == trial.number:
-            return self._base_sampler.sample_relative(view, trial, search_space)
+        run = self._run_of(trial)
+        if run is None:
+            return self._base_sampler.sample_relative(study, trial, search_space)
+        if run.learner == trial.number:
+            with liveness.thinking(study, trial):
+                return self._base_sampler.sample_relative(self._view(study), trial, search_space)
         if run.learner is not None:
-            params = ledger_of(study).params[run.learner]
+            params = state_of(study).learners[run.learner].params
             return {name: params[name] for name in search_space}
-        if is_optimizing(study):
+        if host.is_optimizing(study):
             raise optuna.TrialPruned(run.reason)
         return {}
 
@@ -144,12 +207,17 @@ class DataAllocationSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Return the base sampler's value, to a resumed learner what it would have been given."""
-        run, view = self._dealt.get(trial._trial_id, (None, study))
-        if run is not None and run.learner not in (None, trial.number):
-            ledger = ledger_of(study)
-            if param_name in ledger.params[run.learner]:  # enqueued, or out of its distribution
-                return ledger.params[run.learner][param_name]
-            rows = view._storage.get_all_trials(study._study_id, deepcopy=False)
+        run = self._run_of(trial)
+        if run is None:
+            return self._base_sampler.sample_independent(
+                study, trial, param_name, param_distribution
+            )
+        view = self._view(study)
+        if run.learner not in (None, trial.number):
+            params = state_of(study).learners[run.learner].params
+            if param_name in params:  # enqueued, or out of its distribution
+                return params[param_name]
+            rows = view.get_trials(deepcopy=False)
             trial = next((row for row in rows if row.number == run.learner), trial)
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
 
@@ -165,23 +233,94 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             return
-        run, view = self._dealt.pop(trial._trial_id, (None, None))
-        run = run or keys.read_run(trial.system_attrs)
+        assigned = self._assigned.pop(trial._trial_id, None)
+        known = synced_state_of(study)
+        run = known.runs.get(trial.number) or (assigned.run if assigned else None)
         if run is None:
             return
-        view = view or OneRowPerLearner(study)
         if run.learner == trial.number:
+            view = self._view(study)
             self._base_sampler.after_trial(view, trial, state, values)
             if view.is_stopped:
-                keys.write_exhaustion(study, trial._trial_id)
-        ledger = synced_ledger_of(study)
-        if _is_early(ledger, policy, run, state):
-            _reject(study, ledger, trial, run, policy, values)
-        decision = ledger.decide(policy, trial.number)
-        if run.learner is not None:
-            _close(study, ledger, trial, run, policy, state, decision)
-        if isinstance(decision, Finish):
-            _stop(study)
+                stored.write_exhaustion(study, trial._trial_id)
+            known.sync()
+        with known.lock:
+            if run.learner is not None:
+                _close(study, known, trial, run, policy, state, values)
+            elif state == TrialState.COMPLETE:
+                _take_back(known, values)
+            decision = known.decide(policy, trial.number)
+        is_over = known.horizon is not None and time.monotonic() >= known.horizon
+        if isinstance(decision, Finish) or is_over:
+            host.stop(study)
+
+    def _check(self, study: optuna.Study, policy: Policy) -> None:
+        """Raise where the study, the pruner and this sampler do not fit together."""
+        if len(study.directions) > 1:
+            raise NotImplementedError(
+                "Trial.report is not supported for multi-objective optimization."
+            )
+        if self._n_learners is None and policy.needs.closed_pool:
+            raise ValueError(
+                f"{type(study.pruner).__name__} with {type(policy).__name__} compares a known "
+                "number of learners, but `n_learners` is None: pass `n_learners=...` to "
+                "DataAllocationSampler, or take `DAUBPruner(max_resource=...)` for an open search."
+            )
+        state = state_of(study)
+        if state.agreed is not policy:  # asks the storage until that is sure
+            state.sync()
+            stored.check_settings(study, policy.sizes, is_begun=state.is_begun)
+            state.agreed = policy if state.is_begun else None
+
+    def _release_left_behind(self, study: optuna.Study) -> None:
+        """Give up trials that threads of this process began and left: by `SystemExit`, say."""
+        here = threading.get_ident()
+        for trial_id, assigned in [*self._assigned.items()]:
+            is_left = assigned.is_optimizing and assigned.thread == here
+            if is_left or not liveness.is_thread_alive(assigned.thread):
+                del self._assigned[trial_id]
+                liveness.release_own(study, trial_id)
+
+    def _check_can_wait(self, state: State, trial: FrozenTrial) -> None:
+        """Raise where a thread would wait for trials that it alone can end."""
+        here = threading.get_ident()
+        own = {i for i, assigned in self._assigned.items() if assigned.thread == here}
+        others = [n for n in state.unfinished if n != trial.number]
+        held = [n for n in others if state.unfinished[n].state == TrialState.RUNNING]
+        if held and all(state.unfinished[n]._trial_id in own for n in held):
+            raise RuntimeError(
+                "Every learner that deserves data is held by trials that this thread has asked "
+                f"for, but trials {held} were not told: call `study.tell` for one of them before "
+                "you ask for the next."
+            )
+
+    def _horizon(self, state: State) -> float | None:
+        """Return when the seconds of this `optimize` are over, by the monotonic clock."""
+        if self._seconds is None:
+            return None
+        elapsed = host.seconds_since_begin()
+        if elapsed is None:  # ask-and-tell: from the first question on
+            return state.horizon or time.monotonic() + self._seconds
+        return time.monotonic() - elapsed + self._seconds
+
+    def _run_of(self, trial: FrozenTrial) -> Run | None:
+        assigned = self._assigned.get(trial._trial_id)
+        return None if assigned is None else assigned.run
+
+    def _view(self, study: optuna.Study) -> BaseSamplerStudy:
+        """Return the study as the base sampler sees it."""
+        if study not in self._views:
+            state = state_of(study)
+            policy = self._policy_of(study)
+            assert policy is not None
+            self._views[study] = BaseSamplerStudy(study, state, policy, Joint())
+        return self._views[study]
+
+    def _fresh_view(self, study: optuna.Study) -> BaseSamplerStudy:
+        """Return the view for a new trial, with nothing kept from the last one."""
+        view = self._view(study)
+        view._thread_local.cached_all_trials = None
+        return view
 
     def _policy_of(self, study: optuna.Study) -> Policy | None:
         if isinstance(study.pruner, AllocationPruner):
@@ -196,99 +335,80 @@ class DataAllocationSampler(BaseSampler):
         return None
 
 
+_OF_PROCESS = ("_assigned", "_views")
+
+
 @contextmanager
 def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Leave no running trial behind where dealing it a learner raises: Optuna would.
+    """Leave no running trial behind where assigning it a learner raises: Optuna would.
 
-    An enqueued one that was dealt nothing yet goes back to the queue.
+    An enqueued one that was assigned nothing yet goes back to the queue.
     """
     try:
         yield
     except BaseException:
         as_it_is = study._storage.get_trial(trial._trial_id)
-        state = TrialState.WAITING if keys.is_enqueued(as_it_is) else TrialState.FAIL
+        state = TrialState.WAITING if stored.is_enqueued(as_it_is) else TrialState.FAIL
         with suppress(RuntimeError):
             study._storage.set_trial_state_values(trial._trial_id, state)
         raise
 
 
-def _stop(study: optuna.Study) -> None:
-    if is_optimizing(study):
-        study.stop()
-
-
-def _agree(study: optuna.Study, policy: Policy) -> None:
-    """Raise where the study was begun with other settings; asks the storage until that is sure."""
-    if ledger_of(study).agreed is policy:
-        return
-    if keys.is_new(study):
-        forget_ledger_of(study)
-    ledger = synced_ledger_of(study)
-    keys.check_settings(study, policy.sizes, is_begun=ledger.is_begun)
-    ledger.agreed = policy if ledger.is_begun else None
-
-
-def _is_early(ledger: Ledger, policy: Policy, run: Run, state: TrialState) -> bool:
-    """Return whether the objective returned although its learner has not seen all the data."""
-    if state != TrialState.COMPLETE:
-        return False
-    return run.learner is None or ledger.curves[run.learner].size < policy.sizes[-1]
-
-
-def _reject(
-    study: optuna.Study,
-    ledger: Ledger,
-    trial: FrozenTrial,
-    run: Run,
-    policy: Policy,
-    values: Sequence[float] | None,
-) -> None:
-    """Refuse a value returned early.
-
-    Optuna will store the trial as COMPLETE whatever is raised here; that it stores this very list
-    is used to keep the value from being the study's best.
-    """
-    seen = 0 if run.learner is None else ledger.curves[run.learner].size
-    failed_at = next_size(policy.sizes, seen) or 0
-    error = f"returned after {seen:,} examples"
-    keys.write_failure(study, trial._trial_id, Failure(failed_at, error))
-    if isinstance(values, list):
-        values[:] = [-ledger.sign * float("inf")]
-    raise ValueError(
-        f"An objective must return only when `training_sizes(trial)` is at an end, but trial "
-        f"{trial.number} returned after {seen:,} of {policy.sizes[-1]:,} examples. Train on every "
-        "size that is handed out, `report` it, and let `optuna.TrialPruned` pass."
-    )
-
-
 def _close(
     study: optuna.Study,
-    ledger: Ledger,
+    known: State,
     trial: FrozenTrial,
     run: Run,
     policy: Policy,
     state: TrialState,
-    decision: Decision,
+    values: Sequence[float] | None,
 ) -> None:
     """Store how a run ended: whether it failed, and what users should see of it."""
     assert run.learner is not None
-    curve = ledger.curves[run.learner]
     full_size = policy.sizes[-1]
-    made_nothing = curve.size <= run.inherited or is_done(curve, full_size)
-    gave_up = state == TrialState.PRUNED and made_nothing
-    error = error_of_run() if gave_up or state == TrialState.FAIL else None
-    if gave_up or (state == TrialState.FAIL and not isinstance(error, KeyboardInterrupt)):
-        failed_at = next_size(policy.sizes, curve.size) or full_size
-        keys.write_failure(study, trial._trial_id, Failure(failed_at, told(error)))
-        curve = synced_ledger_of(study).curves[run.learner]
-    if curve.dropped and run.learner not in ledger.drops:  # it failed, no policy has dropped it
+    curve = known.curve(run.learner)
+    is_full = is_done(curve, full_size)
+    worker = liveness.this_worker()
+    failure: Failure | None = None
+    if state == TrialState.COMPLETE and not is_full:
+        # The idiom for infeasible trials: a value returned before the sizes are at an end.
+        error = f"the objective returned after {curve.size:,} of {full_size:,} examples"
+        failure = Failure(next_size(policy.sizes, curve.size) or full_size, error, worker, True)
+        _take_back(known, values)
+        _logger.warning("Learner %d ends: %s.", run.learner, error)
+    elif state == TrialState.FAIL or (
+        state == TrialState.PRUNED and (is_full or curve.size <= run.inherited)
+    ):
+        # Its full-data score has no COMPLETE trial to stand in: the learner is to try again.
+        if is_full:
+            known.lose(run.learner, full_size)
+            curve = known.curve(run.learner)
+        cause = host.error_of_run()
+        if not isinstance(cause, KeyboardInterrupt):
+            failed_at = next_size(policy.sizes, curve.size) or full_size
+            failure = Failure(failed_at, message_of(cause), worker)
+    if failure is not None:
+        stored.write_failure(study, trial._trial_id, failure)
+        known.fail(run.learner, trial.number, failure)
+        curve = known.curve(run.learner)
+    if curve.dropped and not known.is_dropped_by_policy(run.learner):
         _logger.warning("Learner %d is dropped: %s.", run.learner, curve.dropped)
-    attrs: dict[str, Any] = {
+    decision = known.decide(policy, trial.number)
+    pool = known.pool(policy, trial.number)
+    summary: dict[str, Any] = {
         "training_size": curve.size,
-        "reason": verdict(ledger, policy, run.learner, decision),
+        "reason": status(policy, pool, known.sign, run.learner, decision),
     }
-    upper = ledger.sign * policy.interval(curve, ledger.curves).upper
+    upper = known.sign * policy.interval(pool, run.learner).upper
     if math.isfinite(upper):
-        attrs["bound"] = upper
-    for name, value in attrs.items():
-        study._storage.set_trial_user_attr(trial._trial_id, name, value)
+        summary["bound"] = upper
+    stored.write_summary(study, trial._trial_id, summary)
+
+
+def _take_back(known: State, values: Sequence[float] | None) -> None:
+    """Keep a value returned early from being the study's best.
+
+    Optuna stores the trial as COMPLETE whatever is done here, and this very list as its values.
+    """
+    if isinstance(values, list):
+        values[:] = [-known.sign * math.inf]

@@ -178,9 +178,12 @@ class DAUB:
         return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
 
     def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return the range up to the learner's bound; all numbers where there is none."""
+        """Return the range up to the learner's bound; all numbers before its first sizes."""
         table = pool.once(self._ranked)
-        upper = float(table.upper[np.searchsorted(table.learners, learner)])
+        place = int(np.searchsorted(table.learners, learner))
+        if table.size[place] < self.first_sizes[-1]:
+            return Interval()
+        upper = float(table.upper[place])
         return Interval(upper=upper) if math.isfinite(upper) else Interval()
 
     @property

@@ -1,7 +1,9 @@
-"""What is stored in a study, and under which keys: each writer beside its reader.
+"""Keys and records of a study's storage, each writer beside its reader.
 
 Only facts are stored (which learner, which size, which score), as JSON in the trials' system
 attributes; scores themselves are Optuna's intermediate values, with the training size as step.
+Unknown fields of a record are ignored and missing ones refused, so that workers of two versions
+can share a study.
 """
 
 from __future__ import annotations
@@ -9,8 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import MISSING
 from dataclasses import dataclass
+from dataclasses import fields
 from typing import Any
+from typing import TypeVar
 
 import optuna
 from optuna.storages import BaseStorage
@@ -27,13 +32,18 @@ _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
 _DRAWN = _PREFIX + "dashboard"
+_REPLACES = _PREFIX + "replaces"
 _FIXED = "fixed_params"
 """Optuna's own: what `study.enqueue_trial` was given."""
 
 
+CONSTRAINTS = "constraints"
+"""Optuna's own: the values of a trial's constraints."""
+
+
 @dataclass(frozen=True)
 class Run:
-    """What a trial was dealt by the sampler; written once its learner is known."""
+    """The learner that the sampler has assigned to a trial; written before it is trained."""
 
     learner: int | None
     """The learner that this trial runs, None for an idle trial, which runs none."""
@@ -41,18 +51,20 @@ class Run:
     """The first size to train on."""
     inherited: int = 0
     """The largest size observed by earlier runs of the learner; 0 for its first run."""
-    n_learners: int = 0
-    """How many learners the sampler was asked for."""
+    n_learners: int | None = 0
+    """How many learners the sampler was asked for; None for an open pool."""
     full_size: int = 0
     """The size of the whole training set."""
     reason: str = ""
     """Why the learner was given this run."""
     worker: str = ""
-    """Which process runs it (see `workers`)."""
+    """The process that runs it (see `liveness`)."""
     since: float = 0.0
-    """When it was dealt, seconds since the epoch."""
+    """When it was assigned, seconds since the epoch by the worker's clock."""
     trial: int = -1
-    """The number of the trial it was dealt to; Optuna's retry callback copies it to others."""
+    """The number of the trial; Optuna's retry callback copies the record to other trials."""
+    repeats: int | None = None
+    """For an idle trial: the learner whose parameters were proposed once more."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +75,75 @@ class Failure:
     """The number of examples that it was training on."""
     error: str = ""
     """The type of the error and the first line of its message; empty where unknown."""
+    worker: str = ""
+    """The process in which it failed; empty where unknown."""
+    is_final: bool = False
+    """Whether the learner is not to be tried again."""
+
+
+_Record = TypeVar("_Record", Run, Failure)
+
+
+def _record(kind: type[_Record], stored: Any) -> _Record:
+    """Return a stored record, or raise a ValueError that says what it lacks."""
+    if not isinstance(stored, Mapping):
+        raise ValueError(
+            f"A stored {kind.__name__.lower()} must be a mapping, but this study has {stored!r}. "
+            "It was changed by hand or by another program: begin a study of another name."
+        )
+    required = [field.name for field in fields(kind) if field.default is MISSING]
+    missing = [name for name in required if name not in stored]
+    if missing:
+        raise ValueError(
+            f"A stored {kind.__name__.lower()} must have {missing}, but this study has one of "
+            f"{sorted(stored)}. It was changed by hand or is of another version of optuna_daub: "
+            "update it, or begin a study of another name."
+        )
+    return kind(
+        **{field.name: stored[field.name] for field in fields(kind) if field.name in stored}
+    )
 
 
 def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
-    """Store what a trial was dealt, in place of what it was dealt before."""
+    """Store what a trial was assigned, in place of what it was assigned before."""
     study._storage.set_trial_system_attr(trial_id, _RUN, {**vars(run)})
 
 
 def read_run(attrs: Mapping[str, Any]) -> Run | None:
-    """Return what a trial with these system attributes was dealt, None if nothing yet."""
+    """Return what a trial with these system attributes was assigned, None if nothing yet."""
     stored = attrs.get(_RUN)
-    return None if stored is None else Run(**stored)
+    return None if stored is None else _record(Run, stored)
 
 
 def is_enqueued(trial: FrozenTrial) -> bool:
-    """Return whether the user asked for the trial, and it is no retry of one that was dealt."""
+    """Return whether the user asked for the trial, and it is no retry of one assigned before."""
     return _FIXED in trial.system_attrs and _RUN not in trial.system_attrs
 
 
-def wishes(trial: FrozenTrial) -> dict[str, Any]:
+def is_ours(name: str) -> bool:
+    """Return whether a user attribute of a trial was written by this package."""
+    return name.startswith(_PREFIX)
+
+
+def enqueued_params(trial: FrozenTrial) -> dict[str, Any]:
     """Return the parameters that the user enqueued the trial with, empty if it was not."""
     return {**trial.system_attrs.get(_FIXED, {})}
+
+
+def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Enqueue the parameters of a trial that was taken from the queue and left, in one step."""
+    attrs = {_FIXED: enqueued_params(trial), _REPLACES: trial.number}
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=TrialState.WAITING, system_attrs=attrs, user_attrs=trial.user_attrs
+        )
+    )
+
+
+def read_replaced(trial: FrozenTrial) -> int | None:
+    """Return the number of the abandoned trial in whose place this one was enqueued."""
+    number = trial.system_attrs.get(_REPLACES)
+    return None if number is None else int(number)
 
 
 def is_marked_by_others(trial: FrozenTrial) -> bool:
@@ -129,11 +189,11 @@ def whole(storage: BaseStorage, trial: FrozenTrial) -> FrozenTrial:
     A database may be read while it is written to, attributes before scores. Facts are written
     before their score, so that a second look sees those that the first one missed.
     """
-    dealt = trial.system_attrs.get(_RUN)
-    if dealt is None or trial.state.is_finished():
+    run = trial.system_attrs.get(_RUN)
+    if run is None or trial.state.is_finished():
         return trial
     for size in trial.intermediate_values:
-        if size > dealt["inherited"] and f"{_OBSERVATION}{size}" not in trial.system_attrs:
+        if size > run.get("inherited", 0) and f"{_OBSERVATION}{size}" not in trial.system_attrs:
             return storage.get_trial(trial._trial_id)
     return trial
 
@@ -161,7 +221,7 @@ def write_failure(study: optuna.Study, trial_id: int, failure: Failure) -> None:
 def read_failure(attrs: Mapping[str, Any]) -> Failure | None:
     """Return how the run ended by an error of its own, None if it did not."""
     stored = attrs.get(_FAILED)
-    return None if stored is None else Failure(**stored)
+    return None if stored is None else _record(Failure, stored)
 
 
 def write_exhaustion(study: optuna.Study, trial_id: int) -> None:
@@ -212,7 +272,29 @@ def read_drawing(study: optuna.Study) -> float:
     return float(stored)
 
 
-def copy_scores(storage: BaseStorage, trial_id: int, scores: Mapping[int, float]) -> None:
-    """Show earlier scores of a learner as the trial's own, so that its plot is whole."""
+def write_inheritance(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    scores: Mapping[int, float],
+    user_attrs: Mapping[str, Any],
+    constraints: Any,
+) -> None:
+    """Give a resumed learner's new trial what its earlier runs have left.
+
+    Its plot is whole so, and the study's best trial as feasible as the learner is.
+    """
+    storage, trial_id = study._storage, trial._trial_id
     for size, score in scores.items():
-        storage.set_trial_intermediate_value(trial_id, size, score)
+        if size not in trial.intermediate_values:
+            storage.set_trial_intermediate_value(trial_id, size, score)
+    for name, value in user_attrs.items():
+        if name not in trial.user_attrs:
+            storage.set_trial_user_attr(trial_id, name, value)
+    if constraints is not None and CONSTRAINTS not in trial.system_attrs:
+        storage.set_trial_system_attr(trial_id, CONSTRAINTS, constraints)
+
+
+def write_summary(study: optuna.Study, trial_id: int, summary: Mapping[str, Any]) -> None:
+    """Store what users should see of a run, as user attributes that bear the package's prefix."""
+    for name, value in summary.items():
+        study._storage.set_trial_user_attr(trial_id, f"{_PREFIX}{name}", value)

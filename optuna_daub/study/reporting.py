@@ -1,4 +1,4 @@
-"""What an objective uses: the sizes to train on, and the report of what came of it."""
+"""The objective's side: the sizes to train on, and the report of each score."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import optuna
 
 from optuna_daub.core.curve import Observation
-from optuna_daub.core.policies.decision import Extend
-from optuna_daub.core.policies.protocol import Policy
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
-from optuna_daub.study import keys
-from optuna_daub.study.keys import Run
-from optuna_daub.study.ledger import ledger_of
-from optuna_daub.study.pruners import AllocationPruner
-from optuna_daub.study.pruners import is_done
-from optuna_daub.study.reasons import verdict
+from optuna_daub.study import storage as stored
+from optuna_daub.study.assignment import give_way_to_twin
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.pruner import is_done
+from optuna_daub.study.state import state_of
+from optuna_daub.study.storage import Run
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     [[500, 750], [500, 750]]
     """
     pruner = _pruner_of(trial)
-    run = ledger_of(trial.study).running.get(trial.number)
+    run = state_of(trial.study).runs.get(trial.number)
     if run is None:
         return _all_sizes(trial, pruner.policy)
-    return _sizes_of_run(trial, pruner.policy, run)
+    return _sizes_of_run(trial, pruner, give_way_to_twin(trial.study, trial, run))
 
 
 def report(
@@ -112,15 +112,17 @@ def report(
         seconds = time.perf_counter() - turn.since
     seen = Observation(
         size,
-        float(score),
-        training_score=None if training_score is None else float(training_score),
+        _score("score", score),
+        training_score=None
+        if training_score is None
+        else _score("training_score", training_score),
         n_validation=None if n_validation is None else whole_number("n_validation", n_validation),
-        seconds=None if seconds is None else float(seconds),
+        seconds=None if seconds is None else number("seconds", seconds),
     )
     if isinstance(trial.study.pruner, AllocationPruner):
         trial.study.pruner.check(seen, trial)
     _check_measures(seen)
-    keys.write_observation(trial.study, trial._trial_id, seen)
+    stored.write_observation(trial.study, trial._trial_id, seen)
     trial.report(score, size)
     if turn is not None:
         _TURNS[trial] = _Turn(size, turn.since, is_reported=True)
@@ -138,26 +140,24 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
     )
 
 
-def _sizes_of_run(trial: optuna.Trial, policy: Policy, run: Run) -> Iterator[int]:
-    """Yield the sizes of a run that the sampler dealt."""
+def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> Iterator[int]:
+    """Yield the sizes of a run of the pair, as long as it is this learner's turn."""
     if run.learner is None:
         raise optuna.TrialPruned(run.reason)
-    size = run.size
-    ledger = ledger_of(trial.study)
+    state = state_of(trial.study)
+    size: int | str = run.size
     if trial in _TURNS:  # the sizes are asked for a second time
-        ledger.sync(trial.study._storage)
-    while True:
-        if size not in ledger.curves[run.learner]:
+        state.sync()
+    while isinstance(size, int):
+        if size not in state.curve(run.learner):
             yield from _handed_out(trial, size)
-            ledger.sync(trial.study._storage)
-            if size not in ledger.curves[run.learner]:
+            state.sync()
+            if size not in state.curve(run.learner):
                 raise ValueError(_not_reported(trial, size))
-        if is_done(ledger.curves[run.learner], policy.sizes[-1]):
+        if is_done(state.curve(run.learner), pruner.policy.sizes[-1]):
             return
-        decision = ledger.decide(policy, trial.number)
-        if not (isinstance(decision, Extend) and decision.learner == run.learner):
-            raise optuna.TrialPruned(verdict(ledger, policy, run.learner, decision))
-        size = decision.size
+        size = pruner.turn(state, trial.number)
+    raise optuna.TrialPruned(size)
 
 
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
@@ -173,6 +173,14 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
 def _handed_out(trial: optuna.Trial, size: int) -> Iterator[int]:
     _TURNS[trial] = _Turn(size, time.perf_counter())
     yield size
+
+
+def _score(name: str, value: object) -> float:
+    """Return a score as a float; what can be cast counts, as in `trial.report`."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` must be a number, but got {value!r}.") from None
 
 
 def _is_stored(trial: optuna.Trial, size: int) -> bool:
@@ -201,7 +209,7 @@ def _check_size(trial: optuna.Trial, size: int) -> None:
     pruner = trial.study.pruner
     if not isinstance(pruner, AllocationPruner) or size in pruner.policy.sizes:
         return
-    if trial.number in ledger_of(trial.study).running:
+    if trial.number in state_of(trial.study).runs:
         raise ValueError(
             f"`report` must be given a size that was handed out, one of {pruner.policy.sizes}, "
             f"but got {size}. Take it from `training_sizes(trial)`."

@@ -1,0 +1,156 @@
+"""The study as a base sampler sees it: one row per learner."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from collections.abc import Container
+from collections.abc import Iterable
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.policy import Policy
+from optuna_daub.study import storage as stored
+from optuna_daub.study.state import State
+
+
+class BaseSamplerStudy(optuna.Study):
+    """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
+
+    The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
+    with the score on all the data, or its forecast, as soon as anything was observed; RUNNING
+    before. Optuna's samplers so learn from every learner. Idle trials are hidden.
+    """
+
+    def __init__(
+        self, study: optuna.Study, state: State, policy: Policy, forecaster: Forecaster
+    ) -> None:
+        """Show `study`; `forecaster` says what each learner's score on all the data could be."""
+        self.is_stopped = False
+
+        def forecasts() -> Forecasts:
+            return forecaster.forecasts(state.pool(policy), policy.sizes[-1])
+
+        storage = _RowStorage(study._storage, state, forecasts)
+        super().__init__(study.study_name, storage, study.sampler, study.pruner)
+
+    def stop(self) -> None:
+        """Note that the sampler has nothing left to propose."""
+        self.is_stopped = True
+
+
+def _delegated(name: str) -> Any:
+    """Return a method that asks the real storage."""
+
+    def method(self: _RowStorage, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._storage, name)(*args, **kwargs)
+
+    return method
+
+
+class _RowStorage(BaseStorage):
+    """The study's storage, whose trials are rows; some samplers read it past their study."""
+
+    def __init__(
+        self, storage: BaseStorage, state: State, forecasts: Callable[[], Forecasts]
+    ) -> None:
+        self._storage = storage
+        self._state = state
+        self._forecasts = forecasts
+
+    def get_all_trials(
+        self,
+        study_id: int,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+    ) -> list[FrozenTrial]:
+        """Return the rows."""
+        trials = self._storage.get_all_trials(study_id, deepcopy=False)
+        rows = one_row_per_learner(trials, self._state, self._forecasts())
+        rows = [row for row in rows if states is None or row.state in states]
+        return copy.deepcopy(rows) if deepcopy else rows
+
+    def get_n_trials(
+        self, study_id: int, state: tuple[TrialState, ...] | TrialState | None = None
+    ) -> int:
+        """Return the number of rows."""
+        states = (state,) if isinstance(state, TrialState) else state
+        return len(self.get_all_trials(study_id, deepcopy=False, states=states))
+
+    create_new_study = _delegated("create_new_study")
+    delete_study = _delegated("delete_study")
+    set_study_user_attr = _delegated("set_study_user_attr")
+    set_study_system_attr = _delegated("set_study_system_attr")
+    get_study_id_from_name = _delegated("get_study_id_from_name")
+    get_study_name_from_id = _delegated("get_study_name_from_id")
+    get_study_directions = _delegated("get_study_directions")
+    get_study_user_attrs = _delegated("get_study_user_attrs")
+    get_study_system_attrs = _delegated("get_study_system_attrs")
+    get_all_studies = _delegated("get_all_studies")
+    create_new_trial = _delegated("create_new_trial")
+    set_trial_param = _delegated("set_trial_param")
+    get_trial_id_from_study_id_trial_number = _delegated("get_trial_id_from_study_id_trial_number")
+    get_trial_number_from_id = _delegated("get_trial_number_from_id")
+    get_trial_param = _delegated("get_trial_param")
+    set_trial_state_values = _delegated("set_trial_state_values")
+    set_trial_intermediate_value = _delegated("set_trial_intermediate_value")
+    set_trial_user_attr = _delegated("set_trial_user_attr")
+    set_trial_system_attr = _delegated("set_trial_system_attr")
+    get_trial = _delegated("get_trial")
+
+
+def one_row_per_learner(
+    trials: Iterable[FrozenTrial], state: State, forecasts: Forecasts
+) -> list[FrozenTrial]:
+    """Return the trials with all runs of each learner merged into its first.
+
+    Args:
+        trials: of the study.
+        state: of the study.
+        forecasts: of each learner's score on all the data, larger is better.
+    """
+    rows: dict[int, FrozenTrial] = {}
+    for trial in trials:
+        run = stored.read_run(trial.system_attrs)
+        if run is None or trial.state == TrialState.WAITING:
+            rows[trial.number] = trial
+        elif run.learner is not None and run.learner not in rows:
+            rows[run.learner] = trial
+    means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
+    busy = state.busy()
+    for learner, known in state.learners.items():
+        if learner not in rows:
+            continue  # begun a moment ago, after `trials` was read
+        curve = state.curve(learner)
+        row = copy.copy(rows[learner])
+        row.number = learner
+        row.params, row.distributions = {**known.params}, {**known.distributions}
+        row.params = {name: row.params[name] for name in row.distributions}
+        row.user_attrs = {**known.user_attrs}
+        row.intermediate_values = state.scores(learner)
+        if known.constraints is not None:
+            row.system_attrs = {**row.system_attrs, stored.CONSTRAINTS: known.constraints}
+        if curve.observations and not (curve.dropped and not state.is_dropped_by_policy(learner)):
+            row.state = TrialState.COMPLETE
+            row.values = [state.sign * means[learner]]
+        elif learner in busy:
+            row.state, row.values = TrialState.RUNNING, None
+        else:
+            row.state, row.values = TrialState.FAIL, None
+        rows[learner] = row
+    return [row for row in rows.values() if not _is_empty(row)]
+
+
+def _is_empty(row: FrozenTrial) -> bool:
+    """Return whether a run died before any sampler had its say.
+
+    BruteForce would take such a row for the whole of its space.
+    """
+    is_lost = row.state == TrialState.FAIL and not row.params
+    return is_lost and not stored.is_marked_by_others(row)

@@ -1,0 +1,59 @@
+"""Facts about the running program that Optuna knows and does not tell its samplers.
+
+They are local variables of functions of Optuna some frames above the sampler; where a release of
+Optuna has other names, nothing is known, which every caller allows for.
+"""
+
+from __future__ import annotations
+
+import inspect
+from datetime import datetime
+from typing import Any
+
+import optuna
+
+
+_LOOP = ("_run_trial", "_optimize_sequential")
+"""The functions of Optuna that run a trial, and trial after trial."""
+
+
+def is_optimizing(study: optuna.Study) -> bool:
+    """Return whether the calling thread is in `study.optimize`, not in ask-and-tell."""
+    return bool(study._thread_local.in_optimize_loop)
+
+
+def stop(study: optuna.Study) -> None:
+    """End `study.optimize` after this trial; ask-and-tell has nothing to end."""
+    if is_optimizing(study):
+        study.stop()
+
+
+def seconds_left() -> float | None:
+    """Return how long the thread's `study.optimize` may still begin trials; None for ever."""
+    timeout, elapsed = _of_caller("timeout"), seconds_since_begin()
+    return None if timeout is None or elapsed is None else float(timeout) - elapsed
+
+
+def seconds_since_begin() -> float | None:
+    """Return how long ago the thread's `study.optimize` began; None in ask-and-tell."""
+    begun = _of_caller("time_start")
+    return (datetime.now() - begun).total_seconds() if isinstance(begun, datetime) else None
+
+
+def error_of_run() -> BaseException | None:
+    """Return what ended the run that Optuna is about to store, None where it is not known.
+
+    There is none in ask-and-tell.
+    """
+    error = _of_caller("func_err")
+    return error if isinstance(error, BaseException) else None
+
+
+def _of_caller(name: str) -> Any:
+    """Return the local variable of the nearest function of Optuna's loop that has it, or None."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if name in frame.f_locals and frame.f_code.co_name in _LOOP:
+            return frame.f_locals[name]
+        frame = frame.f_back
+    return None

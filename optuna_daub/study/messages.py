@@ -1,0 +1,32 @@
+"""Sentences on a learner's state, in the direction of the user's scores."""
+
+from __future__ import annotations
+
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Pool
+
+
+def sentence(reason: Reason, sign: int) -> str:
+    """Return a reason of the core in the direction of the user: `sign` is -1 for minimize."""
+    return str(reason.mirrored() if sign < 0 else reason)
+
+
+def status(policy: Policy, pool: Pool, sign: int, learner: int, decision: Decision) -> str:
+    """Return why a learner goes on or does not, given what the policy wants done next."""
+    curve = pool.curves[learner]
+    at = f"at {curve.size:,}" if curve.observations else "before its first size"
+    if curve.dropped:
+        return f"dropped {at}: {curve.dropped}"
+    if isinstance(decision, Finish) and decision.learner == learner:
+        return f"best: {sentence(decision.reason, sign)}"
+    if isinstance(decision, Extend) and decision.learner == learner:
+        return f"next is {decision.size:,}: {sentence(decision.reason, sign)}"
+    if curve.size >= policy.sizes[-1]:
+        return f"trained on all {curve.size:,} examples"
+    if curve.observations:
+        return f"suspended {at}: {sentence(policy.explain(pool, learner), sign)}"
+    return f"suspended {at}: {sentence(decision.reason, sign)}"

@@ -1,0 +1,412 @@
+"""The trials of a study, read as a pool of learners.
+
+Nothing in here is more than a cache of the storage: a new process reads the trials once and knows
+the same. Each finished trial is read once, each unfinished one at every `sync`, so that the cost
+of a decision does not grow with the study.
+
+Scores are signed on the way in, so that larger is better; `results` and `messages` sign them back.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Pool
+from optuna_daub.study import storage as stored
+from optuna_daub.study.failures import reason_to_drop
+from optuna_daub.study.storage import Failure
+from optuna_daub.study.storage import Run
+
+
+MOST_REPEATS = 10
+"""Proposals in a row that repeat a known learner, after which the base sampler counts as having
+nothing new: on a space of a few points it would repeat itself for ever."""
+
+RECENT = 60.0
+"""Seconds for which a worker that was heard of counts as there, also between two trials."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is known of a learner beside its curve."""
+
+    params: Mapping[str, Any]
+    """Its parameters, as far as any of its runs has suggested them, or as they were enqueued."""
+    distributions: Mapping[str, BaseDistribution] = field(default_factory=dict)
+    """Where these were drawn from."""
+    failures: Mapping[int, Failure] = field(default_factory=dict)
+    """Its runs that failed, by trial number."""
+    user_attrs: Mapping[str, Any] = field(default_factory=dict)
+    """What its runs have noted; later runs are given it."""
+    constraints: Any = None
+    """The values of its constraints, None where none were measured."""
+
+
+class State:
+    """The learners of a study: their curves, the runs in flight, and the newcomers to come."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.lock = threading.RLock()
+        """Held while a worker of this process chooses and claims a learner."""
+        self.sign = -1 if study.direction == StudyDirection.MINIMIZE else 1
+        self.learners: dict[int, Learner] = {}
+        """Every learner begun, by id."""
+        self.unfinished: dict[int, FrozenTrial] = {}
+        """Running and waiting trials by number."""
+        self.runs: dict[int, Run] = {}
+        """What each running trial was assigned, by number; others are missing."""
+        self.unchanged_since: dict[int, float] = {}
+        """When this process saw each unfinished trial change last (`time.monotonic`): the clocks
+        of two machines are never compared."""
+        self.n_learners: int | None = 0
+        """How many learners the study's sampler was asked for; None for an open pool."""
+        self.horizon: float | None = None
+        """When the sampler's seconds are over (`time.monotonic`), None where it has no limit."""
+        self.is_begun = False
+        """Whether any score has been observed."""
+        self.agreed: Policy | None = None
+        """The policy whose sizes are known to be those that the study was begun with."""
+        self._storage = study._storage
+        self._study_id = study._study_id
+        self._pool = Pool()
+        self._n_trials = 0
+        self._newest_run = -1
+        self._is_exhausted = False
+        self._n_repeats = 0
+        self._n_counted: dict[int, int] = {}
+        self._by_params: dict[str, tuple[int, ...]] = {}
+        self._replaced: set[int] = set()
+        self._alone = Pool()
+        self._leaders: dict[int, float] = {}
+        self._workers: dict[str, float] = {}
+        self._policy: Policy | None = None
+        self._drops: dict[int, str] = {}
+        self._answered: tuple[tuple[Any, ...], Decision] | None = None
+
+    def sync(self) -> None:
+        """Take in what has happened since the last call."""
+        with self.lock:
+            if not self._n_trials:
+                # Read all at once: one by one takes ten times as long on a database.
+                trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
+                for trial in trials:
+                    self._fold(trial)
+                self._n_trials = len(trials)
+                return
+            is_queue_seen = False  # trials wait in order: behind one that waits, the others do too
+            for _, known in sorted(self.unfinished.items()):
+                if known.state == TrialState.WAITING and is_queue_seen:
+                    continue
+                trial = self._storage.get_trial(known._trial_id)
+                is_queue_seen = is_queue_seen or trial.state == TrialState.WAITING
+                if trial is not known:  # some storages hand out the same object until it changes
+                    self._fold(trial)
+            find = self._storage.get_trial_id_from_study_id_trial_number
+            while True:
+                try:
+                    trial_id = find(self._study_id, self._n_trials)
+                except KeyError:
+                    return
+                self._n_trials += 1
+                self._fold(self._storage.get_trial(trial_id))
+
+    def pool(self, policy: Policy, number: int | None = None) -> Pool:
+        """Return all that a decision may use, as the worker of trial `number` sees it."""
+        with self.lock:
+            if policy is not self._policy:
+                self._policy, dropped, self._drops = policy, self._drops, {}
+                for learner in dropped:  # by another policy, which has no say any more
+                    self._put(self._pool.curves[learner])
+            left = None
+            if self.horizon is not None:
+                left = Cost(0, max(0.0, self.horizon - time.monotonic()))
+            return replace(
+                self._pool,
+                busy=self.busy(but_for=number),
+                to_come=self._to_come(number),
+                left=left,
+            )
+
+    def decide(self, policy: Policy, number: int | None = None) -> Decision:
+        """Return what the policy says to the worker of trial `number`."""
+        with self.lock:
+            question = policy, number, self.n_learners
+            if self._answered is not None and self._answered[0] == question:
+                return self._answered[1]  # nothing has happened since
+            while True:
+                decision = policy.decide(self.pool(policy, number))
+                if not isinstance(decision, Drop):
+                    break
+                self._drops[decision.learner] = str(decision.reason)
+                self._put(self._pool.curves[decision.learner])
+            if self.horizon is None:
+                self._answered = question, decision
+            return decision
+
+    def curve(self, learner: int) -> LearningCurve:
+        """Return the learning curve of a learner, signed so that larger is better."""
+        return self._pool.curves[learner]
+
+    def busy(self, but_for: int | None = None) -> frozenset[int]:
+        """Return the learners that are being run by other trials than number `but_for`."""
+        return frozenset(
+            run.learner
+            for number, run in self.runs.items()
+            if number != but_for and run.learner is not None
+        )
+
+    def lose(self, learner: int, size: int) -> None:
+        """Forget the score at `size`, whose run does not end COMPLETE."""
+        self._put(self.curve(learner).without(size))
+        self._answered = None
+
+    def fail(self, learner: int, number: int, failure: Failure) -> None:
+        """Take in that run `number` of a learner has failed, as soon as it is stored."""
+        self._note(learner, number, failure)
+        self._put(self.curve(learner))
+        self._answered = None
+
+    def is_dropped_by_policy(self, learner: int) -> bool:
+        """Return whether the policy, and no failure, has dropped a learner."""
+        return learner in self._drops
+
+    def enqueued(self, state: TrialState) -> list[FrozenTrial]:
+        """Return the enqueued trials in this state that were not assigned their learner yet."""
+        return [
+            trial
+            for number, trial in self.unfinished.items()
+            if trial.state == state and stored.is_enqueued(trial) and number not in self._replaced
+        ]
+
+    def is_excess(self, number: int) -> bool:
+        """Return whether trial `number` began a learner although there were enough before it."""
+        if self.n_learners is None or len(self.learners) <= self.n_learners:
+            return False
+        return sum(learner < number for learner in self.learners) >= self.n_learners
+
+    def twin(self, learner: int, params: Mapping[str, Any]) -> int | None:
+        """Return the learner that goes first of all with these parameters, if it is another.
+
+        That is one already trained, or else the lowest id: of two workers that propose the same
+        at once, one goes on.
+        """
+        same = self._by_params.get(_key(params), ())
+        first = max(same, key=lambda i: (bool(self.curve(i).observations), -i), default=learner)
+        return first if first != learner else None
+
+    def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
+        """Return the learners that a worker has failed at their next size, if others can try."""
+        now = time.monotonic()
+        if not any(w != worker and now - at < RECENT for w, at in self._workers.items()):
+            return frozenset()
+        return frozenset(
+            i
+            for i, learner in self.learners.items()
+            if any(
+                failure.worker == worker and failure.size > self._pool.curves[i].size
+                for failure in learner.failures.values()
+            )
+        )
+
+    def scores(self, learner: int) -> dict[int, float]:
+        """Return the scores of a learner by size, as the user reported them."""
+        return {seen.size: self.sign * seen.score for seen in self.curve(learner).observations}
+
+    def signed(self, seen: Observation) -> Observation:
+        """Return an observation with its scores turned so that larger is better, or back."""
+        if self.sign > 0:
+            return seen
+        training_score = None if seen.training_score is None else -seen.training_score
+        return replace(seen, score=-seen.score, training_score=training_score)
+
+    def alone(self, trial: FrozenTrial) -> tuple[Pool, float | None]:
+        """Return the trials of other samplers, each as a learner, and the best score of another.
+
+        The score is that of any trial but this one, at any size; None before there is one.
+        """
+        with self.lock:
+            self._fold_alone(trial)
+            others = (score for n, score in self._leaders.items() if n != trial.number)
+            return self._alone, max(others, default=None)
+
+    def has_room(self, number: int) -> bool:
+        """Return whether trial `number` may begin a learner that nobody enqueued."""
+        if self._is_exhausted or self._n_repeats >= MOST_REPEATS:
+            return False
+        if self.n_learners is None:
+            return True
+        return len(self.learners) + self._n_enqueued(number) < self.n_learners
+
+    def _to_come(self, number: int | None) -> int | None:
+        """Return how many newcomers the worker of trial `number` may still see begun."""
+        enqueued = self._n_enqueued(number)
+        if self._is_exhausted or self._n_repeats >= MOST_REPEATS:
+            return enqueued
+        if self.n_learners is None:
+            return None
+        return max(enqueued, self.n_learners - len(self.learners))
+
+    def _n_enqueued(self, number: int | None) -> int:
+        """Return how many enqueued learners others will begin."""
+        taken = sum(trial.number != number for trial in self.enqueued(TrialState.RUNNING))
+        return taken + len(self.enqueued(TrialState.WAITING))
+
+    def _fold(self, trial: FrozenTrial) -> None:
+        trial = stored.whole(self._storage, trial)
+        run = stored.read_run(trial.system_attrs)
+        self._answered = None
+        self.runs.pop(trial.number, None)
+        if trial.state.is_finished():
+            self.unfinished.pop(trial.number, None)
+            self.unchanged_since.pop(trial.number, None)
+        else:
+            self.unfinished[trial.number] = trial
+            self.unchanged_since[trial.number] = time.monotonic()
+            if run is not None and trial.state == TrialState.RUNNING:
+                self.runs[trial.number] = run
+                self._workers[run.worker] = time.monotonic()
+        if (replaced := stored.read_replaced(trial)) is not None:
+            self._replaced.add(replaced)
+        if run is None:
+            self._fold_alone(trial)
+        elif trial.state != TrialState.WAITING:
+            self._fold_run(run, trial)
+
+    def _fold_alone(self, trial: FrozenTrial) -> None:
+        """Take in a trial of another sampler: its curve, and whether it is among the best."""
+        seen = [self.signed(stored.read_observation(trial, n)) for n in stored.own_sizes(trial)]
+        finite = [observation for observation in seen if observation.is_finite]
+        self._alone = self._alone.put(LearningCurve(trial.number).extended(*finite))
+        values = [self.sign * value for value in trial.values or () if math.isfinite(value)]
+        if scores := [*values, *(observation.score for observation in finite)]:
+            self._leaders[trial.number] = max(scores)
+        if len(self._leaders) > 2:  # two, since one may be asking
+            del self._leaders[min(self._leaders, key=self._leaders.__getitem__)]
+
+    def _fold_run(self, run: Run, trial: FrozenTrial) -> None:
+        if trial.number >= self._newest_run:
+            self._newest_run = trial.number
+            self.n_learners = run.n_learners
+        self._is_exhausted = self._is_exhausted or stored.read_exhaustion(trial.system_attrs)
+        if trial.number in self.learners and run.learner != trial.number:
+            self._forget(trial.number)  # withdrawn from it before it was trained
+        if run.learner is None:
+            self._n_repeats += run.repeats is not None and trial.state.is_finished()
+            return
+        if run.learner not in self.learners:
+            self.learners[run.learner] = Learner(stored.enqueued_params(trial))
+            self._pool = self._pool.put(LearningCurve(run.learner))
+        self._learn(run.learner, trial)
+        own = stored.own_sizes(trial, run.inherited)
+        sizes = [size for size in own if size <= run.full_size]
+        # A probe whose result is lost was paid for all the same.
+        news = sizes[self._n_counted.get(trial.number, 0) :]
+        self._n_counted[trial.number] = len(sizes)
+        seen = {size: self.signed(stored.read_observation(trial, size)) for size in sizes}
+        spent = self._pool.spent
+        for size in news:
+            spent += Cost(size, seen[size].seconds or 0.0)
+        self._pool = replace(self._pool, spent=spent)
+        curve = known = self.curve(run.learner)
+        if run.full_size in seen and stored.is_lost(trial, run.full_size):
+            del seen[run.full_size]
+            curve = curve.without(run.full_size)
+        failure = stored.read_failure(trial.system_attrs)
+        if failure is not None:
+            self._note(run.learner, trial.number, failure)
+        added = [observation for size, observation in seen.items() if size not in curve]
+        if added or failure is not None or curve is not known:
+            self._put(curve, *added)
+        if news:
+            self._n_repeats = 0
+
+    def _learn(self, learner: int, trial: FrozenTrial) -> None:
+        """Keep what a run has suggested and noted; a first run may have failed before the end."""
+        known = self.learners[learner]
+        new = {n: d for n, d in trial.distributions.items() if n not in known.distributions}
+        if new:
+            params = {**known.params, **{name: trial.params[name] for name in new}}
+            known = replace(known, params=params, distributions={**known.distributions, **new})
+            self._unlist(learner)
+            self._by_params[_key(params)] = (*self._by_params.get(_key(params), ()), learner)
+        if attrs := {n: v for n, v in trial.user_attrs.items() if not stored.is_ours(n)}:
+            known = replace(known, user_attrs={**known.user_attrs, **attrs})
+        if (constraints := trial.system_attrs.get(stored.CONSTRAINTS)) is not None:
+            known = replace(known, constraints=constraints)
+        self.learners[learner] = known
+
+    def _note(self, learner: int, number: int, failure: Failure) -> None:
+        known = self.learners[learner]
+        failures = {**known.failures, number: failure}
+        self.learners[learner] = replace(known, failures=failures)
+
+    def _forget(self, learner: int) -> None:
+        self._unlist(learner)
+        del self.learners[learner]
+        self._pool = replace(self._pool, curves=self._pool.curves.remove(learner))
+
+    def _unlist(self, learner: int) -> None:
+        key = _key(self.learners[learner].params)
+        kept = tuple(other for other in self._by_params.get(key, ()) if other != learner)
+        if kept:
+            self._by_params[key] = kept
+        else:
+            self._by_params.pop(key, None)
+
+    def _put(self, curve: LearningCurve, *news: Observation) -> None:
+        """Take in new observations of a learner and whatever drops it."""
+        learner = curve.learner
+        seen = sorted((*curve.observations, *news), key=lambda each: each.size)
+        curve = LearningCurve(learner, dropped=self._drops.get(learner, "")).extended(*seen)
+        if reason := reason_to_drop(self.learners[learner].failures):
+            curve = curve.drop(reason)
+        self.is_begun = self.is_begun or bool(seen)
+        self._pool = self._pool.put(curve)
+
+
+_STATES: weakref.WeakKeyDictionary[optuna.Study, State] = weakref.WeakKeyDictionary()
+_STATES_LOCK = threading.Lock()
+
+
+def state_of(study: optuna.Study) -> State:
+    """Return the state of a study, as of its last `sync`.
+
+    One for each `optuna.Study` object and not for each study id, which a database may hand out
+    again when a study is deleted.
+    """
+    with _STATES_LOCK:
+        if study not in _STATES:
+            _STATES[study] = State(study)
+        return _STATES[study]
+
+
+def synced_state_of(study: optuna.Study) -> State:
+    """Return the state of a study, in step with the storage."""
+    state = state_of(study)
+    state.sync()
+    return state
+
+
+def _key(params: Mapping[str, Any]) -> str:
+    """Return what two learners with the same parameters have in common."""
+    return repr(sorted(params.items()))
