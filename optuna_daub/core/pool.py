@@ -74,16 +74,17 @@ class Curves(Mapping[int, LearningCurve]):
         """Return the curves with `curve` in place of what was known of its learner."""
         number = curve.learner // CHUNK
         known = self._chunks.get(number)
-        curves = {} if known is None else known.curves
-        new = {**curves, curve.learner: curve}
-        if curve.learner not in curves:
-            new = dict(sorted(new.items()))
-        return self._with(number, _Chunk(new), is_new=known is None)
+        if known is None:
+            return self._with(number, _Chunk({curve.learner: curve}), is_new=True)
+        curves = {**known.curves, curve.learner: curve}
+        if curve.learner in known.curves:
+            return self._with(number, _Chunk(curves, known, curve.learner), is_new=False)
+        return self._with(number, _Chunk(dict(sorted(curves.items()))), is_new=False)
 
     def remove(self, learner: int) -> Curves:
         """Return the curves without that of `learner`."""
         number = learner // CHUNK
-        kept = {other: curve for other, curve in self._chunks[number].curves.items()}
+        kept = {**self._chunks[number].curves}
         del kept[learner]
         if kept:
             return self._with(number, _Chunk(kept), is_new=False)
@@ -150,18 +151,35 @@ class Curves(Mapping[int, LearningCurve]):
 class _Chunk:
     """The curves whose ids lie in one stretch of `CHUNK` numbers, and what rules said of them."""
 
-    __slots__ = ("_columns", "curves", "learners")
+    __slots__ = ("_before", "_changed", "_columns", "curves", "learners")
 
-    def __init__(self, curves: dict[int, LearningCurve]) -> None:
+    def __init__(
+        self,
+        curves: dict[int, LearningCurve],
+        before: _Chunk | None = None,
+        changed: int | None = None,
+    ) -> None:
         self.curves = curves
-        self.learners = np.fromiter(curves, np.int64, len(curves))
         self._columns: dict[Hashable, Columns] = {}
+        # Of the chunk that this one differs from by one curve, only the answers are kept.
+        self._before = {} if before is None else before._columns
+        self._changed = changed
+        self.learners = (
+            np.fromiter(curves, np.int64, len(curves)) if before is None else before.learners
+        )
 
     def columns(self, question: tuple[Any, ...]) -> Columns:
-        if question not in self._columns:
-            rows = [curve.once(*question) for curve in self.curves.values()]
-            self._columns[question] = np.array(rows, np.float64)
-        return self._columns[question]
+        if question in self._columns:
+            return self._columns[question]
+        rule, *arguments = question
+        if question in self._before and self._changed is not None:
+            rows = self._before[question].copy()
+            place = int(np.searchsorted(self.learners, self._changed))
+            rows[place] = rule(self.curves[self._changed], *arguments)
+        else:
+            rows = np.array([c.once(*question) for c in self.curves.values()], np.float64)
+        self._columns[question] = rows
+        return rows
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial, run: Run) -> Run:
     state = state_of(study)
     state.sync()
     with state.lock:
-        other = state.twin(trial.number, trial.params)
+        other = state.twin(trial.number)
         if other is None:
             return run
         reason = f"proposed the parameters of learner {other} once more"

@@ -204,13 +204,13 @@ class State:
             return False
         return sum(learner < number for learner in self.learners) >= self.n_learners
 
-    def twin(self, learner: int, params: Mapping[str, Any]) -> int | None:
-        """Return the learner that goes first of all with these parameters, if it is another.
+    def twin(self, learner: int) -> int | None:
+        """Return the learner that goes first of all with the same parameters, if it is another.
 
         That is one already trained, or else the lowest id: of two workers that propose the same
         at once, one goes on.
         """
-        same = self._by_params.get(_key(params), ())
+        same = self._by_params.get(_key(self.learners[learner].params), ())
         first = max(same, key=lambda i: (bool(self.curve(i).observations), -i), default=learner)
         return first if first != learner else None
 

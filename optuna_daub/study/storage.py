@@ -84,6 +84,13 @@ class Failure:
 _Record = TypeVar("_Record", Run, Failure)
 
 
+_KNOWN = {kind: frozenset(field.name for field in fields(kind)) for kind in (Run, Failure)}
+_REQUIRED = {
+    kind: [field.name for field in fields(kind) if field.default is MISSING]
+    for kind in (Run, Failure)
+}
+
+
 def _record(kind: type[_Record], stored: Any) -> _Record:
     """Return a stored record, or raise a ValueError that says what it lacks."""
     if not isinstance(stored, Mapping):
@@ -91,17 +98,13 @@ def _record(kind: type[_Record], stored: Any) -> _Record:
             f"A stored {kind.__name__.lower()} must be a mapping, but this study has {stored!r}. "
             "It was changed by hand or by another program: begin a study of another name."
         )
-    required = [field.name for field in fields(kind) if field.default is MISSING]
-    missing = [name for name in required if name not in stored]
-    if missing:
+    if missing := [name for name in _REQUIRED[kind] if name not in stored]:
         raise ValueError(
             f"A stored {kind.__name__.lower()} must have {missing}, but this study has one of "
             f"{sorted(stored)}. It was changed by hand or is of another version of optuna_daub: "
             "update it, or begin a study of another name."
         )
-    return kind(
-        **{field.name: stored[field.name] for field in fields(kind) if field.name in stored}
-    )
+    return kind(**{name: value for name, value in stored.items() if name in _KNOWN[kind]})
 
 
 def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
