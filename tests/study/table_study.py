@@ -28,7 +28,7 @@ from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
-from optuna_daub.study import keys
+from optuna_daub.study import storage as stored
 from tests.strategies import PAPER
 from tests.strategies import power_law
 
@@ -119,7 +119,7 @@ class TableObjective:
 
 
 def table_study(
-    n_learners: int = len(RIVALS),
+    n_learners: int | None = len(RIVALS),
     storage: str | BaseStorage | None = None,
     name: str = "table",
     direction: str = "maximize",
@@ -152,10 +152,10 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
     ]
 
 
-def runs(study: optuna.Study) -> list[tuple[FrozenTrial, keys.Run]]:
-    """Return the trials that ran a learner, with what they were dealt."""
-    dealt = [(trial, keys.read_run(trial.system_attrs)) for trial in study.trials]
-    return [(trial, run) for trial, run in dealt if run is not None and run.learner is not None]
+def runs(study: optuna.Study) -> list[tuple[FrozenTrial, stored.Run]]:
+    """Return the trials that ran a learner, with what they were assigned."""
+    assigned = [(trial, stored.read_run(trial.system_attrs)) for trial in study.trials]
+    return [(trial, run) for trial, run in assigned if run is not None and run.learner is not None]
 
 
 def idle(study: optuna.Study) -> list[FrozenTrial]:
