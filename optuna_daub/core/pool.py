@@ -164,7 +164,7 @@ class _Chunk:
         # Of the chunk that this one differs from by one curve, only the answers are kept.
         self._before = {} if before is None else before._columns
         self._changed = changed
-        self.learners = (
+        self.learners: NDArray[np.int64] = (
             np.fromiter(curves, np.int64, len(curves)) if before is None else before.learners
         )
 
@@ -212,6 +212,13 @@ class Pool:
     def may_propose(self) -> bool:
         """Whether another newcomer may be proposed."""
         return self.to_come is None or self.to_come > 0
+
+    @property
+    def is_free(self) -> NDArray[np.bool_]:
+        """Whether nobody trains a learner at this moment, in the order of ids."""
+        if not self.busy:
+            return np.ones(len(self.curves), bool)
+        return np.isin(self.curves.learners, [*self.busy], invert=True)
 
     def put(self, curve: LearningCurve) -> Pool:
         """Return the pool with `curve` in place of what was known of its learner."""

@@ -110,8 +110,7 @@ class DAUB:
         """Return what to do next ([1] Alg. 1)."""
         table = pool.once(self._ranked)
         learners = pool.curves
-        free = np.ones(len(table.learners), bool)
-        free[np.searchsorted(table.learners, sorted(pool.busy))] = False
+        free = pool.is_free
         # [1] Alg. 1, lines 2-4: every learner gets its first sizes before any gets more.
         if (waiting := table.is_starting & free).any():
             return self._start(learners[int(table.learners[waiting.argmax()])])
