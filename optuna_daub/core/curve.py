@@ -58,31 +58,26 @@ class LearningCurve:
     observations: tuple[Observation, ...] = ()
     dropped: str = ""
     """Why the learner gets no data ever again; empty while it may still get some."""
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The training sizes observed, increasing."""
+    size: int = field(init=False, repr=False, compare=False)
+    """The largest training size observed; 0 before the first probe."""
+    score: float = field(init=False, repr=False, compare=False)
+    """The validation score at the largest size; minus infinity before the first probe."""
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
-        for earlier, later in pairwise(self.observations):
-            if later.size <= earlier.size:
-                raise ValueError(
-                    f"The sizes of a learning curve must be strictly increasing, but learner "
-                    f"{self.learner} has {[*self.sizes]}."
-                )
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The training sizes observed, increasing."""
-        return tuple([observation.size for observation in self.observations])
-
-    @property
-    def size(self) -> int:
-        """The largest training size observed; 0 before the first probe."""
-        return self.observations[-1].size if self.observations else 0
-
-    @property
-    def score(self) -> float:
-        """The validation score at the largest size; minus infinity before the first probe."""
-        return self.observations[-1].score if self.observations else -math.inf
+        sizes = tuple([observation.size for observation in self.observations])
+        if any(later <= earlier for earlier, later in pairwise(sizes)):
+            raise ValueError(
+                f"The sizes of a learning curve must be strictly increasing, but learner "
+                f"{self.learner} has {[*sizes]}."
+            )
+        last = self.observations[-1] if self.observations else None
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "size", last.size if last else 0)
+        object.__setattr__(self, "score", last.score if last else -math.inf)
 
     def once(self, rule: Callable[..., _Value], *arguments: Any) -> _Value:
         """Return `rule(self, *arguments)`, asked only once, since a curve never changes."""

@@ -39,13 +39,9 @@ class AllocationPruner(BasePruner):
     """
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self._has_said = False
-
-    @property
-    def policy(self) -> Policy:
+        self.policy = policy
         """The rule that allocates the training data; a frozen value."""
-        return self._policy
+        self._has_said = False
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether the turn passes to another learner; reads the storage, writes nothing."""
@@ -70,10 +66,9 @@ class AllocationPruner(BasePruner):
             return "this run was given up, and its learner is free for others"
         if run.learner is None:
             return run.reason
-        decision = state.decide(self.policy, number)
+        pool, decision = state.answer(self.policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return decision.size
-        pool = state.pool(self.policy, number)
         return status(self.policy, pool, state.sign, run.learner, decision)
 
     def check(self, seen: Observation, trial: optuna.Trial) -> None:

@@ -149,10 +149,10 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     if trial in _TURNS:  # the sizes are asked for a second time
         state.sync()
     while isinstance(size, int):
-        if size not in state.curve(run.learner):
+        if size not in state.curve(run.learner).sizes:
             yield from _handed_out(trial, size)
             state.sync()
-            if size not in state.curve(run.learner):
+            if size not in state.curve(run.learner).sizes:
                 raise ValueError(_not_reported(trial, size))
         if is_done(state.curve(run.learner), pruner.policy.sizes[-1]):
             return

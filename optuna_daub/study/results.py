@@ -103,8 +103,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     policy = _pruner_of(study).policy
     state = synced_state_of(study)
     with state.lock:  # which other threads of this process hold while they fold trials in
-        decision = state.decide(policy)
-        pool = state.pool(policy)
+        pool, decision = state.answer(policy)
         best = _winner(study, state, decision) if isinstance(decision, Finish) else None
         running = {run.learner: run.reason for run in state.runs.values()}
         return [
@@ -153,8 +152,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     policy = _pruner_of(study).policy
     state = synced_state_of(study)
     with state.lock:  # which other threads of this process hold while they fold trials in
-        decision = state.decide(policy)
-        pool = state.pool(policy)
+        pool, decision = state.answer(policy)
         is_final = isinstance(decision, Finish)
         learner = _winner(study, state, decision) if is_final else policy.leader(pool)
         if learner is None:

@@ -393,8 +393,7 @@ def _close(
         curve = known.curve(run.learner)
     if curve.dropped and not known.is_dropped_by_policy(run.learner):
         _logger.warning("Learner %d is dropped: %s.", run.learner, curve.dropped)
-    decision = known.decide(policy, trial.number)
-    pool = known.pool(policy, trial.number)
+    pool, decision = known.answer(policy, trial.number)
     summary: dict[str, Any] = {
         "training_size": curve.size,
         "reason": status(policy, pool, known.sign, run.learner, decision),

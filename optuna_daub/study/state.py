@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from typing import Any
+from typing import NamedTuple
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -34,6 +35,7 @@ from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import storage as stored
 from optuna_daub.study.failures import reason_to_drop
+from optuna_daub.study.storage import Facts
 from optuna_daub.study.storage import Failure
 from optuna_daub.study.storage import Run
 
@@ -60,6 +62,13 @@ class Learner:
     """What its runs have noted; later runs are given it."""
     constraints: Any = None
     """The values of its constraints, None where none were measured."""
+
+
+class Answer(NamedTuple):
+    """A decision, and the pool that it was made of."""
+
+    pool: Pool
+    decision: Decision
 
 
 class State:
@@ -95,13 +104,14 @@ class State:
         self._n_repeats = 0
         self._n_counted: dict[int, int] = {}
         self._by_params: dict[str, tuple[int, ...]] = {}
+        self._queue: set[int] = set()
         self._replaced: set[int] = set()
         self._alone = Pool()
         self._leaders: dict[int, float] = {}
         self._workers: dict[str, float] = {}
         self._policy: Policy | None = None
         self._drops: dict[int, str] = {}
-        self._answered: tuple[tuple[Any, ...], Decision] | None = None
+        self._answered: tuple[tuple[Any, ...], Answer] | None = None
 
     def sync(self) -> None:
         """Take in what has happened since the last call."""
@@ -147,21 +157,27 @@ class State:
                 left=left,
             )
 
-    def decide(self, policy: Policy, number: int | None = None) -> Decision:
-        """Return what the policy says to the worker of trial `number`."""
+    def answer(self, policy: Policy, number: int | None = None) -> Answer:
+        """Return what the policy says to the worker of trial `number`, and of which pool."""
         with self.lock:
             question = policy, number, self.n_learners
             if self._answered is not None and self._answered[0] == question:
                 return self._answered[1]  # nothing has happened since
             while True:
-                decision = policy.decide(self.pool(policy, number))
+                pool = self.pool(policy, number)
+                decision = policy.decide(pool)
                 if not isinstance(decision, Drop):
                     break
                 self._drops[decision.learner] = str(decision.reason)
-                self._put(self._pool.curves[decision.learner])
-            if self.horizon is None:
-                self._answered = question, decision
-            return decision
+                self._put(pool.curves[decision.learner])
+            answer = Answer(pool, decision)
+            if self.horizon is None:  # or else the time left changes at every moment
+                self._answered = question, answer
+            return answer
+
+    def decide(self, policy: Policy, number: int | None = None) -> Decision:
+        """Return what the policy says to the worker of trial `number`."""
+        return self.answer(policy, number).decision
 
     def curve(self, learner: int) -> LearningCurve:
         """Return the learning curve of a learner, signed so that larger is better."""
@@ -192,11 +208,8 @@ class State:
 
     def enqueued(self, state: TrialState) -> list[FrozenTrial]:
         """Return the enqueued trials in this state that were not assigned their learner yet."""
-        return [
-            trial
-            for number, trial in self.unfinished.items()
-            if trial.state == state and stored.is_enqueued(trial) and number not in self._replaced
-        ]
+        queue = (self.unfinished[number] for number in self._queue - self._replaced)
+        return [trial for trial in queue if trial.state == state]
 
     def is_excess(self, number: int) -> bool:
         """Return whether trial `number` began a learner although there were enough before it."""
@@ -245,7 +258,7 @@ class State:
         The score is that of any trial but this one, at any size; None before there is one.
         """
         with self.lock:
-            self._fold_alone(trial)
+            self._fold_alone(*stored.read(self._storage, trial))
             others = (score for n, score in self._leaders.items() if n != trial.number)
             return self._alone, max(others, default=None)
 
@@ -272,29 +285,33 @@ class State:
         return taken + len(self.enqueued(TrialState.WAITING))
 
     def _fold(self, trial: FrozenTrial) -> None:
-        trial = stored.whole(self._storage, trial)
-        run = stored.read_run(trial.system_attrs)
+        """Take in a trial as it is now."""
+        trial, facts = stored.read(self._storage, trial)
+        number, run = trial.number, facts.run
         self._answered = None
-        self.runs.pop(trial.number, None)
+        self.runs.pop(number, None)
+        self._queue.discard(number)
         if trial.state.is_finished():
-            self.unfinished.pop(trial.number, None)
-            self.unchanged_since.pop(trial.number, None)
+            self.unfinished.pop(number, None)
+            self.unchanged_since.pop(number, None)
         else:
-            self.unfinished[trial.number] = trial
-            self.unchanged_since[trial.number] = time.monotonic()
+            self.unfinished[number] = trial
+            self.unchanged_since[number] = time.monotonic()
+            if facts.is_enqueued:
+                self._queue.add(number)
             if run is not None and trial.state == TrialState.RUNNING:
-                self.runs[trial.number] = run
+                self.runs[number] = run
                 self._workers[run.worker] = time.monotonic()
-        if (replaced := stored.read_replaced(trial)) is not None:
-            self._replaced.add(replaced)
+        if facts.replaces is not None:
+            self._replaced.add(facts.replaces)
         if run is None:
-            self._fold_alone(trial)
+            self._fold_alone(trial, facts)
         elif trial.state != TrialState.WAITING:
-            self._fold_run(run, trial)
+            self._fold_run(trial, run, facts)
 
-    def _fold_alone(self, trial: FrozenTrial) -> None:
+    def _fold_alone(self, trial: FrozenTrial, facts: Facts) -> None:
         """Take in a trial of another sampler: its curve, and whether it is among the best."""
-        seen = [self.signed(stored.read_observation(trial, n)) for n in stored.own_sizes(trial)]
+        seen = [self.signed(observation) for observation in facts.observations.values()]
         finite = [observation for observation in seen if observation.is_finite]
         self._alone = self._alone.put(LearningCurve(trial.number).extended(*finite))
         values = [self.sign * value for value in trial.values or () if math.isfinite(value)]
@@ -303,62 +320,54 @@ class State:
         if len(self._leaders) > 2:  # two, since one may be asking
             del self._leaders[min(self._leaders, key=self._leaders.__getitem__)]
 
-    def _fold_run(self, run: Run, trial: FrozenTrial) -> None:
+    def _fold_run(self, trial: FrozenTrial, run: Run, facts: Facts) -> None:
+        """Take in what a run says of its learner."""
         if trial.number >= self._newest_run:
             self._newest_run = trial.number
             self.n_learners = run.n_learners
-        self._is_exhausted = self._is_exhausted or stored.read_exhaustion(trial.system_attrs)
+        self._is_exhausted = self._is_exhausted or facts.is_exhausted
         if trial.number in self.learners and run.learner != trial.number:
             self._forget(trial.number)  # withdrawn from it before it was trained
         if run.learner is None:
             self._n_repeats += run.repeats is not None and trial.state.is_finished()
             return
-        if run.learner not in self.learners:
-            self.learners[run.learner] = Learner(stored.enqueued_params(trial))
-            self._pool = self._pool.put(LearningCurve(run.learner))
-        self._learn(run.learner, trial)
-        own = stored.own_sizes(trial, run.inherited)
-        sizes = [size for size in own if size <= run.full_size]
+        learner, pool = run.learner, self._pool
+        if learner not in self.learners:
+            self.learners[learner] = Learner(stored.enqueued_params(trial))
+            pool = pool.put(LearningCurve(learner))
+        self._learn(learner, trial, facts)
+        seen = {n: self.signed(x) for n, x in facts.observations.items() if n <= run.full_size}
         # A probe whose result is lost was paid for all the same.
-        news = sizes[self._n_counted.get(trial.number, 0) :]
-        self._n_counted[trial.number] = len(sizes)
-        seen = {size: self.signed(stored.read_observation(trial, size)) for size in sizes}
-        spent = self._pool.spent
-        for size in news:
-            spent += Cost(size, seen[size].seconds or 0.0)
-        self._pool = replace(self._pool, spent=spent)
-        curve = known = self.curve(run.learner)
-        if run.full_size in seen and stored.is_lost(trial, run.full_size):
+        news = [*seen.values()][self._n_counted.get(trial.number, 0) :]
+        self._n_counted[trial.number] = len(seen)
+        spent = sum((Cost(x.size, x.seconds or 0.0) for x in news), start=pool.spent)
+        self._pool = replace(pool, spent=spent)
+        curve = known = pool.curves[learner]
+        if facts.is_lost and run.full_size in seen:
             del seen[run.full_size]
             curve = curve.without(run.full_size)
-        failure = stored.read_failure(trial.system_attrs)
-        if failure is not None:
-            self._note(run.learner, trial.number, failure)
-        added = [observation for size, observation in seen.items() if size not in curve]
-        if added or failure is not None or curve is not known:
+        if facts.failure is not None:
+            self._note(learner, trial.number, facts.failure)
+        added = [observation for size, observation in seen.items() if size not in curve.sizes]
+        if added or facts.failure is not None or curve is not known:
             self._put(curve, *added)
         if news:
             self._n_repeats = 0
 
-    def _learn(self, learner: int, trial: FrozenTrial) -> None:
+    def _learn(self, learner: int, trial: FrozenTrial, facts: Facts) -> None:
         """Keep what a run has suggested and noted; a first run may have failed before the end."""
         known = self.learners[learner]
         new = {n: d for n, d in trial.distributions.items() if n not in known.distributions}
         if new:
+            self._unlist(learner)
             params = {**known.params, **{name: trial.params[name] for name in new}}
             known = replace(known, params=params, distributions={**known.distributions, **new})
-            self._unlist(learner)
             self._by_params[_key(params)] = (*self._by_params.get(_key(params), ()), learner)
-        if attrs := {n: v for n, v in trial.user_attrs.items() if not stored.is_ours(n)}:
-            known = replace(known, user_attrs={**known.user_attrs, **attrs})
-        if (constraints := trial.system_attrs.get(stored.CONSTRAINTS)) is not None:
-            known = replace(known, constraints=constraints)
+        if facts.user_attrs:
+            known = replace(known, user_attrs={**known.user_attrs, **facts.user_attrs})
+        if facts.constraints is not None:
+            known = replace(known, constraints=facts.constraints)
         self.learners[learner] = known
-
-    def _note(self, learner: int, number: int, failure: Failure) -> None:
-        known = self.learners[learner]
-        failures = {**known.failures, number: failure}
-        self.learners[learner] = replace(known, failures=failures)
 
     def _forget(self, learner: int) -> None:
         self._unlist(learner)
@@ -378,7 +387,8 @@ class State:
         learner = curve.learner
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         curve = LearningCurve(learner, dropped=self._drops.get(learner, "")).extended(*seen)
-        if reason := reason_to_drop(self.learners[learner].failures):
+        failures = self.learners[learner].failures
+        if failures and (reason := reason_to_drop(failures)):
             curve = curve.drop(reason)
         self.is_begun = self.is_begun or bool(seen)
         self._pool = self._pool.put(curve)

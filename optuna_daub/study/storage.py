@@ -8,6 +8,7 @@ can share a study.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -123,11 +124,6 @@ def is_enqueued(trial: FrozenTrial) -> bool:
     return _FIXED in trial.system_attrs and _RUN not in trial.system_attrs
 
 
-def is_ours(name: str) -> bool:
-    """Return whether a user attribute of a trial was written by this package."""
-    return name.startswith(_PREFIX)
-
-
 def enqueued_params(trial: FrozenTrial) -> dict[str, Any]:
     """Return the parameters that the user enqueued the trial with, empty if it was not."""
     return {**trial.system_attrs.get(_FIXED, {})}
@@ -141,12 +137,6 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
             state=TrialState.WAITING, system_attrs=attrs, user_attrs=trial.user_attrs
         )
     )
-
-
-def read_replaced(trial: FrozenTrial) -> int | None:
-    """Return the number of the abandoned trial in whose place this one was enqueued."""
-    number = trial.system_attrs.get(_REPLACES)
-    return None if number is None else int(number)
 
 
 def is_marked_by_others(trial: FrozenTrial) -> bool:
@@ -186,29 +176,62 @@ def read_time(trial: FrozenTrial, size: int) -> float:
     return float(stored.get("time", 0.0))
 
 
-def whole(storage: BaseStorage, trial: FrozenTrial) -> FrozenTrial:
-    """Return a trial as it is, or read once more where one of its scores lacks its facts.
+@dataclass(frozen=True)
+class Facts:
+    """All that a trial says of its learner."""
+
+    run: Run | None
+    """What it was assigned, None if nothing yet."""
+    observations: Mapping[int, Observation]
+    """What it observed itself, by size, increasing, as the user reported it."""
+    is_lost: bool
+    """Whether it reported the full size and did not end COMPLETE: then no trial holds the
+    full-data result, and the learner has to be trained once more; not if its score was no number,
+    for which it was dropped."""
+    failure: Failure | None
+    """How it ended by an error of its own, None if it did not."""
+    is_enqueued: bool
+    """Whether the user asked for it and it was not assigned yet."""
+    is_exhausted: bool
+    """Whether the base sampler had nothing left to propose after it."""
+    replaces: int | None
+    """The number of the abandoned trial in whose place it was enqueued."""
+    user_attrs: Mapping[str, Any]
+    """What the user has noted on it."""
+    constraints: Any
+    """The values of its constraints, None where none were measured."""
+
+
+def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
+    """Return a trial and its facts, read once more where one of its scores lacks its own.
 
     A database may be read while it is written to, attributes before scores. Facts are written
     before their score, so that a second look sees those that the first one missed.
     """
-    run = trial.system_attrs.get(_RUN)
-    if run is None or trial.state.is_finished():
-        return trial
-    for size in trial.intermediate_values:
-        if size > run.get("inherited", 0) and f"{_OBSERVATION}{size}" not in trial.system_attrs:
-            return storage.get_trial(trial._trial_id)
-    return trial
-
-
-def is_lost(trial: FrozenTrial, full_size: int) -> bool:
-    """Return whether a run that reported `full_size` did not end COMPLETE.
-
-    Then no trial holds the full-data result, and the learner has to be trained once more; not if
-    its score was no number, for which it was dropped.
-    """
-    is_over = trial.state.is_finished() and trial.state != TrialState.COMPLETE
-    return is_over and read_observation(trial, full_size).is_finite
+    run = read_run(trial.system_attrs)
+    inherited, full_size = (0, 0) if run is None else (run.inherited, run.full_size)
+    own = own_sizes(trial, inherited)
+    is_over = trial.state.is_finished()
+    is_torn = any(f"{_OBSERVATION}{size}" not in trial.system_attrs for size in own)
+    if is_torn and run is not None and not is_over:
+        trial = storage.get_trial(trial._trial_id)
+        own, is_over = own_sizes(trial, inherited), trial.state.is_finished()
+    attrs = trial.system_attrs
+    seen = {size: read_observation(trial, size) for size in own}
+    failed, replaces = attrs.get(_FAILED), attrs.get(_REPLACES)
+    last = seen.get(full_size)
+    is_lost = is_over and trial.state != TrialState.COMPLETE
+    return trial, Facts(
+        run=run,
+        observations=seen,
+        is_lost=is_lost and last is not None and math.isfinite(last.score),
+        failure=None if failed is None else _record(Failure, failed),
+        is_enqueued=_FIXED in attrs and run is None,
+        is_exhausted=bool(attrs.get(_EXHAUSTED, False)),
+        replaces=None if replaces is None else int(replaces),
+        user_attrs={n: v for n, v in trial.user_attrs.items() if not n.startswith(_PREFIX)},
+        constraints=attrs.get(CONSTRAINTS),
+    )
 
 
 def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
@@ -221,25 +244,9 @@ def write_failure(study: optuna.Study, trial_id: int, failure: Failure) -> None:
     study._storage.set_trial_system_attr(trial_id, _FAILED, {**vars(failure)})
 
 
-def read_failure(attrs: Mapping[str, Any]) -> Failure | None:
-    """Return how the run ended by an error of its own, None if it did not."""
-    stored = attrs.get(_FAILED)
-    return None if stored is None else _record(Failure, stored)
-
-
 def write_exhaustion(study: optuna.Study, trial_id: int) -> None:
     """Store that the base sampler has no learner left to propose after this trial."""
     study._storage.set_trial_system_attr(trial_id, _EXHAUSTED, True)
-
-
-def read_exhaustion(attrs: Mapping[str, Any]) -> bool:
-    """Return whether the base sampler had no learner left after this trial."""
-    return bool(attrs.get(_EXHAUSTED, False))
-
-
-def is_new(study: optuna.Study) -> bool:
-    """Return whether no settings were stored yet."""
-    return _SETTINGS not in study._storage.get_study_system_attrs(study._study_id)
 
 
 def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:

@@ -1,0 +1,82 @@
+"""Few hops: how many files a score enters on its way from `report` to "suspended"."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import optuna
+
+import optuna_daub
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import report
+from optuna_daub import training_sizes
+
+
+PACKAGE = str(Path(optuna_daub.__file__).parent)
+
+
+class Trace:
+    """The files of this package that calls enter, one after the other."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Note the file of a function that is called, or of a generator that goes on."""
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(PACKAGE):
+            self.files.append(name.removeprefix(PACKAGE + "/"))
+
+    @property
+    def entered(self) -> Counter[str]:
+        """How often each file was entered from another one."""
+        pairs = pairwise(["", *self.files])
+        return Counter(later for earlier, later in pairs if later != earlier)
+
+
+def suspension(pruner: optuna.pruners.BasePruner, **options: Any) -> Trace:
+    """Return the way of the last score before a learner is suspended for the first time."""
+    traces: list[Trace] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.5, 0.9)
+        score = 0.0
+        try:
+            for n in training_sizes(trial):
+                sys.setprofile(None)
+                score = x - 10 / n
+                trace = Trace()
+                sys.setprofile(trace)
+                report(trial, n, score, training_score=x, seconds=n / 1000)
+        except optuna.TrialPruned:
+            sys.setprofile(None)
+            traces.append(trace)
+            raise
+        finally:
+            sys.setprofile(None)
+        return score
+
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), **options),
+        pruner=pruner,
+    )
+    study.optimize(objective, n_trials=12)
+    return traces[-1]
+
+
+def test_a_score_enters_few_files() -> None:
+    entered = suspension(DAUBPruner(max_resource=20_000)).entered
+    assert len(entered) <= 7, entered
+    assert max(entered.values()) <= 2, entered
+
+
+def test_the_trace_sees_every_file() -> None:
+    entered = suspension(DAUBPruner.paper(max_resource=20_000), n_learners=5).entered
+    assert {"study/reporting.py", "study/state.py", "core/policies/daub.py"} <= entered.keys()
