@@ -208,7 +208,7 @@ class State:
 
     def enqueued(self, state: TrialState) -> list[FrozenTrial]:
         """Return the enqueued trials in this state that were not assigned their learner yet."""
-        queue = (self.unfinished[number] for number in self._queue - self._replaced)
+        queue = (self.unfinished[number] for number in sorted(self._queue - self._replaced))
         return [trial for trial in queue if trial.state == state]
 
     def is_excess(self, number: int) -> bool:
@@ -368,6 +368,11 @@ class State:
         if facts.constraints is not None:
             known = replace(known, constraints=facts.constraints)
         self.learners[learner] = known
+
+    def _note(self, learner: int, number: int, failure: Failure) -> None:
+        known = self.learners[learner]
+        failures = {**known.failures, number: failure}
+        self.learners[learner] = replace(known, failures=failures)
 
     def _forget(self, learner: int) -> None:
         self._unlist(learner)
