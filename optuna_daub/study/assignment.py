@@ -160,6 +160,8 @@ def _offer(study: optuna.Study, state: State, trial: FrozenTrial, policy: Policy
         return _run(state, policy, trial, "enqueued", trial.number, _first_size(state, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(state, policy, trial, "the study was stopped")
+    if state.horizon is not None and time.monotonic() >= state.horizon:
+        return _run(state, policy, trial, "the seconds are over")
     decision = _decide(state, policy, trial.number)
     reason = sentence(decision.reason, state.sign)
     match decision:

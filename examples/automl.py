@@ -1,0 +1,128 @@
+"""The best model for a table of yours in ten minutes, saved as a fitted pipeline.
+
+    python examples/automl.py table.csv --target income --minutes 10 --save model.joblib
+
+Text becomes numbers, values may be missing. The spaces are FLAML's, scaled to the number of rows,
+and the search begins at their cheapest points. Without a file, a table is made.
+"""
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import joblib
+import lightgbm
+import numpy as np
+import optuna
+import pandas as pd
+import xgboost
+from sklearn import ensemble
+from sklearn import linear_model
+from sklearn.compose import make_column_selector
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import make_classification
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import StandardScaler
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import TrainingSizeObjective
+from optuna_daub import best_learner
+
+
+TEXT = make_column_selector(dtype_include=["object", "category", "string", "bool"])
+TREES: dict[str, tuple[Any, Any]] = {  # to predict numbers, and classes
+    "lightgbm": (lightgbm.LGBMRegressor, lightgbm.LGBMClassifier),
+    "xgboost": (xgboost.XGBRegressor, xgboost.XGBClassifier),
+    "forest": (ensemble.RandomForestRegressor, ensemble.RandomForestClassifier),
+    "extra": (ensemble.ExtraTreesRegressor, ensemble.ExtraTreesClassifier),
+}
+CHEAP = [{"model": "linear", "linear.strength": 1.0}] + [
+    {"model": name, f"{name}.trees": 4, f"{name}.leaves": 4} for name in TREES
+]
+
+
+def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
+    """Return an unfitted pipeline; `n_classes` is 0 where numbers are predicted."""
+    name = trial.suggest_categorical("model", ["linear", *TREES])
+
+    def log(what: str, low: float, high: float) -> float:
+        return trial.suggest_float(f"{name}.{what}", low, high, log=True)
+
+    if name == "linear":
+        c = log("strength", 2**-5, 2**15)
+        logistic = linear_model.LogisticRegression(C=c, max_iter=200)
+        dense = OneHotEncoder(handle_unknown="ignore", max_categories=50, sparse_output=False)
+        scaled = make_pipeline(SimpleImputer(), StandardScaler())
+        columns = make_column_transformer((dense, TEXT), remainder=scaled)
+        return make_pipeline(columns, logistic if n_classes else linear_model.Ridge(1 / c))
+
+    most = max(8, min(32_768, n_rows))
+    leaves = trial.suggest_int(f"{name}.leaves", 4, most, log=True)
+    options: dict[str, Any] = {"n_jobs": 1, "random_state": 0}
+    options["n_estimators"] = trial.suggest_int(f"{name}.trees", 4, min(most, 2048), log=True)
+    if name in ("forest", "extra"):
+        options |= {"max_leaf_nodes": leaves, "max_features": log("features", 0.1, 1.0)}
+    else:
+        options |= {"learning_rate": log("rate", 2**-10, 1.0), "subsample": log("rows", 0.1, 1.0)}
+        options |= {"colsample_bytree": log("columns", 0.1, 1.0)}
+        options |= {"reg_alpha": log("l1", 2**-10, 2**10), "reg_lambda": log("l2", 2**-10, 2**10)}
+        options |= {
+            "lightgbm": {"num_leaves": leaves, "subsample_freq": 1, "verbose": -1},
+            "xgboost": {"max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide"},
+        }[name]
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer((codes, TEXT), remainder="passthrough")
+    return make_pipeline(
+        columns.set_output(transform="default"), TREES[name][n_classes > 0](**options)
+    )
+
+
+def main() -> None:
+    """Read, search, print what was found, and save it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?", type=Path, help="CSV or Parquet")
+    parser.add_argument("--target", default="target")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--save", default="model.joblib")
+    asked = parser.parse_args()
+    seconds = 5.0 if "OPTUNA_DAUB_SMOKE" in os.environ else 60 * asked.minutes
+    if asked.file is None:
+        X, y = make_classification(4000, 12, n_informative=6, flip_y=0.1, random_state=0)
+        table = pd.DataFrame(X).add_prefix("x").assign(target=y)
+    else:
+        read = pd.read_parquet if asked.file.suffix == ".parquet" else pd.read_csv
+        table = read(asked.file).dropna(subset=[asked.target])
+    X, y = table.drop(columns=asked.target), table[asked.target]
+    is_number = pd.api.types.is_numeric_dtype(y) and y.nunique() > 50
+    classes, y = (None, y) if is_number else np.unique(y, return_inverse=True)
+
+    objective = TrainingSizeObjective(
+        lambda trial: build(trial, len(X), 0 if classes is None else len(classes)),
+        X,
+        y,
+        scoring="r2" if is_number else "accuracy",
+    )
+    n = objective.n_train
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.TPESampler(seed=0), seconds=seconds),
+        pruner=DAUBPruner(min_resource=max(20, n // 64), max_resource=n),
+    )
+    for point in CHEAP:
+        study.enqueue_trial(point)
+    study.optimize(objective, timeout=seconds, n_jobs=asked.jobs, catch=(Exception,))
+    if (best := best_learner(study)) is None:
+        raise SystemExit("No model could be trained: see the errors above.")
+    print(f"{best.params}\nscore {best.score:.4f}, trained on {best.size:,} of {len(X):,} rows")
+    joblib.dump((objective.refit(study), classes), asked.save)
+    print(f"The fitted pipeline and the names of its classes are in {asked.save}.")
+
+
+if __name__ == "__main__":
+    main()
