@@ -43,7 +43,7 @@ from benchmarks.from_examples import POOL
 from benchmarks.from_examples import build_one_of_pool
 from benchmarks.from_examples import parity
 from benchmarks.rows import SHARED
-from optuna_daub.study.subsets import nested_order
+from optuna_daub.objective.subsets import nested_order
 
 
 CLEARLY = 1.5

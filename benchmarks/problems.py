@@ -41,7 +41,7 @@ from benchmarks.lcdb import lcdb_errors
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import geometric_sizes
-from optuna_daub.study.objective import TRAINING_SCORED
+from optuna_daub.objective.training_size import TRAINING_SCORED
 
 
 TABLE_VALIDATION = 10_000

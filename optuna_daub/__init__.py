@@ -9,10 +9,10 @@ from typing import Any
 
 
 if TYPE_CHECKING:
+    from optuna_daub.objective import TrainingSizeObjective as TrainingSizeObjective
     from optuna_daub.study import ABCPruner as ABCPruner
     from optuna_daub.study import DataAllocationSampler as DataAllocationSampler
     from optuna_daub.study import DAUBPruner as DAUBPruner
-    from optuna_daub.study import TrainingSizeObjective as TrainingSizeObjective
     from optuna_daub.study import allocations as allocations
     from optuna_daub.study import best_learner as best_learner
     from optuna_daub.study import learning_curves as learning_curves
@@ -34,9 +34,14 @@ __all__ = [
 ]
 
 
+_OUTSIDE_THE_STUDY = {"TrainingSizeObjective": "optuna_daub.objective"}
+"""The layers of names that come from elsewhere."""
+
+
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module("optuna_daub.study"), name)
+        layer = _OUTSIDE_THE_STUDY.get(name, "optuna_daub.study")
+        return getattr(import_module(layer), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

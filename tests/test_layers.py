@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 OURS = "optuna_daub"
 
 STANDARD = frozenset(sys.stdlib_module_names)
-OUTER = ("study", "visualization", "dashboard")
+OUTER = ("study", "objective", "visualization", "dashboard")
 
 
 def modules(package: str) -> list[str]:
@@ -65,6 +65,18 @@ def test_the_learners_load_neither_optuna_nor_the_study() -> None:
     assert not {name for name in foreign(loaded, "learners", set()) if name.startswith(OURS)}
 
 
+def test_the_study_loads_no_objective() -> None:
+    loaded = loaded_by(*modules("study"))
+    assert not {name for name in loaded if name.startswith(f"{OURS}.objective")}
+
+
+def test_the_objective_loads_neither_learners_nor_pictures() -> None:
+    loaded = loaded_by(*modules("objective"))
+    outer = tuple(f"{OURS}.{layer}" for layer in ("learners", "visualization", "dashboard"))
+    assert f"{OURS}.study" in loaded
+    assert not {name for name in loaded if name.startswith(outer)}
+
+
 def test_the_root_loads_nothing_by_itself() -> None:
     assert {name for name in loaded_by(OURS) if name.startswith(OURS)} == {OURS}
     assert packages(loaded_by(OURS)) == {OURS}
@@ -87,3 +99,7 @@ class TestTheCheckCanFail:
         found = modules("core")
         assert "optuna_daub.core" in found
         assert "optuna_daub.core.policies.daub" in found
+
+    def test_it_finds_the_objective(self) -> None:
+        found = foreign(loaded_by("optuna_daub.objective"), "core", {"numpy"})
+        assert {"optuna", "optuna_daub.study", "optuna_daub.objective"} <= found

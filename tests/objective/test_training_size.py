@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 from typing import ClassVar
 
@@ -42,8 +43,9 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub.core import DAUB
 from optuna_daub.core import Observation
-from optuna_daub.study.objective import TrainingSizeObjective
-from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.core.policy import Needs
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.study import AllocationPruner
 from tests.strategies import PAPER
 
 
@@ -308,11 +310,18 @@ def test_no_row_trained_on_is_later_than_one_scored(cv: Any, shuffle: bool) -> N
 
 
 @dataclass(frozen=True)
-class Sampling(DAUB):
-    """DAUB that asks for a validation sample half as large as the training size."""
+class Needy(DAUB):
+    """DAUB that says what it is made to say of its needs."""
 
-    def validation_size(self, training_size: int) -> int:  # type: ignore[override]
-        return training_size // 2
+    wanted: Needs = field(default_factory=Needs)
+
+    @property
+    def needs(self) -> Needs:
+        return self.wanted
+
+
+def needy(sizes: tuple[int, ...] = SIZES, **needs: Any) -> AllocationPruner:
+    return AllocationPruner(Needy(sizes, wanted=Needs(**needs)))
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -320,8 +329,8 @@ def test_a_policy_may_ask_for_a_growing_sample_of_the_validation_rows(fixed: boo
     features, y = numbered(200, n_classes=5)
     given = {"X_valid": features[:60], "y_valid": y[:60]} if fixed else {}
     objective = TrainingSizeObjective(witness, features, y, **given)
-    sizes = (30, 60, 140)
-    study = study_of(objective, pruner=AllocationPruner(Sampling(sizes)))
+    pruner = needy((5, 10, 140), n_validation=60, validation_factor=3)
+    study = study_of(objective, pruner=pruner)
     samples = Witness.predictions[::2]
     assert [seen.n_validation for seen in observations(study)] == [15, 30, 60]
     assert [len(rows) for rows in samples] == [15, 30, 60]
@@ -329,10 +338,40 @@ def test_a_policy_may_ask_for_a_growing_sample_of_the_validation_rows(fixed: boo
     assert np.bincount(samples[0] % 5).tolist() == [3] * 5
 
 
-def test_samples_of_several_validation_sets_are_refused() -> None:
+@pytest.mark.parametrize(
+    "needs", [{"n_validation": 60, "validation_factor": 3}, {"mean_of_examples": True}]
+)
+def test_several_validation_sets_are_refused_where_one_is_needed(needs: dict[str, Any]) -> None:
     objective = TrainingSizeObjective(witness, *numbered(200), cv=3)
     with pytest.raises(ValueError, match=r"one validation set .* got `cv` with 3 folds"):
-        study_of(objective, pruner=AllocationPruner(Sampling(SIZES)))
+        study_of(objective, pruner=needy(**needs))
+    assert not Witness.fits
+
+
+def test_the_validation_set_is_as_large_as_the_policy_was_told() -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200))
+    with pytest.raises(ValueError, match=r"`n_validation` of AllocationPruner .* 60, but got 59"):
+        study_of(objective, pruner=needy(n_validation=59, validation_factor=3))
+    assert not Witness.fits
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_training_scores_that_nobody_uses_are_not_computed(cv: int | None) -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200), cv=cv)
+    study = study_of(objective, pruner=needy(training_scores="unused"))
+    assert [seen.training_score for seen in observations(study)] == [None] * len(SIZES)
+    n_folds = 1 if cv is None else cv
+    assert len(Witness.predictions) == len(Witness.fits) == n_folds * len(SIZES)
+
+
+@pytest.mark.parametrize(("mean_of_examples", "scored"), [(True, 120), (False, 50)])
+def test_a_policy_with_intervals_has_all_rows_trained_on_scored(
+    mean_of_examples: bool, scored: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("optuna_daub.objective.training_size.TRAINING_SCORED", 50)
+    objective = TrainingSizeObjective(witness, *numbered(200))
+    study_of(objective, pruner=needy((30, 60, 120), mean_of_examples=mean_of_examples))
+    assert len(Witness.predictions[-1]) == scored
 
 
 # -- scorers -----------------------------------------------------------------------------------
@@ -622,7 +661,7 @@ def test_a_target_of_numbers_has_no_classes_where_strata_are_not_wanted() -> Non
 def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("optuna_daub.study.objective.TRAINING_SCORED", 20)
+    monkeypatch.setattr("optuna_daub.objective.training_size.TRAINING_SCORED", 20)
     scored_on: list[int] = []
 
     def counting(estimator: Any, X: Any, y: Any) -> float:

@@ -27,8 +27,8 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.model_selection import check_cv
 from sklearn.model_selection import train_test_split
 
-from optuna_daub.study.evaluation import Classes
-from optuna_daub.study.evaluation import Indices
+from optuna_daub.objective.data import Classes
+from optuna_daub.objective.data import Indices
 
 
 @dataclass(frozen=True)

@@ -21,16 +21,16 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.model_selection import ShuffleSplit
 from sklearn.model_selection import TimeSeriesSplit
 
-from optuna_daub.study.evaluation import Classes
-from optuna_daub.study.evaluation import Indices
-from optuna_daub.study.evaluation import class_labels
-from optuna_daub.study.subsets import Fold
-from optuna_daub.study.subsets import Layout
-from optuna_daub.study.subsets import complete_from
-from optuna_daub.study.subsets import cross_validation_folds
-from optuna_daub.study.subsets import held_out_fold
-from optuna_daub.study.subsets import nested_order
-from optuna_daub.study.subsets import undivided
+from optuna_daub.objective.data import Classes
+from optuna_daub.objective.data import Indices
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.subsets import Fold
+from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import complete_from
+from optuna_daub.objective.subsets import cross_validation_folds
+from optuna_daub.objective.subsets import held_out_fold
+from optuna_daub.objective.subsets import nested_order
+from optuna_daub.objective.subsets import undivided
 
 
 seeds = st.integers(0, 2**32 - 1)
@@ -73,8 +73,8 @@ def test_other_seeds_give_other_orders() -> None:
 def test_the_order_is_the_same_in_every_process() -> None:
     y = np.array(["b", "a", "c", "a", "b", "a"] * 20, dtype=object)
     program = (
-        "import numpy as np; from optuna_daub.study.evaluation import class_labels;"
-        "from optuna_daub.study.subsets import nested_order;"
+        "import numpy as np; from optuna_daub.objective.data import class_labels;"
+        "from optuna_daub.objective.subsets import nested_order;"
         f"y = np.array({y.tolist()}, dtype=object);"
         "print(nested_order(120, 5, class_labels(y).codes).tolist())"
     )

@@ -14,29 +14,28 @@ from optuna.trial import FixedTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
 
-from optuna_daub.core.policies.approximate_best import ABC
-from optuna_daub.core.policies.protocol import Policy
-from optuna_daub.study.evaluation import Indices
-from optuna_daub.study.evaluation import Rows
-from optuna_daub.study.evaluation import check_weights
-from optuna_daub.study.evaluation import checked_rows
-from optuna_daub.study.evaluation import checked_scorer
-from optuna_daub.study.evaluation import checked_validation
-from optuna_daub.study.evaluation import class_labels
-from optuna_daub.study.evaluation import fitted
-from optuna_daub.study.evaluation import joined
-from optuna_daub.study.evaluation import named_in_errors
-from optuna_daub.study.evaluation import scored
-from optuna_daub.study.pruners import AllocationPruner
-from optuna_daub.study.subsets import Fold
-from optuna_daub.study.subsets import Layout
-from optuna_daub.study.subsets import complete_from
-from optuna_daub.study.subsets import cross_validation_folds
-from optuna_daub.study.subsets import held_out_fold
-from optuna_daub.study.subsets import nested_order
-from optuna_daub.study.subsets import undivided
-from optuna_daub.study.training import report
-from optuna_daub.study.training import training_sizes
+from optuna_daub.core.policy import Needs
+from optuna_daub.objective.data import Indices
+from optuna_daub.objective.data import Rows
+from optuna_daub.objective.data import check_weights
+from optuna_daub.objective.data import checked_rows
+from optuna_daub.objective.data import checked_validation
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.data import joined
+from optuna_daub.objective.scoring import checked_scorer
+from optuna_daub.objective.scoring import fitted
+from optuna_daub.objective.scoring import named_in_errors
+from optuna_daub.objective.scoring import scored
+from optuna_daub.objective.subsets import Fold
+from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import complete_from
+from optuna_daub.objective.subsets import cross_validation_folds
+from optuna_daub.objective.subsets import held_out_fold
+from optuna_daub.objective.subsets import nested_order
+from optuna_daub.objective.subsets import undivided
+from optuna_daub.study import AllocationPruner
+from optuna_daub.study import report
+from optuna_daub.study import training_sizes
 
 
 TRAINING_SCORED = 5_000
@@ -185,13 +184,13 @@ class TrainingSizeObjective:
         """
         estimator = self._build(trial)
         sizes = training_sizes(trial)
-        policy = cast(AllocationPruner, trial.study.pruner).policy
-        self._check_policy(policy)
+        pruner = cast(AllocationPruner, trial.study.pruner)
+        self._check_pruner(pruner)
+        needs = pruner.policy.needs
         for size in sizes:
-            validation = self._validation_at(policy, size)
+            validation = self._validation_at(needs, size)
             with named_in_errors(trial.params, size):
-                known = size if isinstance(policy, ABC) else min(size, TRAINING_SCORED)
-                score, training_score = self._probe(estimator, size, validation, known)
+                score, training_score = self._probe(estimator, size, validation, needs)
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
         return score
@@ -218,9 +217,10 @@ class TrainingSizeObjective:
         fixed_trial = FixedTrial(winner.params, number=winner.number)
         return fitted(self._build(cast(Trial, fixed_trial)), self._refit_rows(include_validation))
 
-    def _check_policy(self, policy: Policy) -> None:
+    def _check_pruner(self, pruner: AllocationPruner) -> None:
         """Raise a ValueError where the pruner's sizes or its samples do not fit the rows."""
-        least, largest = policy.sizes[0], policy.sizes[-1]
+        needs = pruner.policy.needs
+        least, largest = pruner.policy.sizes[0], pruner.policy.sizes[-1]
         if largest > self.n_train:
             raise ValueError(
                 f"`max_resource` must not exceed the {self.n_train} rows there are to train on"
@@ -235,34 +235,30 @@ class TrainingSizeObjective:
                 f"`min_resource={complete}` or more, or `stratify=False` (for a regression "
                 "target too)."
             )
-        if (isinstance(policy, ABC) or policy.validation_size(least)) and len(self._folds) > 1:
+        if len(self._folds) > 1 and (needs.mean_of_examples or needs.n_validation):
             raise ValueError(
                 "The pruner's intervals need one validation set that no learner is trained on, "
                 f"but got `cv` with {len(self._folds)} folds. Leave `cv` out, or pass `X_valid`."
             )
-        if isinstance(policy, ABC):
-            self._check_intervals(policy)
-
-    def _check_intervals(self, policy: ABC) -> None:
-        """Raise, or warn once, where ABC's intervals do not fit how scores are measured."""
-        if policy.n_validation not in (None, self.n_validation):
+        if needs.n_validation not in (None, self.n_validation):
             raise ValueError(
-                "`n_validation` of ABCPruner must be the size of the full held-out set, "
-                f"{self.n_validation}, but got {policy.n_validation}. Pass "
+                f"`n_validation` of {type(pruner).__name__} must be the size of the full held-out "
+                f"set, {self.n_validation}, but got {needs.n_validation}. Pass "
                 "`n_validation=objective.n_validation`."
             )
-        if self._scoring not in ("accuracy", None) and not self._has_warned:
+        if needs.mean_of_examples and self._scoring != "accuracy" and not self._has_warned:
             self._has_warned = True
             warnings.warn(
-                "ABC's intervals assume a score that is a mean over examples of values in "
-                f"[0, 1], such as accuracy, but `scoring` is {self._scoring!r}: unless it is such "
-                "a mean, the promise of epsilon and delta does not hold.",
+                f"The intervals of {type(pruner).__name__} assume a score that is a mean over "
+                "examples of values in [0, 1], such as accuracy, but `scoring` is "
+                f"{self._scoring!r}: unless it is such a mean, the promise of epsilon and delta "
+                "does not hold.",
                 stacklevel=2,
             )
 
-    def _validation_at(self, policy: Policy, size: int) -> tuple[Rows, ...]:
+    def _validation_at(self, needs: Needs, size: int) -> tuple[Rows, ...]:
         """Return the rows to score a learner trained on `size` examples on, per fold."""
-        wanted = policy.validation_size(size)
+        wanted = needs.validation_size(size)
         if wanted is None or wanted >= self.n_validation:
             return self._validation
         return (self._validation[0].take(self._validation_order[:wanted]),)
@@ -276,21 +272,23 @@ class TrainingSizeObjective:
         return nested_order(len(rows), self._layout.seed, codes)
 
     def _probe(
-        self, estimator: Any, size: int, validation: tuple[Rows, ...], known: int
-    ) -> tuple[float, float]:
-        """Train on `size` examples; return the validation score, and that on `known` of them."""
-        scores = []
+        self, estimator: Any, size: int, validation: tuple[Rows, ...], needs: Needs
+    ) -> tuple[float, float | None]:
+        """Train on `size` examples; return the validation and the training score.
+
+        The training score is None where nobody uses it.
+        """
+        known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
+        scores, training_scores = [], []
         for fold, held_out in zip(self._folds, validation, strict=True):
             model = fitted(estimator, self._rows.take(fold.subset(size)))
-            seen = self._rows.take(fold.subset(known))
-            scores.append(
-                [
-                    scored(self._scorer, model, rows, weighted=self._weighted_score)
-                    for rows in (held_out, seen)
-                ]
-            )
-        score, training_score = np.mean(scores, axis=0)
-        return float(score), float(training_score)
+            scores.append(scored(self._scorer, model, held_out, weighted=self._weighted_score))
+            if needs.training_scores != "unused":
+                seen = self._rows.take(fold.subset(known))
+                weighted = self._weighted_score
+                training_scores.append(scored(self._scorer, model, seen, weighted=weighted))
+        training_score = float(np.mean(training_scores)) if training_scores else None
+        return float(np.mean(scores)), training_score
 
     def _refit_rows(self, include_validation: bool) -> Rows:
         if self._cross_validated:
