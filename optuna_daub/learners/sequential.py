@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from typing import ClassVar
 from typing import Literal
 from typing import overload
 
@@ -65,6 +66,9 @@ class SequentialScorer:
     """Least number of examples that are predicted at a time."""
     seed: int = 0
     """Of the order in which examples are taken, the same for all estimators."""
+
+    greater_is_better: ClassVar[bool] = True
+    """For whoever chooses a study's direction."""
 
     def __post_init__(self) -> None:
         if self.rule not in EXPONENTS:
