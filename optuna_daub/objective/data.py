@@ -1,22 +1,32 @@
-"""Tables of examples, and the checks that they are ones."""
+"""Tables of examples, and the checks of what is passed as one."""
 
 from __future__ import annotations
 
+import math
+import numbers
 from dataclasses import dataclass
 from typing import Any
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_array
 from sklearn.utils import indexable
-from sklearn.utils.multiclass import type_of_target
 
 
 Indices = NDArray[np.intp]
 """Row numbers, or class codes in 0 ... number of classes - 1; one dimension."""
+
+Task = Literal["classification", "regression"]
+"""Whether targets are labels or amounts."""
+
+FEW_VALUES = 20
+"""So many different whole numbers at most are taken for labels where nothing else tells."""
+
+LARGEST_SEED = 2**32 - 1
+"""What NumPy's and scikit-learn's generators accept at most."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,9 @@ class Rows:
     """Features, one row per example: array, data frame, CSR matrix or list."""
     y: NDArray[Any]
     """Targets: shape (n,), or (n, number of outputs)."""
+    positions: Indices
+    """Where the rows stand in `X` as it was passed, from 0; a fixed validation set goes on from
+    there, as if it stood below."""
     sample_weight: NDArray[np.float64] | None = None
     """Weights, at least 0, shape (n,); None where all examples weigh the same."""
 
@@ -39,9 +52,9 @@ class Rows:
         return len(self.y)
 
     def take(self, rows: Indices) -> Rows:
-        """Return a copy of these rows only, by position."""
+        """Return a copy of these rows only, by position in this table."""
         weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return Rows(_safe_indexing(self.X, rows), self.y[rows], weight)
+        return Rows(_safe_indexing(self.X, rows), self.y[rows], self.positions[rows], weight)
 
 
 @dataclass(frozen=True)
@@ -57,65 +70,122 @@ class Classes:
 def class_labels(y: NDArray[Any]) -> Classes | None:
     """Return the classes of a target, or None where it is not one label for every row.
 
+    Labels are strings, booleans and whole numbers, also those stored as floats.
+
     >>> class_labels(np.array(["no", "yes", "no"])).codes
     array([0, 1, 0])
     >>> class_labels(np.array([0.5, 1.2, 3.4])) is None
     True
     """
-    if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
+    is_fractional = y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))
+    if y.ndim > 1 or y.dtype.kind not in "biufOUS" or is_fractional:
         return None
-    encoder = LabelEncoder()
-    codes = encoder.fit_transform(y)
-    return Classes(encoder.classes_, codes)
+    names, codes = np.unique(y, return_inverse=True)
+    return Classes(names, codes)
 
 
-def checked_rows(X: Any, y: Any, sample_weight: Any = None, *, suffix: str = "") -> Rows:
+def classes_to_keep(
+    y: NDArray[Any],
+    stratify: bool | Literal["auto"],
+    task: Task | None,
+    *,
+    is_categorical: bool = False,
+) -> Classes | None:
+    """Return the classes whose shares subsets are to keep, None where there are none.
+
+    With "auto" these are the labels of a classification. Where the task is not known, strings,
+    booleans and categories are labels, and so are whole numbers of at most `FEW_VALUES` values.
+
+    >>> ages = np.arange(18, 65)
+    >>> classes_to_keep(ages, "auto", None) is None, classes_to_keep(ages, True, None) is None
+    (True, False)
+    """
+    if not stratify or (stratify == "auto" and task == "regression"):
+        return None
+    classes = class_labels(y)
+    if stratify != "auto" or task == "classification" or classes is None or is_categorical:
+        return classes
+    return None if y.dtype.kind in "iuf" and len(classes.names) > FEW_VALUES else classes
+
+
+def is_categorical(y: Any) -> bool:
+    """Return whether a target is a categorical column of pandas, whatever its values are."""
+    dtypes = np.atleast_1d(np.asarray(getattr(y, "dtypes", ()), dtype=object))
+    return bool(len(dtypes)) and all(str(dtype) == "category" for dtype in dtypes)
+
+
+def checked_rows(
+    X: Any, y: Any, sample_weight: Any = None, *, suffix: str = "", first: int = 0
+) -> Rows:
     """Return the arguments as a table; sparse features become CSR, anything else stays itself.
 
+    Args:
+        X: features.
+        y: targets.
+        sample_weight: weights, or None.
+        suffix: completes the arguments' names in messages.
+        first: position of the first row.
+
     Raises:
-        ValueError: where the lengths differ, there are no rows, a target is missing, or a weight
-            is negative or no number. `suffix` completes the arguments' names in the message.
+        ValueError: where something is missing, the lengths differ, there are no rows, targets are
+            of several kinds, or a weight is negative or no number.
     """
-    (X,) = indexable(X)
-    target = _checked_array(y, f"y{suffix}")
+    for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
+        if value is None:
+            raise ValueError(f"`{name}` must hold a row for each example, but got None.")
+    target = checked_column(y, f"y{suffix}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target.ravel()
-    _check_length(X, f"X{suffix}", len(target))
+    try:
+        (X,) = indexable(X)
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    except (TypeError, IndexError) as error:
+        raise ValueError(
+            f"`X{suffix}` must be a table with a row for each example (array, data frame, sparse "
+            f"matrix or list), but got {X!r}."
+        ) from error
+    _check_length(n_rows, f"X{suffix}", len(target), f"y{suffix}")
+    positions = np.arange(first, first + len(target))
     if sample_weight is None:
-        return Rows(X, target)
+        return Rows(X, target, positions)
     name = f"sample_weight{suffix}"
-    weight = _checked_array(sample_weight, name, dtype=np.float64)
-    _check_length(weight, name, len(target))
+    weight = checked_column(sample_weight, name, dtype=np.float64)
+    _check_length(len(weight), name, len(target), f"y{suffix}")
     if weight.ndim != 1 or weight.min() < 0:
         raise ValueError(
             f"`{name}` must be one weight of at least 0 for every row, but got shape "
             f"{weight.shape} and smallest weight {weight.min():g}."
         )
-    return Rows(X, target, weight)
+    return Rows(X, target, positions, weight)
 
 
 def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Rows | None:
     """Return a fixed validation set as a table, None where there is none.
 
     Raises:
-        ValueError: as `checked_rows`, and where features or targets are missing or the features
-            are not as many as those to train on.
+        ValueError: as `checked_rows`, and where features or targets are missing, or are not as
+            many for each row as those to train on.
     """
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
         given = {"X_valid": X, "y_valid": y, "sample_weight_valid": sample_weight}
-        names = [name for name, value in given.items() if value is not None]
+        names = " and ".join(f"`{name}`" for name, value in given.items() if value is not None)
         raise ValueError(
             f"A validation set needs both `X_valid` and `y_valid`, but got only {names}. Pass "
             "both, or none for a held-out part of the rows."
         )
-    rows = checked_rows(X, y, sample_weight, suffix="_valid")
+    rows = checked_rows(X, y, sample_weight, suffix="_valid", first=len(like))
     wanted, shape = (getattr(table.X, "shape", ())[1:] for table in (like, rows))
     if wanted != shape:
         raise ValueError(
             "`X_valid` must have as many features as `X`, but has rows of shape "
             f"{shape} while `X` has {wanted}."
+        )
+    if like.y.shape[1:] != rows.y.shape[1:]:
+        raise ValueError(
+            "`y_valid` must have as many outputs as `y`, but has rows of shape "
+            f"{rows.y.shape[1:]} while `y` has {like.y.shape[1:]}."
         )
     return rows
 
@@ -141,28 +211,89 @@ def joined(first: Rows, second: Rows) -> Rows:
             "Training and validation rows must both have weights or both have none, but only one "
             "of `sample_weight` and `sample_weight_valid` was given. Pass both."
         )
-    weight = np.concatenate(weights) if weights else None
-    return Rows(_stacked(first.X, second.X), np.concatenate([first.y, second.y]), weight)
+    return Rows(
+        _stacked(first.X, second.X),
+        np.concatenate([first.y, second.y]),
+        np.concatenate([first.positions, second.positions]),
+        np.concatenate(weights) if weights else None,
+    )
 
 
-def _checked_array(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
+def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
+    """Return the values of all rows as an array; numbers that came as objects become numbers.
+
+    >>> checked_column([3, 1], "y"), checked_column(np.array([True, False], object), "y")
+    (array([3, 1]), array([ True, False]))
+
+    Raises:
+        ValueError: where there are no rows, a value is missing, or kinds of values are mixed.
+    """
+    given = getattr(values, "dtype", None)
+    if given is not None and (not isinstance(given, np.dtype) or given.kind == "T"):
+        # Columns that can be NA, categories, and strings of a length each: scikit-learn would make
+        # floats of integers and booleans, or refuse them without naming the argument.
+        values = np.asarray(values, dtype=object)
+        _check_none_missing(values, name)
     try:
         array = check_array(values, ensure_2d=False, dtype=dtype, input_name=name)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{name}` must have a value for each of at least one row. {error}"
         ) from error
-    if array.dtype == object and any(value is None for value in array.flat):
-        raise ValueError(f"`{name}` must have a value for each row, but got None. Drop such rows.")
-    checked: NDArray[Any] = array
-    return checked
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        objects = np.array(values, dtype=object)  # NumPy made strings of all that was in there
+    elif array.dtype == object:
+        objects = array
+    else:
+        return np.asarray(array)
+    _check_none_missing(objects, name)
+    kinds = {_kind(value): value for value in objects.flat}
+    if len(kinds) > 1:
+        examples = " and ".join(f"{value!r}" for value in kinds.values())
+        raise ValueError(
+            f"`{name}` must have values of one kind, but got {' and '.join(kinds)}, such as "
+            f"{examples}. Convert them to one kind."
+        )
+    return np.array(objects.tolist()) if "number" in kinds else np.asarray(array)
 
 
-def _check_length(values: Any, name: str, n_rows: int) -> None:
-    given = values.shape[0] if hasattr(values, "shape") else len(values)
+def checked_flag(name: str, value: Any, *, or_else: str = "") -> bool:
+    """Return True or False; raise a ValueError for anything else, such as 1 or "no"."""
+    if not isinstance(value, bool | np.bool_):
+        others = f" or {or_else}" if or_else else ""
+        raise ValueError(f"`{name}` must be True or False{others}, but got {value!r}.")
+    return bool(value)
+
+
+def checked_seed(seed: Any) -> int:
+    """Return the seed; raise a ValueError where no generator would take it."""
+    is_whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    if not is_whole or not 0 <= seed <= LARGEST_SEED:
+        raise ValueError(f"`seed` must be an int from 0 to 2**32 - 1, but got {seed!r}.")
+    return int(seed)
+
+
+def _check_none_missing(objects: NDArray[Any], name: str) -> None:
+    for value in objects.flat:
+        is_nan = isinstance(value, float) and math.isnan(value)
+        if value is None or is_nan or type(value).__name__ in ("NAType", "NaTType"):
+            raise ValueError(
+                f"`{name}` must have a value for each row, but got {value}. Drop such rows."
+            )
+
+
+def _kind(value: Any) -> str:
+    """Return what to call a value of a column where kinds must not be mixed."""
+    if isinstance(value, str):
+        return "string"
+    is_number = isinstance(value, numbers.Number | np.bool_)
+    return "number" if is_number else type(value).__name__
+
+
+def _check_length(given: int, name: str, n_rows: int, target: str) -> None:
     if given != n_rows:
         raise ValueError(
-            f"`{name}` must have as many rows as the target, but got {given} rows for {n_rows} "
+            f"`{name}` must have as many rows as `{target}`, but got {given} rows for {n_rows} "
             "targets."
         )
 

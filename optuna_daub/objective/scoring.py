@@ -1,60 +1,254 @@
-"""How an estimator is fitted and scored."""
+"""Scorers and what is known of them; how an estimator is fitted and scored."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from typing import cast
 
+import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score
 from sklearn.metrics import check_scoring
+from sklearn.metrics import get_scorer_names
+from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from optuna_daub.objective.data import Rows
+from optuna_daub.objective.data import Task
 
 
 Scorer = Callable[..., float]
 """scorer(estimator, X, y) -> score, as scikit-learn's `make_scorer` returns."""
 
+FitParams = Mapping[str, Any] | Callable[[Rows, Rows | None], Mapping[str, Any]]
+"""Arguments of `fit`, or a function from training and validation rows to them."""
 
-def checked_scorer(scoring: Any) -> Scorer:
-    """Return the scorer that `scoring` names or is.
+_MADE_BY_SCIKIT_LEARN = type(make_scorer(accuracy_score))
 
-    >>> checked_scorer("accuracy")
-    make_scorer(accuracy_score, response_method='predict')
+
+@dataclass(frozen=True)
+class Scoring:
+    """A scorer and what is known of it before anything is scored."""
+
+    scorer: Scorer
+    """The function itself."""
+    given: Any
+    """What it was asked for as, for messages."""
+    task: Task | None
+    """What it scores; None where it does not tell."""
+    larger_is_better: bool | None
+    """Whether a larger score is of a better learner; None where that is not known."""
+
+    def __call__(self, estimator: Any, rows: Rows, *, weighted: bool) -> float:
+        """Return the score of a fitted estimator on the rows."""
+        weight = {"sample_weight": rows.sample_weight} if weighted else {}
+        return float(self.scorer(estimator, rows.X, rows.y, **weight))
+
+
+def checked_scoring(scoring: Any) -> Scoring:
+    """Return the scorer that `scoring` names or is, and what it tells of itself.
+
+    All that scikit-learn makes is larger for better learners, its losses being negated. Any other
+    function may tell by an attribute `greater_is_better`.
+
+    >>> checked_scoring("r2").task, checked_scoring("r2").larger_is_better
+    ('regression', True)
 
     Raises:
         ValueError: where it is an unknown name, several scorers, or a metric function of
             scikit-learn instead of a scorer.
     """
+    if scoring is None:
+        return Scoring(own_score, None, None, True)
     if not isinstance(scoring, str) and not callable(scoring):
         raise ValueError(
             "`scoring` must be one scorer, by name or as a function (estimator, X, y) -> float, "
-            f"but got {scoring!r}."
+            f"or None for the estimator's own `score`, but got {scoring!r}."
         )
-    # Only its `fit` method is looked at: scikit-learn's check of a scorer asks for an estimator.
-    scorer: Scorer = check_scoring(DummyClassifier(), scoring=scoring)
-    return scorer
+    if isinstance(scoring, str) and scoring not in get_scorer_names():
+        alike = difflib.get_close_matches(scoring, get_scorer_names(), n=1)
+        hint = f"Did you mean {alike[0]!r}? " if alike else ""
+        raise ValueError(
+            f"`scoring` must be the name of a scorer of scikit-learn, but got {scoring!r}. {hint}"
+            "See `sklearn.metrics.get_scorer_names()`."
+        )
+    try:
+        # It looks at nothing of the estimator but that there is a `fit`.
+        scorer = check_scoring(DummyClassifier(), scoring=scoring)
+    except ValueError as error:
+        raise ValueError(
+            "`scoring` must be a scorer, a function (estimator, X, y) -> float, and no metric "
+            f"(y_true, y_pred) -> float, but got {scoring!r}. Pass `make_scorer(...)` of it: it "
+            "also needs to know whether `greater_is_better`."
+        ) from error
+    if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
+        return Scoring(scorer, scoring, _task(scorer), True)
+    told = getattr(scorer, "greater_is_better", None)
+    return Scoring(scorer, scoring, None, None if told is None else bool(told))
 
 
-def fitted(estimator: Any, rows: Rows) -> Any:
+def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:
+    """Return the estimator's own score: accuracy of classifiers, R^2 of regressors."""
+    return float(estimator.score(X, y, **weight))
+
+
+def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
+    """Return the arguments of `fit`, none for None.
+
+    Raises:
+        ValueError: where they are neither a mapping from names nor a function of two tables, or
+            weigh rows that have weights.
+    """
+    if fit_params is None:
+        return {}
+    if isinstance(fit_params, Mapping):
+        if wrong := [name for name in fit_params if not isinstance(name, str)]:
+            raise ValueError(f"`fit_params` must have argument names as keys, but got {wrong}.")
+        if has_weights and "sample_weight" in fit_params:
+            raise ValueError(_weighed_twice("sample_weight"))
+        return fit_params
+    if callable(fit_params) and _accepts(fit_params, 2):
+        return cast(FitParams, fit_params)
+    raise ValueError(
+        "`fit_params` must be a mapping from argument names of `fit` to values, or a function "
+        f"(training, validation) that returns one, but got {fit_params!r}."
+    )
+
+
+def fit_arguments(
+    fit_params: FitParams, training: Rows, validation: Rows | None, n_rows: int
+) -> Mapping[str, Any]:
+    """Return the arguments of `fit` for training on some of the `n_rows` rows of `X`.
+
+    Values of a mapping that have as many rows as `X` are cut to the rows trained on, except those
+    named `eval_...`, which are about rows to validate on.
+
+    Raises:
+        ValueError: where there is no value for some row, or a function returns no mapping or
+            cannot do without validation rows where none are left (`validation` is None).
+    """
+    if isinstance(fit_params, Mapping):
+        return {
+            name: _cut(name, value, training) if _is_by_row(name, value, n_rows) else value
+            for name, value in fit_params.items()
+        }
+    try:
+        arguments = fit_params(training, validation)
+    except (AttributeError, TypeError) as error:
+        if validation is not None:
+            raise
+        raise ValueError(
+            "`fit_params` is given None as validation rows where all rows are trained on, in "
+            "`refit` with `cv` or `include_validation=True`, and has to do without them: return "
+            f"{{}} then. But it raised {type(error).__name__}: {error}."
+        ) from error
+    if not isinstance(arguments, Mapping):
+        raise ValueError(
+            "`fit_params` must return a mapping from argument names of `fit` to values, but "
+            f"returned {arguments!r}."
+        )
+    return arguments
+
+
+def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
     """Return a fresh copy of the estimator fitted on the rows, with their weights if any."""
     fresh = clone(estimator)
-    weight = {} if rows.sample_weight is None else {_weight_name(fresh): rows.sample_weight}
-    fresh.fit(rows.X, rows.y, **weight)
+    if rows.sample_weight is not None:
+        name = _weight_name(fresh)
+        if name in arguments:
+            raise ValueError(_weighed_twice(name))
+        arguments = {**arguments, name: rows.sample_weight}
+    fresh.fit(rows.X, rows.y, **arguments)
     return fresh
 
 
-def scored(scorer: Scorer, estimator: Any, rows: Rows, *, weighted: bool = False) -> float:
-    """Return the score of a fitted estimator on the rows."""
-    if weighted:
-        return float(scorer(estimator, rows.X, rows.y, sample_weight=rows.sample_weight))
-    return float(scorer(estimator, rows.X, rows.y))
+def takes_size(build: Any) -> bool:
+    """Return whether a function that builds estimators wants the training size after the trial.
+
+    >>> takes_size(lambda trial: ...), takes_size(lambda trial, n: ...)
+    (False, True)
+    >>> takes_size(lambda trial, depth=3: ...)
+    False
+
+    Raises:
+        ValueError: where it is no function, or one that takes neither.
+    """
+    if not callable(build) or (isinstance(build, type) and hasattr(build, "fit")):
+        raise ValueError(
+            "`build` must be a function from a trial, or from a trial and a training size, to an "
+            f"estimator, but got {build!r}. Wrap it: def build(trial): return ..."
+        )
+    if _accepts(build, 1):
+        return False
+    if _accepts(build, 2):
+        return True
+    raise ValueError(
+        "`build` must take a trial, or a trial and a training size, but got a function of "
+        f"{inspect.signature(build)}. Give what else it takes a default."
+    )
+
+
+@contextmanager
+def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
+    """Add to an error the learner's parameters and the size on which it was being trained."""
+    try:
+        yield
+    except Exception as error:
+        if sys.version_info >= (3, 11):
+            error.add_note(f"Learner {params} was being trained on {size:,} examples.")
+        raise
+
+
+def _task(scorer: Any) -> Task | None:
+    """Return what a scorer of `make_scorer` scores, by what it asks for and where it is from."""
+    if {"predict_proba", "decision_function"} & {*np.atleast_1d(scorer._response_method)}:
+        return "classification"
+    module = getattr(scorer._score_func, "__module__", None) or ""
+    if not module.startswith("sklearn.metrics."):
+        return None
+    return "regression" if module.endswith("._regression") else "classification"
+
+
+def _accepts(function: Any, n_arguments: int) -> bool:
+    """Return whether a function can be called with so many arguments by position."""
+    try:
+        inspect.signature(function).bind(*range(n_arguments))
+    except TypeError:
+        return False
+    except ValueError:  # some that are written in C have no signature
+        return True
+    return True
+
+
+def _is_by_row(name: str, value: Any, n_rows: int) -> bool:
+    if name.rpartition("__")[2].startswith("eval_"):
+        return False
+    if isinstance(value, list):
+        return len(value) == n_rows
+    shape: tuple[int, ...] = getattr(value, "shape", ())
+    return len(shape) > 0 and shape[0] == n_rows
+
+
+def _cut(name: str, value: Any, training: Rows) -> Any:
+    n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
+    if training.positions.max() >= n_rows:
+        raise ValueError(
+            f"`fit_params` must have a value for each row trained on, but {name!r} has one for "
+            "each row of `X` and none for `X_valid`. Refit without `include_validation`, or pass "
+            "a function as `fit_params`."
+        )
+    return _safe_indexing(value, training.positions)
 
 
 def _weight_name(estimator: Any) -> str:
@@ -71,12 +265,8 @@ def _weight_name(estimator: Any) -> str:
     return f"{name}__{_weight_name(last)}"
 
 
-@contextmanager
-def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
-    """Add to an error the learner's parameters and the size on which it was being trained."""
-    try:
-        yield
-    except Exception as error:
-        if sys.version_info >= (3, 11):
-            error.add_note(f"Learner {params} was being trained on {size:,} examples.")
-        raise
+def _weighed_twice(name: str) -> str:
+    return (
+        f"Rows must be weighed once, but got `sample_weight` and {name!r} of `fit_params`. Leave "
+        "out one or the other."
+    )

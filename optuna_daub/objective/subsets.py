@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import heapq
 import numbers
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from itertools import starmap
 from itertools import zip_longest
@@ -143,24 +143,57 @@ def held_out_fold(layout: Layout, test_size: float) -> Fold:
             classes on one side.
     """
     _check_groups_can_be_kept(layout)
-    rows = np.arange(layout.n_rows)
     if layout.groups is not None:
-        splitter = GroupShuffleSplit(1, test_size=test_size, random_state=layout.seed)
-        return _fold(layout, *next(splitter.split(rows, groups=layout.groups)))
-    if not layout.shuffle:
-        return _fold(layout, *train_test_split(rows, test_size=test_size, shuffle=False))
-    split = partial(train_test_split, rows, test_size=test_size, random_state=layout.seed)
-    if layout.classes is None:
-        return _fold(layout, *split())
-    _check_every_class_divides(layout.classes)
+        room, way_out = "whole `groups`", ""
+    elif layout.classes is None or not layout.shuffle:
+        room, way_out = "rows", ""
+    else:
+        _check_every_class_divides(layout.classes)
+        room = f"a row of each of the {len(layout.classes.names)} classes"
+        way_out = ", or pass `stratify=False` (for a regression target too)"
     try:
-        return _fold(layout, *split(stratify=layout.classes.codes))
+        return _fold(layout, *_held_out(layout, test_size))
     except ValueError as error:
         raise ValueError(
-            f"Both parts must have room for a row of each of the {len(layout.classes.names)} "
-            f"classes, but got `test_size={test_size}`: {error} Take another `test_size`, or pass "
-            "`stratify=False` (for a regression target too)."
+            f"Both parts must have room for {room}, but got `test_size={test_size}` for "
+            f"{layout.n_rows} rows: {error} Take another `test_size`{way_out}."
         ) from error
+
+
+def _held_out(layout: Layout, test_size: float) -> tuple[Indices, Indices]:
+    """Return the rows to train on and the rows to score, in no particular order."""
+    rows = np.arange(layout.n_rows)
+    if layout.groups is not None:
+        by_group = GroupShuffleSplit(1, test_size=test_size, random_state=layout.seed)
+        training, validation = next(by_group.split(rows, groups=layout.groups))
+    elif not layout.shuffle:
+        training, validation = train_test_split(rows, test_size=test_size, shuffle=False)
+    else:
+        codes = None if layout.classes is None else layout.classes.codes
+        training, validation = train_test_split(
+            rows, test_size=test_size, random_state=layout.seed, stratify=codes
+        )
+    return training, validation
+
+
+def checked_test_size(test_size: Any) -> float:
+    """Return the fraction or number of rows to hold out.
+
+    >>> checked_test_size(np.int64(20)), checked_test_size(np.float32(0.25))
+    (20, 0.25)
+
+    Raises:
+        ValueError: where it is neither a fraction in (0, 1) nor an int of at least 1.
+    """
+    if isinstance(test_size, numbers.Integral):
+        if int(test_size) >= 1 and not isinstance(test_size, bool):
+            return int(test_size)
+    elif isinstance(test_size, numbers.Real) and 0 < float(test_size) < 1:
+        return float(test_size)
+    raise ValueError(
+        "`test_size` must be a fraction between 0 and 1, or a number of rows of at least 1, but "
+        f"got {test_size!r}."
+    )
 
 
 def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> tuple[Fold, ...]:
@@ -177,15 +210,29 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
     [array([2, 3]), array([4, 5])]
 
     Raises:
-        ValueError: where the splitter gives other folds when asked again, or puts a row or a
-            group on both sides of a fold.
+        ValueError: where the rows cannot be divided so, or the splitter gives other folds when
+            asked again, or puts a row or a group on both sides of a fold.
     """
-    splitter = _splitter(layout, cv)
+    _check_number_of_folds(layout, cv)
     rows = np.arange(layout.n_rows)
-    splits, again = (
-        [(rows[train], rows[test]) for train, test in splitter.split(X, y, layout.groups)]
-        for _ in range(2)
-    )
+    try:
+        splitter = _splitter(layout, cv)
+        splits, again = (
+            [(rows[train], rows[test]) for train, test in splitter.split(X, y, layout.groups)]
+            for _ in range(2)
+        )
+        n_rows = [(len(training), len(validation)) for training, validation in splits]
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(
+            "`cv` must divide the rows into folds: a number of folds, a splitter of scikit-learn, "
+            f"or pairs (training rows, validation rows), but got {reprlib.repr(cv)} for "
+            f"{layout.n_rows} rows: {error}"
+        ) from error
+    if not n_rows or np.min(n_rows) == 0:
+        raise ValueError(
+            "`cv` must give at least one fold, and each must have rows to train on and rows to "
+            f"score, but got {reprlib.repr(cv)}."
+        )
     name = type(splitter).__name__
     sides = zip_longest(chain.from_iterable(splits), chain.from_iterable(again))
     if not all(starmap(np.array_equal, sides)):
@@ -241,7 +288,7 @@ def _fold(layout: Layout, training: Indices, validation: Indices) -> Fold:
 def _splitter(layout: Layout, cv: Any) -> Any:
     if not isinstance(cv, numbers.Integral):
         return check_cv(cv)
-    _check_groups_can_be_kept(layout)
+    cv = int(cv)
     if not layout.shuffle:
         return TimeSeriesSplit(cv)
     if layout.groups is None:
@@ -250,6 +297,21 @@ def _splitter(layout: Layout, cv: Any) -> Any:
     if layout.classes is None:
         return GroupKFold(cv)
     return StratifiedGroupKFold(cv, shuffle=True, random_state=layout.seed)
+
+
+def _check_number_of_folds(layout: Layout, cv: Any) -> None:
+    if not isinstance(cv, numbers.Integral):
+        return
+    _check_groups_can_be_kept(layout)
+    kind = "rows" if layout.groups is None else "groups"
+    most = layout.n_rows if layout.groups is None else len(np.unique(layout.groups))
+    if not layout.shuffle:
+        most -= 1  # the first rows in time order are only trained on
+    if isinstance(cv, bool) or not 2 <= int(cv) <= most:
+        raise ValueError(
+            f"`cv` must be a number of folds from 2 to {most}, for the {kind} there are, or a "
+            f"splitter, but got {cv!r}."
+        )
 
 
 def _check_groups_can_be_kept(layout: Layout) -> None:
@@ -277,6 +339,6 @@ def _check_disjoint(layout: Layout, training: Indices, validation: Indices, name
     shared = np.intersect1d(units[training], units[validation])
     if shared.size:
         raise ValueError(
-            f"A {kind} must be either trained on or scored, but {kind} {shared[0]} is on both "
-            f"sides of {name}. Take a splitter that keeps every {kind} on one side."
+            f"With `cv` a {kind} must be either trained on or scored, but {kind} {shared[0]} is "
+            f"on both sides of {name}. Take a splitter that keeps every {kind} on one side."
         )

@@ -6,10 +6,12 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
+from typing import Literal
 from typing import cast
 
 import numpy as np
-from optuna.study import Study
+import optuna
+from optuna.study import StudyDirection
 from optuna.trial import FixedTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
@@ -18,22 +20,32 @@ from optuna_daub.core.policy import Needs
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import check_weights
+from optuna_daub.objective.data import checked_column
+from optuna_daub.objective.data import checked_flag
 from optuna_daub.objective.data import checked_rows
+from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.data import checked_validation
 from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.data import classes_to_keep
+from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
-from optuna_daub.objective.scoring import checked_scorer
+from optuna_daub.objective.scoring import FitParams
+from optuna_daub.objective.scoring import checked_fit_params
+from optuna_daub.objective.scoring import checked_scoring
+from optuna_daub.objective.scoring import fit_arguments
 from optuna_daub.objective.scoring import fitted
 from optuna_daub.objective.scoring import named_in_errors
-from optuna_daub.objective.scoring import scored
+from optuna_daub.objective.scoring import takes_size
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import checked_test_size
 from optuna_daub.objective.subsets import complete_from
 from optuna_daub.objective.subsets import cross_validation_folds
 from optuna_daub.objective.subsets import held_out_fold
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study import best_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 
@@ -46,9 +58,10 @@ class TrainingSizeObjective:
     """Objective that trains an estimator on growing nested subsets of the data.
 
     At each training size that the study's pruner hands out, a fresh copy of the estimator is
-    fitted on the first so many rows of one seeded permutation, and scored on validation rows and
-    on rows it was trained on: the first 5,000 (for ABC, whose intervals are that precise, all).
-    Pass `max_resource=objective.n_train` to the pruner.
+    fitted on the first so many rows of one seeded permutation, and scored on validation rows and,
+    where the pruner's policy uses training scores, on rows it was trained on: the first 5,000 (for
+    ABC, whose intervals are that precise, all). Pass `max_resource=objective.n_train` to the
+    pruner.
 
     >>> from optuna import create_study
     >>> from optuna.samplers import RandomSampler
@@ -73,48 +86,80 @@ class TrainingSizeObjective:
     **Validation** is one of three: the fixed set `X_valid`, `y_valid`; cross-validation with `cv`,
     where scores are means over the folds and every fold trains on as many rows as the size says;
     or else a held-out part of the rows. With a fixed or a held-out set, a policy that asks for a
-    `validation_size` (ABC) is scored on a growing nested sample of the set, all others on all.
+    sample of it (ABC) is scored on a growing nested one, all others on all.
 
     **Time order**: with `shuffle=False` rows are taken to be in time order. The last rows are held
     out, an int `cv` is a `TimeSeriesSplit`, and a subset is the most recent rows before the ones
     scored. A `TimeSeriesSplit` passed as `cv` is treated so in any case; every other splitter
     is taken at its word.
 
+    **Direction**: scikit-learn's scorers are larger for better learners, its losses being negated
+    ("neg_log_loss"), so that the study needs `direction="maximize"`, which is not Optuna's
+    default. A function of one's own goes with either.
+
+    **Early stopping** takes one line, since a function as `fit_params` is given the rows. For
+    LightGBM (`eval_set=[(validation.X, validation.y)]` before 4.7) and for XGBoost with
+    `early_stopping_rounds`:
+
+        lambda training, validation: {"eval_X": validation.X, "eval_y": validation.y,
+                                      "callbacks": [lightgbm.early_stopping(20)]}
+        lambda training, validation: {"eval_set": [(validation.X, validation.y)], "verbose": False}
+
+    The rows that end the training are then those that are scored, so that scores are a little too
+    good, of all learners alike.
+
     Args:
-        build: Function from a trial to an unfitted estimator or pipeline. Define it at the top of
-            a module where the objective is to be sent to other processes.
+        build: Function from a trial to an unfitted estimator or pipeline. Where it has a second
+            parameter without a default, `build(trial, n)`, it is given the training size and
+            called anew at each, and must suggest the same parameters at all; it is called once
+            more for the full size beforehand, so that they are known. Define it at the top of a
+            module where the objective is to be sent to other processes.
         X: Features, one row per example: array, pandas data frame, scipy sparse matrix or list.
-        y: Targets, shape (n,) or, for several outputs, (n, number of outputs).
+        y: Targets, shape (n,) or, for several outputs, (n, number of outputs); all strings or all
+            numbers.
         X_valid: Features of a fixed validation set; all of `X` is then for training.
         y_valid: Its targets.
         sample_weight_valid: Its weights; needed to score with weights, and to refit on them.
-        cv: Number of folds, or a scikit-learn splitter, or an iterable of pairs (training rows,
-            validation rows). Its folds are fixed here, once.
+        cv: Number of folds, at least 2, or a scikit-learn splitter, or an iterable of pairs
+            (training rows, validation rows). Its folds are fixed here, once.
         test_size: Part of the rows to hold out where there is neither fixed set nor `cv`: a
             fraction in (0, 1), or a number of rows (with `groups`, of groups). 0.3 is the DAUB
             paper's split.
         groups: For each row the group that it belongs to; no group is both trained on and scored.
-        scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float.
+        scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float, which
+            may tell by an attribute `greater_is_better` which direction it needs; None for the
+            estimator's own `score`.
         sample_weight: Weights of the rows, at least 0, handed to `fit` (of a pipeline: to its last
             step).
         weighted_score: Whether the scorer gets the weights too, as its `sample_weight`.
+        fit_params: More arguments of `fit`: a mapping, in which what has as many rows as `X`
+            (array, column or list, not named `eval_...`) is cut to the rows trained on; or a
+            function (training, validation) that returns one and is asked before each fit. Both
+            are tables with the attributes `X`, `y`, `sample_weight` and `positions` (their rows'
+            places in `X`); `validation` is None in `refit` where no row is left to validate on.
         stratify: Whether every subset holds every class in its share of the rows, and the held-out
-            part or the folds do. With groups or time order, which come first, the objective only
-            insists that every class is present. A target of numbers that are not all whole has no
-            classes; for one of whole numbers pass False.
+            part or the folds do. "auto": where `scoring` is a classification scorer of
+            scikit-learn, the labels are classes, and where it is a regression scorer, there are
+            none. Where it does not tell (a function, None), strings, booleans and categories are
+            classes, and so are whole numbers if there are at most 20 different ones. True: the
+            same, and any whole numbers. Several outputs and numbers that are not all whole never
+            have classes. With groups or time order, which come first, the objective only insists
+            that every class is present.
         shuffle: Whether rows are permuted; False for time order.
-        seed: Of all permutations, at least 0. The same seed gives the same subsets everywhere.
+        seed: Of all permutations, from 0 to 2**32 - 1. The same seed gives the same subsets
+            everywhere.
 
     Raises:
         ValueError: where rows are missing or do not match, the ways of validation are mixed, a
-            class is absent from the training rows, a splitter is not reproducible or leaks, or the
-            scorer is unknown; and at the first call, before anything is trained, where the
-            pruner's sizes do not fit the rows.
+            class is absent from the training rows, a splitter is not reproducible or leaks, the
+            scorer is unknown, or an argument breaks its rule; and at the first call, before
+            anything is trained, where the pruner's sizes do not fit the rows, or the study's
+            direction does not fit the scorer.
     """
 
     def __init__(
         self,
-        build: Callable[[Trial], Any],
+        build: Callable[[Trial], Any] | Callable[[Trial, int], Any],
         X: Any,
         y: Any,
         *,
@@ -127,20 +172,18 @@ class TrainingSizeObjective:
         scoring: Any = "accuracy",
         sample_weight: Any = None,
         weighted_score: bool = False,
-        stratify: bool = True,
+        fit_params: FitParams | None = None,
+        stratify: bool | Literal["auto"] = "auto",
         shuffle: bool = True,
         seed: int = 0,
     ) -> None:
-        if not callable(build):
-            raise ValueError(
-                f"`build` must be a function from a trial to an estimator, but got {build!r}. "
-                "Wrap it: def build(trial): return ..."
-            )
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"`seed` must be an int of at least 0, but got {seed!r}.")
-        self._build = build
-        self._scorer, self._scoring, self._has_warned = checked_scorer(scoring), scoring, False
-        self._weighted_score = weighted_score
+        self._build: Callable[..., Any] = build
+        self._takes_size = takes_size(build)
+        self._scoring, self._has_warned = checked_scoring(scoring), False
+        self._weighted_score = checked_flag("weighted_score", weighted_score)
+        test_size = checked_test_size(test_size)
+        if not (isinstance(stratify, str) and stratify == "auto"):
+            stratify = checked_flag("stratify", stratify, or_else='"auto"')
         rows = checked_rows(X, y, sample_weight)
         fixed = checked_validation(X_valid, y_valid, sample_weight_valid, like=rows)
         if fixed is not None and (cv is not None or groups is not None):
@@ -149,9 +192,19 @@ class TrainingSizeObjective:
                 "divided. Leave out one or the other."
             )
         self._rows = rows
-        groups = None if groups is None else np.asarray(groups)
-        classes = class_labels(rows.y) if stratify else None
-        self._layout = Layout(len(rows), int(seed), classes, groups, shuffle)
+        self._fit_params = checked_fit_params(
+            fit_params, has_weights=rows.sample_weight is not None
+        )
+        classes = classes_to_keep(
+            rows.y, stratify, self._scoring.task, is_categorical=is_categorical(y)
+        )
+        self._layout = Layout(
+            n_rows=len(rows),
+            seed=checked_seed(seed),
+            classes=classes,
+            groups=None if groups is None else checked_column(groups, "groups"),
+            shuffle=checked_flag("shuffle", shuffle),
+        )
         self._cross_validated = cv is not None
         if fixed is not None:
             self._folds: tuple[Fold, ...] = (undivided(self._layout),)
@@ -162,7 +215,7 @@ class TrainingSizeObjective:
         self._validation: tuple[Rows, ...] = tuple(
             rows.take(fold.validation) if fixed is None else fixed for fold in self._folds
         )
-        if weighted_score:
+        if self._weighted_score:
             check_weights(rows, *self._validation)
         self._complete = complete_from(self._folds, classes)
 
@@ -182,20 +235,26 @@ class TrainingSizeObjective:
         An error of the estimator or the scorer is raised with a note that names the learner and
         the size.
         """
-        estimator = self._build(trial)
+        # Parameters are suggested before the first size is asked for: it may depend on them.
+        estimator = self._estimator(trial, self.n_train)
+        params = trial.params
         sizes = training_sizes(trial)
         pruner = cast(AllocationPruner, trial.study.pruner)
+        self._check_direction(trial.study)
         self._check_pruner(pruner)
         needs = pruner.policy.needs
         for size in sizes:
             validation = self._validation_at(needs, size)
-            with named_in_errors(trial.params, size):
+            with named_in_errors(params, size):
+                if self._takes_size:
+                    estimator = self._estimator(trial, size)
+                    _check_same(params, trial.params)
                 score, training_score = self._probe(estimator, size, validation, needs)
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
         return score
 
-    def refit(self, study: Study, *, include_validation: bool = False) -> Any:
+    def refit(self, study: optuna.Study, *, include_validation: bool = False) -> Any:
         """Return the winner of the study, `study.best_trial`, fitted on all the training data.
 
         Those are the `n_train` training rows: for a held-out split or a fixed validation set the
@@ -203,19 +262,49 @@ class TrainingSizeObjective:
         `study.best_value`. With `include_validation` the validation rows are trained on as well,
         and no row is left to score it on. With `cv` it is fitted on all rows of `X` either way.
 
+        Of an unfinished study, in which no learner has been trained on all the data, it is the
+        leader, as `best_learner` names it, with a UserWarning that says what is not known of it.
+
         Raises:
-            ValueError: where no learner has been trained on `max_resource` examples yet, or the
-                validation rows have no weights while the training rows have.
+            ValueError: where nothing has been scored yet, or the validation rows have no weights
+                while the training rows have.
         """
-        if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        params, number = self._winner(study)
+        training, validation = self._refit_rows(include_validation)
+        with named_in_errors(params, len(training)):
+            trial = cast(Trial, FixedTrial(params, number=number))
+            estimator = self._estimator(trial, len(training))
+            arguments = fit_arguments(self._fit_params, training, validation, len(self._rows))
+            return fitted(estimator, training, arguments)
+
+    def _estimator(self, trial: Trial, size: int) -> Any:
+        estimator = self._build(trial, size) if self._takes_size else self._build(trial)
+        if not hasattr(estimator, "fit") or isinstance(estimator, type):
             raise ValueError(
-                "A learner must have been trained on `max_resource` examples to be fitted again, "
-                f"but study {study.study_name!r} has no such trial. Continue it with "
-                "`study.optimize` and a pruner that trains its winner fully."
+                "`build` must return an unfitted estimator, an object with a method `fit`, but "
+                f"returned {estimator!r}."
             )
-        winner = study.best_trial
-        fixed_trial = FixedTrial(winner.params, number=winner.number)
-        return fitted(self._build(cast(Trial, fixed_trial)), self._refit_rows(include_validation))
+        return estimator
+
+    def _check_direction(self, study: optuna.Study) -> None:
+        """Raise a ValueError where the study looks for the worst score."""
+        larger = self._scoring.larger_is_better
+        if larger is None:
+            return
+        wrong = StudyDirection.MINIMIZE if larger else StudyDirection.MAXIMIZE
+        if wrong in study.directions:
+            better, way_out = ("smaller", 'Pass `direction="minimize"` to `create_study`.')
+            if larger:
+                better = "larger (as all of scikit-learn's are)"
+                way_out = (
+                    'Pass `direction="maximize"` to `optuna.create_study`, which minimizes unless '
+                    'told; for losses there are negated scorers, such as "neg_log_loss".'
+                )
+            raise ValueError(
+                f"The study must not {wrong.name.lower()} a score that is {better} for better "
+                f"learners, but got `scoring={self._scoring.given!r}` in such a study: it would "
+                f"pick the worst learner. {way_out}"
+            )
 
     def _check_pruner(self, pruner: AllocationPruner) -> None:
         """Raise a ValueError where the pruner's sizes or its samples do not fit the rows."""
@@ -246,15 +335,20 @@ class TrainingSizeObjective:
                 f"set, {self.n_validation}, but got {needs.n_validation}. Pass "
                 "`n_validation=objective.n_validation`."
             )
-        if needs.mean_of_examples and self._scoring != "accuracy" and not self._has_warned:
+        if needs.mean_of_examples and not self._has_warned and not self._is_accuracy():
             self._has_warned = True
             warnings.warn(
                 f"The intervals of {type(pruner).__name__} assume a score that is a mean over "
                 "examples of values in [0, 1], such as accuracy, but `scoring` is "
-                f"{self._scoring!r}: unless it is such a mean, the promise of epsilon and delta "
-                "does not hold.",
+                f"{self._scoring.given!r}: unless it is such a mean, the promise of epsilon and "
+                "delta does not hold.",
                 stacklevel=2,
             )
+
+    def _is_accuracy(self) -> bool:
+        if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
+            return class_labels(self._rows.y) is not None
+        return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"
 
     def _validation_at(self, needs: Needs, size: int) -> tuple[Rows, ...]:
         """Return the rows to score a learner trained on `size` examples on, per fold."""
@@ -279,19 +373,58 @@ class TrainingSizeObjective:
         The training score is None where nobody uses it.
         """
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
+        weighted = self._weighted_score
         scores, training_scores = [], []
         for fold, held_out in zip(self._folds, validation, strict=True):
-            model = fitted(estimator, self._rows.take(fold.subset(size)))
-            scores.append(scored(self._scorer, model, held_out, weighted=self._weighted_score))
+            training = self._rows.take(fold.subset(size))
+            arguments = fit_arguments(self._fit_params, training, held_out, len(self._rows))
+            model = fitted(estimator, training, arguments)
+            scores.append(self._scoring(model, held_out, weighted=weighted))
             if needs.training_scores != "unused":
                 seen = self._rows.take(fold.subset(known))
-                weighted = self._weighted_score
-                training_scores.append(scored(self._scorer, model, seen, weighted=weighted))
+                training_scores.append(self._scoring(model, seen, weighted=weighted))
         training_score = float(np.mean(training_scores)) if training_scores else None
         return float(np.mean(scores)), training_score
 
-    def _refit_rows(self, include_validation: bool) -> Rows:
+    def _winner(self, study: optuna.Study) -> tuple[dict[str, Any], int]:
+        """Return the parameters and the number of the trial to fit again."""
+        if study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            return study.best_params, study.best_trial.number
+        trials = study.get_trials(deepcopy=False)
+        is_scored = any(trial.intermediate_values for trial in trials)
+        leader = best_learner(study) if is_scored else None
+        if leader is None:
+            raise ValueError(
+                "A learner must have been trained to be fitted again, but no trial of study "
+                f"{study.study_name!r} has a score yet. Continue it with `study.optimize`."
+            )
+        full_size = cast(AllocationPruner, study.pruner).policy.sizes[-1]
+        if leader.size < full_size:
+            doubt = ", and another may turn out to be better. Continue with `study.optimize`"
+            warnings.warn(
+                f"No learner has been trained on all {full_size:,} examples yet. Learner "
+                f"{leader.learner}, which leads with {leader.score:.4g} at {leader.size:,} "
+                "examples, is fitted: its score on all of them is not known"
+                f"{'' if leader.is_final else doubt}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return dict(leader.params), leader.learner
+
+    def _refit_rows(self, include_validation: bool) -> tuple[Rows, Rows | None]:
+        """Return the rows to train the winner on, and those left to validate on."""
         if self._cross_validated:
-            return self._rows.take(undivided(self._layout).training)
+            return self._rows.take(undivided(self._layout).training), None
         training = self._rows.take(self._folds[0].training)
-        return joined(training, self._validation[0]) if include_validation else training
+        if include_validation:
+            return joined(training, self._validation[0]), None
+        return training, self._validation[0]
+
+
+def _check_same(params: dict[str, Any], now: dict[str, Any]) -> None:
+    if params.keys() != now.keys():
+        raise ValueError(
+            "`build` must suggest the same parameters at each training size, but suggested "
+            f"{[*now]} where it suggested {[*params]} for the full size. Suggest all of them, and "
+            "use those that the size needs."
+        )

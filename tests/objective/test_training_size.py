@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
-from typing import ClassVar
 
 import numpy as np
 import optuna
@@ -16,12 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_iris
-from sklearn.datasets import make_classification
-from sklearn.datasets import make_regression
 from sklearn.linear_model import LinearRegression
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score
@@ -40,88 +35,24 @@ from sklearn.tree import DecisionTreeClassifier
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import allocations
+from optuna_daub import best_learner
 from optuna_daub.core import DAUB
-from optuna_daub.core import Observation
 from optuna_daub.core.policy import Needs
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.study import AllocationPruner
+from tests.objective.studies import SIZES
+from tests.objective.studies import X_REG
+from tests.objective.studies import Y_REG
+from tests.objective.studies import Witness
+from tests.objective.studies import X
+from tests.objective.studies import Y
+from tests.objective.studies import build
+from tests.objective.studies import build_linear
+from tests.objective.studies import numbered
+from tests.objective.studies import observations
+from tests.objective.studies import study_of
+from tests.objective.studies import witness
 from tests.strategies import PAPER
-
-
-SIZES = (30, 60, 100)
-X, Y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
-X_REG, Y_REG = make_regression(200, 4, noise=30, random_state=0)
-
-
-def build(trial: optuna.Trial) -> Any:
-    return GaussianNB(var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1e-1, log=True))
-
-
-def build_linear(trial: optuna.Trial) -> Any:
-    return LinearRegression(fit_intercept=trial.suggest_categorical("fit_intercept", [True]))
-
-
-class Witness(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that notes the first feature, a row number, of what it is given."""
-
-    def __init__(self, fault: type[BaseException] | None = None) -> None:
-        self.fault = fault
-
-    fits: ClassVar[list[NDArray[Any]]] = []
-    predictions: ClassVar[list[NDArray[Any]]] = []
-
-    def fit(self, X: Any, y: Any) -> Witness:
-        if self.fault is not None:
-            raise self.fault("no luck")
-        assert not hasattr(self, "classes_"), "fitted before"
-        self.fits.append(np.asarray(X)[:, 0].astype(int))
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict(self, X: Any) -> Any:
-        self.predictions.append(np.asarray(X)[:, 0].astype(int))
-        return np.full(len(X), self.classes_[0])
-
-
-THE_WITNESS = Witness()
-
-
-def witness(trial: optuna.Trial) -> Witness:
-    trial.suggest_float("unused", 0, 1)
-    return THE_WITNESS  # one for all, which the objective must copy before it is fitted
-
-
-@pytest.fixture(autouse=True)
-def _fresh_witness() -> Iterator[None]:
-    yield
-    Witness.fits.clear()
-    Witness.predictions.clear()
-
-
-def numbered(n_rows: int, n_classes: int = 2) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return features whose first column is the row number, and labels in turn."""
-    return np.column_stack([np.arange(n_rows), np.ones(n_rows)]), np.arange(n_rows) % n_classes
-
-
-def study_of(
-    objective: Any, sizes: Sequence[int] = SIZES, *, n_learners: int = 1, **kwargs: Any
-) -> optuna.Study:
-    """Return a study that the objective has run through; with one learner, at every size."""
-    study = optuna.create_study(
-        direction=kwargs.pop("direction", "maximize"),
-        sampler=DataAllocationSampler(
-            optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
-        ),
-        pruner=kwargs.pop("pruner", None) or DAUBPruner(sizes=sizes, **PAPER),
-    )
-    study.optimize(objective, **kwargs)
-    return study
-
-
-def observations(study: optuna.Study) -> list[Observation]:
-    """Return what the study's one learner reported."""
-    return [probe.observation for probe in allocations(study)]
 
 
 # -- subsets and scores ------------------------------------------------------------------------
@@ -536,10 +467,72 @@ def test_refit_weighs_the_rows() -> None:
     assert winner.coef_ == pytest.approx(expected.coef_)
 
 
-def test_refit_needs_a_learner_trained_on_all_the_data() -> None:
+def paused_study(objective: Any, n_trials: int | None, sizes: Sequence[int]) -> optuna.Study:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
+        pruner=DAUBPruner(sizes=sizes, **PAPER),
+    )
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+@pytest.mark.parametrize("include_validation", [False, True])
+def test_refit_of_an_unfinished_study_fits_the_leader(include_validation: bool) -> None:
     objective = TrainingSizeObjective(build, X, Y)
-    with pytest.raises(ValueError, match="has no such trial"):
+    study = paused_study(objective, 3, (30, 60, 100, objective.n_train))
+    leader = best_learner(study)
+    assert leader is not None
+    assert not leader.is_final
+    message = (
+        f"all 140 examples yet. Learner {leader.learner}, which leads with {leader.score:.4g} at "
+        f"{leader.size} examples, is fitted: its score on all of them is not known"
+    )
+    with pytest.warns(UserWarning, match=re.escape(message)) as caught:
+        model = objective.refit(study, include_validation=include_validation)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert model.var_smoothing == leader.params["var_smoothing"]
+    assert model.class_count_.sum() == (200 if include_validation else 140)
+
+
+def test_once_a_learner_is_trained_on_all_the_data_refit_warns_no_more() -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    study = paused_study(objective, None, (30, 60, 100, objective.n_train))
+    assert objective.refit(study).var_smoothing == study.best_params["var_smoothing"]
+
+
+def test_refit_builds_the_leader_for_the_rows_that_it_is_fitted_on() -> None:
+    sizes: list[int] = []
+
+    def build_by_size(trial: optuna.Trial, n: int) -> Any:
+        sizes.append(n)
+        return build(trial)
+
+    objective = TrainingSizeObjective(build_by_size, X, Y)
+    study = paused_study(objective, 2, (30, 60, 100, 140))
+    with pytest.warns(UserWarning, match="its score on all of them is not known"):
+        objective.refit(study, include_validation=True)
+    assert sizes[-1] == 200
+
+
+def test_refit_needs_a_score() -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    message = "no trial of study '.*' has a score yet. Continue it with `study.optimize`"
+    with pytest.raises(ValueError, match=message):
         objective.refit(optuna.create_study())
+    with pytest.raises(ValueError, match=message):
+        objective.refit(paused_study(objective, 0, SIZES))
+
+
+@pytest.mark.skipif(not hasattr(ValueError(), "add_note"), reason="notes came with Python 3.11")
+def test_an_error_while_refitting_names_learner_and_rows() -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200))
+    study = study_of(objective)
+    broken = TrainingSizeObjective(lambda trial: Witness(ArithmeticError), *numbered(200))
+    with pytest.raises(ArithmeticError, match="no luck") as raised:
+        broken.refit(study)
+    (note,) = raised.value.__notes__
+    assert note == f"Learner {study.best_params} was being trained on 140 examples."
 
 
 def test_refit_on_validation_rows_needs_their_weights() -> None:
@@ -586,38 +579,86 @@ def test_an_interruption_is_passed_on_and_not_held_against_the_learner() -> None
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"build": GaussianNB()}, "`build` must be a function .* Wrap it"),
-        ({"seed": -1}, "`seed` must be an int of at least 0, but got -1"),
-        ({"seed": None}, "`seed` must be an int of at least 0, but got None"),
-        ({"y": Y[:50]}, "`X` must have as many rows as the target, but got 200 rows for 50"),
+        ({"seed": -1}, r"`seed` must be an int from 0 to 2\*\*32 - 1, but got -1"),
+        ({"seed": None}, "`seed` must be an int .* but got None"),
+        ({"seed": 2**32}, "`seed` must be an int .* but got 4294967296"),
+        ({"seed": True}, "`seed` must be an int .* but got True"),
+        ({"seed": np.True_}, "`seed` must be an int .* but got np.True_"),
+        ({"seed": 1.0}, "`seed` must be an int .* but got 1.0"),
+        ({"X": None}, "`X` must hold a row for each example, but got None"),
+        ({"y": None}, "`y` must hold a row for each example, but got None"),
+        ({"X": 5}, "`X` must be a table with a row for each example .* but got 5"),
+        ({"X": iter([[1], [2]])}, "`X` must be a table with a row for each example"),
+        ({"X": np.array(3)}, "`X` must be a table with a row for each example"),
+        ({"y": Y[:50]}, "`X` must have as many rows as `y`, but got 200 rows for 50"),
         ({"X": X[:0], "y": Y[:0]}, "`y` must have a value for each of at least one row"),
         ({"y": np.where(Y == 1, np.nan, Y)}, "`y` must have a value .* NaN"),
         ({"y": [None, "a"] * 100}, "`y` must have a value for each row, but got None"),
-        ({"y": pd.Series([pd.NA, 1] * 100, dtype="Int64")}, "`y` must have a value .* NaN"),
+        ({"y": pd.Series([pd.NA, 1] * 100, dtype="Int64")}, "`y` must have a value .* got <NA>"),
+        ({"y": ["a", 1] * 100}, "`y` must have values of one kind, but got string and number"),
         ({"y": np.where(np.arange(200), Y, 7)}, "class 7 has 1"),
-        ({"scoring": "accurracy"}, "accurracy"),
+        ({"scoring": "accurracy"}, r"`scoring` .* got 'accurracy'. Did you mean 'accuracy'\?"),
         ({"scoring": ["accuracy", "f1"]}, "`scoring` must be one scorer"),
-        ({"scoring": None}, "`scoring` must be one scorer"),
-        ({"scoring": accuracy_score}, "scorer"),
-        ({"X_valid": X}, r"both `X_valid` and `y_valid`, but got only \['X_valid'\]"),
-        ({"y_valid": Y}, r"but got only \['y_valid'\]"),
-        ({"sample_weight_valid": Y}, r"but got only \['sample_weight_valid'\]"),
+        ({"scoring": {"a": "accuracy"}}, "`scoring` must be one scorer"),
+        ({"scoring": accuracy_score}, r"`scoring` must be a scorer, .* Pass `make_scorer\("),
+        ({"X_valid": X}, "both `X_valid` and `y_valid`, but got only `X_valid`"),
+        ({"y_valid": Y}, "but got only `y_valid`"),
+        ({"sample_weight_valid": Y}, "but got only `sample_weight_valid`"),
         ({"X_valid": X[:, :3], "y_valid": Y}, r"as many features as `X`.*\(3,\).*\(6,\)"),
         ({"X_valid": X, "y_valid": Y[:9]}, "`X_valid` must have as many rows"),
+        ({"X_valid": X, "y_valid": np.column_stack([Y, Y])}, "`y_valid` must have as many outp"),
+        ({"X_valid": X, "y_valid": [None] * 200}, "`y_valid` must have a value for each row"),
         ({"X_valid": X, "y_valid": Y, "cv": 3}, "Leave out one or the other"),
         ({"X_valid": X, "y_valid": Y, "groups": Y}, "Leave out one or the other"),
         ({"sample_weight": Y[:9]}, "`sample_weight` must have as many rows"),
         ({"sample_weight": -Y}, "smallest weight -2"),
         ({"sample_weight": np.full(200, np.nan)}, "`sample_weight` .* NaN"),
+        ({"sample_weight": "heavy"}, "`sample_weight` must have a value for each"),
         ({"weighted_score": True}, "`weighted_score=True` needs the weights"),
+        ({"weighted_score": "no"}, "`weighted_score` must be True or False, but got 'no'"),
+        ({"weighted_score": 1}, "`weighted_score` must be True or False, but got 1"),
+        ({"shuffle": None}, "`shuffle` must be True or False, but got None"),
+        ({"shuffle": "auto"}, "`shuffle` must be True or False, but got 'auto'"),
+        ({"stratify": None}, '`stratify` must be True or False or "auto", but got None'),
+        ({"stratify": "yes"}, "`stratify` must be True or False or \"auto\", but got 'yes'"),
+        ({"stratify": 1}, '`stratify` must be True or False or "auto", but got 1'),
+        ({"stratify": Y}, "`stratify` must be True or False"),
         (
             {"weighted_score": True, "sample_weight": Y, "X_valid": X, "y_valid": Y},
             "with `X_valid` also `sample_weight_valid`",
         ),
         ({"groups": Y[:9]}, "one group for each of the 200 rows"),
+        ({"groups": [None, "a"] * 100}, "`groups` must have a value for each row, but got None"),
+        ({"groups": [1, "a"] * 100}, "`groups` must have values of one kind"),
+        ({"groups": 3}, "`groups` must have a value for each of at least one row"),
         ({"cv": ShuffleSplit(2)}, "same folds each time"),
         ({"y": np.sort(Y), "cv": TimeSeriesSplit(2)}, r"class \d, .* divide the rows otherwise"),
-        ({"test_size": 1.5}, "test_size"),
+        ({"cv": []}, r"`cv` must give at least one fold, .* but got \[\]"),
+        ({"cv": 1}, "`cv` must be a number of folds from 2 to 200, .* or a splitter, but got 1"),
+        ({"cv": True}, "`cv` must be a number of folds from 2 to 200, .* but got True"),
+        ({"cv": -3}, "`cv` must be a number of folds from 2 to 200, .* but got -3"),
+        ({"cv": 201}, "`cv` must be a number of folds from 2 to 200, .* but got 201"),
+        ({"cv": 200, "shuffle": False}, "`cv` must be a number of folds from 2 to 199"),
+        ({"cv": 4, "groups": Y}, "`cv` must be a number of folds from 2 to 3, for the groups"),
+        ({"cv": 150}, "`cv` must divide the rows into folds: .* but got 150 for 200 rows"),
+        ({"cv": 2.5}, r"`cv` must divide the rows into folds: .* but got 2\.5"),
+        ({"cv": "many"}, "`cv` must divide the rows into folds: .* but got 'many'"),
+        ({"cv": [1, 2]}, r"`cv` must divide the rows into folds: .* but got \[1, 2\]"),
+        ({"cv": [([0, 1], [999])]}, "`cv` must divide the rows into folds: .* 999"),
+        ({"cv": [([0, 1], [])]}, "`cv` must give at least one fold, and each must have rows to"),
+        ({"cv": StratifiedKFold}, "`cv` must divide the rows into folds"),
+        ({"test_size": 1.5}, "`test_size` must be a fraction between 0 and 1, or .* but got 1.5"),
+        ({"test_size": 0}, "`test_size` must be a fraction .* but got 0"),
+        ({"test_size": 0.0}, "`test_size` must be a fraction .* but got 0.0"),
+        ({"test_size": 1.0}, "`test_size` must be a fraction .* but got 1.0"),
+        ({"test_size": -5}, "`test_size` must be a fraction .* but got -5"),
+        ({"test_size": True}, "`test_size` must be a fraction .* but got True"),
+        ({"test_size": None}, "`test_size` must be a fraction .* but got None"),
+        ({"test_size": "some"}, "`test_size` must be a fraction .* but got 'some'"),
+        ({"test_size": "some", "cv": 3}, "`test_size` must be a fraction .* but got 'some'"),
+        ({"test_size": 200, "stratify": False}, "Both parts must have room for rows, .*size=200`"),
+        ({"test_size": 0.999, "shuffle": False}, "Both parts must have room for rows"),
+        ({"test_size": 3, "groups": Y}, "room for whole `groups`, .*`test_size=3`"),
         ({"y": np.arange(200) // 2}, "100 classes, but got `test_size=0.3`"),
     ],
 )
@@ -648,6 +689,26 @@ def test_sizes_that_do_not_fit_are_refused_before_training(
     with pytest.raises(ValueError, match=message):
         study_of(objective, sizes)
     assert not Witness.fits
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    plain = TrainingSizeObjective(build, X, Y, cv=3, seed=5, stratify=True, shuffle=True)
+    numpy = TrainingSizeObjective(
+        build, X, Y, cv=np.int64(3), seed=np.uint8(5), stratify=np.True_, shuffle=np.True_
+    )
+    assert study_of(numpy).best_value == study_of(plain).best_value
+    for test_size in (np.int64(50), np.float32(0.25), np.float64(0.25)):
+        held_out = TrainingSizeObjective(
+            build,
+            X,
+            Y,
+            test_size=test_size,
+            sample_weight=np.ones(200),
+            weighted_score=np.True_,
+            seed=np.int64(2**32 - 1),
+        )
+        assert (held_out.n_train, held_out.n_validation) == (150, 50)
+        assert study_of(held_out, (np.int64(30), np.int32(60), np.int64(140))).best_value > 0.5
 
 
 def test_a_target_of_numbers_has_no_classes_where_strata_are_not_wanted() -> None:

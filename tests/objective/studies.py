@@ -1,0 +1,91 @@
+"""Objectives on small tables, and studies that they have run through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from typing import ClassVar
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
+from sklearn.datasets import make_classification
+from sklearn.datasets import make_regression
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub.core import Observation
+from tests.strategies import PAPER
+
+
+SIZES = (30, 60, 100)
+X, Y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
+X_REG, Y_REG = make_regression(200, 4, noise=30, random_state=0)
+
+
+def build(trial: optuna.Trial) -> Any:
+    return GaussianNB(var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1e-1, log=True))
+
+
+def build_linear(trial: optuna.Trial) -> Any:
+    return LinearRegression(fit_intercept=trial.suggest_categorical("fit_intercept", [True]))
+
+
+class Witness(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that notes the first feature, a row number, of what it is given."""
+
+    def __init__(self, fault: type[BaseException] | None = None) -> None:
+        self.fault = fault
+
+    fits: ClassVar[list[NDArray[Any]]] = []
+    predictions: ClassVar[list[NDArray[Any]]] = []
+
+    def fit(self, X: Any, y: Any) -> Witness:
+        if self.fault is not None:
+            raise self.fault("no luck")
+        assert not hasattr(self, "classes_"), "fitted before"
+        self.fits.append(np.asarray(X)[:, 0].astype(int))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        self.predictions.append(np.asarray(X)[:, 0].astype(int))
+        return np.full(len(X), self.classes_[0])
+
+
+THE_WITNESS = Witness()
+
+
+def witness(trial: optuna.Trial) -> Witness:
+    trial.suggest_float("unused", 0, 1)
+    return THE_WITNESS  # one for all, which the objective must copy before it is fitted
+
+
+def numbered(n_rows: int, n_classes: int = 2) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return features whose first column is the row number, and labels in turn."""
+    return np.column_stack([np.arange(n_rows), np.ones(n_rows)]), np.arange(n_rows) % n_classes
+
+
+def study_of(
+    objective: Any, sizes: Sequence[int] = SIZES, *, n_learners: int = 1, **kwargs: Any
+) -> optuna.Study:
+    """Return a study that the objective has run through; with one learner, at every size."""
+    study = optuna.create_study(
+        direction=kwargs.pop("direction", "maximize"),
+        sampler=DataAllocationSampler(
+            optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
+        ),
+        pruner=kwargs.pop("pruner", None) or DAUBPruner(sizes=sizes, **PAPER),
+    )
+    study.optimize(objective, **kwargs)
+    return study
+
+
+def observations(study: optuna.Study) -> list[Observation]:
+    """Return what the study's one learner reported."""
+    return [probe.observation for probe in allocations(study)]

@@ -1,0 +1,445 @@
+"""Estimators that know the training size, and what is handed to `fit`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import lightgbm
+import numpy as np
+import optuna
+import pytest
+import xgboost
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
+from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub.objective import Rows
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.scoring import takes_size
+from tests.objective.studies import SIZES
+from tests.objective.studies import X
+from tests.objective.studies import Y
+from tests.objective.studies import numbered
+from tests.objective.studies import observations
+from tests.objective.studies import study_of
+
+
+class Recorder(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that notes the rows and the further arguments that it is fitted with."""
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size
+
+    fits: list[tuple[NDArray[Any], dict[str, Any], int]]
+
+    def fit(self, X: Any, y: Any, **arguments: Any) -> Recorder:
+        Recorder.fits.append((np.asarray(X)[:, 0].astype(int), arguments, self.size))
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.fixture(autouse=True)
+def _no_fits() -> None:
+    Recorder.fits = []
+
+
+def recorder(trial: optuna.Trial) -> Recorder:
+    trial.suggest_float("unused", 0, 1)
+    return Recorder()
+
+
+# -- build(trial, n) ---------------------------------------------------------------------------
+
+
+def test_a_build_that_wants_the_size_is_called_anew_at_each() -> None:
+    called: list[tuple[int, float]] = []
+
+    def build(trial: optuna.Trial, n: int) -> Recorder:
+        called.append((n, trial.suggest_float("unused", 0, 1)))
+        return Recorder(n)
+
+    objective = TrainingSizeObjective(build, *numbered(200))
+    study = study_of(objective)
+    assert [len(rows) for rows, _, _ in Recorder.fits] == [*SIZES]
+    assert [size for *_, size in Recorder.fits] == [*SIZES]
+    assert [n for n, _ in called] == [objective.n_train, *SIZES]
+    assert {value for _, value in called} == {study.best_params["unused"]}
+    objective.refit(study)
+    objective.refit(study, include_validation=True)
+    assert called[-2:] == [(n, study.best_params["unused"]) for n in (140, 200)]
+    assert [len(rows) for rows, _, _ in Recorder.fits[-2:]] == [140, 200]
+
+
+def test_with_folds_the_size_is_that_of_each() -> None:
+    objective = TrainingSizeObjective(lambda trial, n: Recorder(n), *numbered(200), cv=2)
+    study_of(objective)
+    assert [(len(rows), size) for rows, _, size in Recorder.fits] == [
+        (size, size) for size in SIZES for _ in range(2)
+    ]
+
+
+def test_what_is_built_by_size_is_what_is_trained() -> None:
+    def build(trial: optuna.Trial, n: int) -> Any:
+        trial.suggest_float("unused", 0, 1)
+        return DecisionTreeClassifier(max_depth=1 + n // 40, random_state=0)
+
+    seen = observations(study_of(TrainingSizeObjective(build, X, Y)))
+    for size, at_size in zip(SIZES, seen, strict=True):
+        depth = 1 + size // 40
+        plain = TrainingSizeObjective(
+            lambda trial, depth=depth: DecisionTreeClassifier(max_depth=depth, random_state=0),
+            X,
+            Y,
+        )
+        alike = {seen.size: seen.score for seen in observations(study_of(plain))}
+        assert at_size.score == alike[size]
+
+
+def test_parameters_must_not_depend_on_the_size() -> None:
+    def build(trial: optuna.Trial, n: int) -> Recorder:
+        trial.suggest_float("always", 0, 1)
+        if n < 50:
+            trial.suggest_float("early", 0, 1)
+        return Recorder(n)
+
+    with pytest.raises(ValueError, match=r"same parameters at each .*\['always', 'early'\] where"):
+        study_of(TrainingSizeObjective(build, *numbered(200)))
+    assert not Recorder.fits
+
+
+class Callable:
+    def __call__(self, trial: optuna.Trial, n: int) -> Any: ...
+
+    def plain(self, trial: optuna.Trial) -> Any: ...
+
+
+def build_with_data(trial: Any, X: Any, depth: int) -> Any: ...
+
+
+@pytest.mark.parametrize(
+    ("build", "takes"),
+    [
+        (lambda trial: 0, False),
+        (lambda trial, n: 0, True),
+        (lambda trial, depth=3: 0, False),
+        (lambda trial, /, n: 0, True),
+        (lambda trial, *, depth=3: 0, False),
+        (lambda *arguments: 0, False),
+        (lambda trial, **options: 0, False),
+        (lambda trial, n, depth=3: 0, True),
+        (Callable(), True),
+        (Callable().plain, False),
+        (functools.partial(build_with_data, X=X, depth=3), False),
+        (functools.partial(build_with_data, depth=3), True),
+    ],
+)
+def test_the_signature_tells_who_wants_the_size(build: Any, takes: bool) -> None:
+    assert takes_size(build) == takes
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: 0, r"must take a trial.* got a function of \(\)"),
+        (lambda *, trial: 0, r"must take a trial.* got a function of \(\*, trial\)"),
+        (build_with_data, r"must take a trial.*X: 'Any', depth: 'int'.* a default"),
+        (lambda trial, *, depth: 0, "must take a trial"),
+        (GaussianNB(), "must be a function from a trial.*GaussianNB.* Wrap it"),
+        (GaussianNB, "must be a function from a trial.*GaussianNB.* Wrap it"),
+        (None, "must be a function from a trial.*None"),
+        ("GaussianNB", "must be a function from a trial"),
+    ],
+)
+def test_what_cannot_build_is_refused(build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"(?s)`build` {message}"):
+        TrainingSizeObjective(build, X, Y)
+
+
+@pytest.mark.parametrize("built", [None, 3, GaussianNB])
+def test_what_is_no_estimator_is_refused(built: Any) -> None:
+    with pytest.raises(ValueError, match=r"`build` must return .* estimator, .* but returned"):
+        study_of(TrainingSizeObjective(lambda trial: built, X, Y))
+
+
+# -- fit_params --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
+    cv: int | None, shuffle: bool
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = np.arange(200)
+    whole = {"name": "x", "number": 200, "pair": (1, 2), "short": np.arange(199), "eval_X": rows}
+    by_row = {
+        "array": rows,
+        "wide": np.column_stack([rows, rows]),
+        "column": pandas.Series(rows, index=rows[::-1]),
+        "list": rows.tolist(),
+    }
+    objective = TrainingSizeObjective(
+        recorder, *numbered(200), cv=cv, shuffle=shuffle, fit_params={**whole, **by_row}
+    )
+    study = study_of(objective, (20, 30, 50))
+    objective.refit(study)
+    objective.refit(study, include_validation=True)
+    assert len(Recorder.fits) == 3 * (cv or 1) + 2
+    for trained_on, arguments, _ in Recorder.fits:
+        assert all(arguments[name] is value for name, value in whole.items())
+        assert np.array_equal(arguments["array"], trained_on)
+        assert np.array_equal(arguments["wide"], np.column_stack([trained_on, trained_on]))
+        assert arguments["column"].tolist() == arguments["list"] == trained_on.tolist()
+
+
+def test_with_a_fixed_validation_set_the_values_are_of_the_rows_of_x() -> None:
+    X, y = numbered(200)
+    objective = TrainingSizeObjective(
+        recorder, X, y, X_valid=X[:50], y_valid=y[:50], fit_params={"margin": np.arange(200)}
+    )
+    study = study_of(objective)
+    for trained_on, arguments, _ in Recorder.fits:
+        assert np.array_equal(arguments["margin"], trained_on)
+    objective.refit(study)
+    with pytest.raises(ValueError, match="'margin' has one for each row of `X` and none for"):
+        objective.refit(study, include_validation=True)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("cv", [None, 2])
+def test_a_function_is_asked_before_each_fit_with_the_rows(cv: int | None, fixed: bool) -> None:
+    X, y = numbered(200)
+    weight = np.arange(200.0)
+    asked: list[tuple[Rows, Rows | None]] = []
+
+    def arguments(training: Rows, validation: Rows | None) -> dict[str, Any]:
+        asked.append((training, validation))
+        return {"asked": len(asked)}
+
+    options: dict[str, Any] = {"cv": cv}
+    if fixed:
+        options = {"X_valid": X[:50], "y_valid": y[:50], "sample_weight_valid": weight[:50]}
+    objective = TrainingSizeObjective(
+        recorder, X, y, sample_weight=weight, fit_params=arguments, **options
+    )
+    study = study_of(objective, (20, 30, 50))
+    n_probes = len(asked)
+    for (training, validation), (trained_on, given, _) in zip(asked, Recorder.fits, strict=True):
+        assert validation is not None
+        assert np.array_equal(training.X[:, 0], trained_on)
+        assert np.array_equal(training.positions, trained_on)
+        assert np.array_equal(training.y, y[trained_on])
+        assert np.array_equal(training.sample_weight, weight[trained_on])
+        assert np.array_equal(given["sample_weight"], weight[trained_on])
+        scored = validation.positions - 200 if fixed else validation.positions
+        assert np.array_equal(validation.X[:, 0], scored)
+        assert not {*validation.positions} & {*training.positions}
+    assert [given["asked"] for _, given, _ in Recorder.fits] == [*range(1, n_probes + 1)]
+
+    objective.refit(study)
+    training, validation = asked[-1]
+    assert (validation is None) == (cv is not None and not fixed)
+    objective.refit(study, include_validation=True)
+    training, validation = asked[-1]
+    assert validation is None
+    assert sorted(training.positions) == [*range(250 if fixed else 200)]
+
+
+def test_a_sample_of_the_validation_rows_is_what_the_function_sees() -> None:
+    seen = observations(
+        study_of(
+            TrainingSizeObjective(
+                recorder,
+                *numbered(200),
+                fit_params=lambda training, validation: {"n": len(validation)},
+            )
+        )
+    )
+    assert [given["n"] for _, given, _ in Recorder.fits] == [one.n_validation for one in seen]
+
+
+def test_where_no_row_is_left_the_function_must_do_without() -> None:
+    objective = TrainingSizeObjective(
+        recorder,
+        *numbered(200),
+        cv=2,
+        fit_params=lambda training, validation: {"eval_X": validation.X},
+    )
+    study = study_of(objective, (20, 30, 50))
+    with pytest.raises(ValueError, match=r"given None as validation rows .* return \{\} then"):
+        objective.refit(study)
+
+
+@pytest.mark.skipif(not hasattr(ValueError(), "add_note"), reason="notes came with Python 3.11")
+def test_an_error_of_the_function_names_learner_and_size() -> None:
+    def broken(training: Rows, validation: Rows | None) -> dict[str, Any]:
+        raise AttributeError("no luck")
+
+    with pytest.raises(AttributeError, match="no luck") as raised:
+        study_of(
+            TrainingSizeObjective(lambda trial: Recorder(), *numbered(200), fit_params=broken)
+        )
+    assert raised.value.__notes__ == ["Learner {} was being trained on 30 examples."]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fit_params": 3}, r"mapping .* or a function \(training, validation\) .*got 3"),
+        ({"fit_params": [("a", 1)]}, "`fit_params` must be a mapping"),
+        ({"fit_params": lambda rows: {}}, "`fit_params` must be a mapping"),
+        ({"fit_params": {1: 2}}, r"argument names as keys, but got \[1\]"),
+        (
+            {"fit_params": {"sample_weight": np.ones(200)}, "sample_weight": np.ones(200)},
+            "weighed once, but got `sample_weight` and 'sample_weight' of `fit_params`",
+        ),
+    ],
+)
+def test_wrong_arguments_of_fit_are_refused_at_once(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingSizeObjective(recorder, *numbered(200), **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (None, "must return a mapping from argument names of `fit` to values, but returned None"),
+        ({"sample_weight": 1}, "weighed once"),
+    ],
+)
+def test_wrong_answers_of_the_function_are_refused(answer: Any, message: str) -> None:
+    objective = TrainingSizeObjective(
+        recorder,
+        *numbered(200),
+        sample_weight=np.ones(200),
+        fit_params=lambda training, validation: answer,
+    )
+    with pytest.raises(ValueError, match=message):
+        study_of(objective)
+
+
+def test_weights_may_come_as_an_argument_of_fit_where_no_other_do() -> None:
+    weight = np.arange(200.0)
+    objective = TrainingSizeObjective(
+        lambda trial: make_pipeline(Recorder()),
+        *numbered(200),
+        fit_params={"recorder__sample_weight": weight},
+    )
+    study_of(objective)
+    for trained_on, arguments, _ in Recorder.fits:
+        assert np.array_equal(arguments["sample_weight"], weight[trained_on])
+
+
+# -- early stopping ----------------------------------------------------------------------------
+
+
+LARGE_X, LARGE_Y = make_classification(1500, 8, n_informative=3, flip_y=0.3, random_state=0)
+N_TREES = 200
+
+
+def lightgbm_classifier(trial: optuna.Trial) -> Any:
+    leaves = trial.suggest_int("num_leaves", 15, 15)
+    return lightgbm.LGBMClassifier(num_leaves=leaves, n_estimators=N_TREES, n_jobs=1, verbose=-1)
+
+
+def xgboost_classifier(trial: optuna.Trial) -> Any:
+    depth = trial.suggest_int("max_depth", 4, 4)
+    return xgboost.XGBClassifier(
+        max_depth=depth, n_estimators=N_TREES, n_jobs=1, early_stopping_rounds=5
+    )
+
+
+def lightgbm_stops(training: Rows, validation: Rows | None) -> dict[str, Any]:
+    if validation is None:
+        return {}
+    callbacks = [lightgbm.early_stopping(5, verbose=False)]
+    if "eval_X" in inspect.signature(lightgbm.LGBMClassifier.fit).parameters:
+        return {"eval_X": validation.X, "eval_y": validation.y, "callbacks": callbacks}
+    return {"eval_set": [(validation.X, validation.y)], "callbacks": callbacks}  # before 4.7
+
+
+@pytest.mark.parametrize(
+    ("build", "fit_params", "trees"),
+    [
+        (lightgbm_classifier, lightgbm_stops, lambda model: model.best_iteration_),
+        (
+            xgboost_classifier,
+            lambda training, validation: {
+                "eval_set": [(validation.X, validation.y)],
+                "verbose": False,
+            },
+            lambda model: model.best_iteration + 1,
+        ),
+    ],
+)
+def test_boosters_stop_early(build: Any, fit_params: Any, trees: Any) -> None:
+    stopped: list[int] = []
+
+    def scoring(estimator: Any, X: Any, y: Any) -> float:
+        stopped.append(trees(estimator))
+        return float(estimator.score(X, y))
+
+    objective = TrainingSizeObjective(
+        build, LARGE_X, LARGE_Y, scoring=scoring, fit_params=fit_params
+    )
+    study = study_of(objective, (200, 500, objective.n_train))
+    assert len(stopped) == 6  # validation and training score of each size
+    assert all(0 < number < N_TREES for number in stopped)
+    winner = objective.refit(study)
+    assert trees(winner) == stopped[-1]
+    held_out = objective._validation[0]
+    assert study.best_value == winner.score(held_out.X, held_out.y)
+
+
+def test_a_fixed_validation_set_can_stop_a_booster_from_a_mapping() -> None:
+    training, held_out = slice(0, 1000), slice(1000, 1500)
+    given = {"eval_set": [(LARGE_X[held_out], LARGE_Y[held_out])], "verbose": False}
+    objective = TrainingSizeObjective(
+        xgboost_classifier,
+        LARGE_X[training],
+        LARGE_Y[training],
+        X_valid=LARGE_X[held_out],
+        y_valid=LARGE_Y[held_out],
+        fit_params=given,
+    )
+    winner = objective.refit(study_of(objective, (200, 500, 1000)))
+    assert winner.best_iteration < N_TREES - 1
+
+
+def test_a_margin_of_each_row_reaches_the_booster() -> None:
+    """With the true labels as starting margin the trees have nothing left to do."""
+    margin = np.where(LARGE_Y, 20.0, -20.0)
+    trained = []
+
+    def build(trial: optuna.Trial) -> Any:
+        trial.suggest_float("unused", 0, 1)
+        return xgboost.XGBClassifier(n_estimators=5, n_jobs=1, base_score=0.5)
+
+    def scoring(estimator: Any, X: Any, y: Any) -> float:
+        trained.append(estimator.get_booster().trees_to_dataframe())
+        return 0.5
+
+    objective = TrainingSizeObjective(
+        build, LARGE_X, LARGE_Y, scoring=scoring, fit_params={"base_margin": margin}
+    )
+    study_of(objective, (200, 500, 1000))
+    for trees in trained:
+        leaves = trees.loc[trees.Feature == "Leaf", "Gain"]
+        assert np.abs(leaves).max() < 1e-3
+
+
+def test_boosters_with_folds_are_refitted_without_validation_rows() -> None:
+    objective = TrainingSizeObjective(
+        lightgbm_classifier, LARGE_X, LARGE_Y, cv=2, fit_params=lightgbm_stops
+    )
+    winner = objective.refit(study_of(objective, (200, 500, 700)))
+    assert winner.n_estimators_ == N_TREES

@@ -1,0 +1,217 @@
+"""What scorers tell of themselves, and what the objective makes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer_names
+from sklearn.metrics import log_loss
+from sklearn.metrics import make_scorer
+from sklearn.metrics import mean_pinball_loss
+from sklearn.metrics import mean_squared_error
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub.learners import sequential_score
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.scoring import checked_scoring
+from tests.objective.studies import SIZES
+from tests.objective.studies import X_REG
+from tests.objective.studies import Y_REG
+from tests.objective.studies import Witness
+from tests.objective.studies import numbered
+from tests.objective.studies import observations
+from tests.objective.studies import study_of
+from tests.objective.studies import witness
+from tests.strategies import PAPER
+
+
+REGRESSION = {
+    "explained_variance",
+    "neg_max_error",
+    "neg_mean_absolute_error",
+    "neg_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "neg_mean_squared_log_error",
+    "neg_root_mean_squared_log_error",
+    "neg_median_absolute_error",
+    "r2",
+    "neg_mean_poisson_deviance",
+    "neg_mean_gamma_deviance",
+    "neg_mean_absolute_percentage_error",
+    "d2_absolute_error_score",
+}
+"""The part "Regression" of the table of scorers in scikit-learn's user guide."""
+
+
+def squared_error(estimator: Any, X: Any, y: Any) -> float:
+    return float(np.mean((estimator.predict(X) - y) ** 2))
+
+
+class Told:
+    """A scorer of one's own that tells which direction it needs."""
+
+    def __init__(self, greater_is_better: bool) -> None:
+        self.greater_is_better = greater_is_better
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        return float(np.mean(estimator.predict(X) == y))
+
+
+# -- direction ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_no_scorer_of_scikit_learn_is_minimized(name: str) -> None:
+    for scoring in (name, get_scorer(name)):
+        objective = TrainingSizeObjective(witness, *numbered(200), scoring=scoring)
+        with pytest.raises(ValueError, match="must not minimize a score that is larger"):
+            study_of(objective, direction="minimize")
+    assert not Witness.fits
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        None,
+        make_scorer(accuracy_score),
+        make_scorer(squared_error, greater_is_better=False),
+        make_scorer(log_loss, greater_is_better=False, response_method="predict_proba"),
+        sequential_score(epsilon=0.1, delta=0.1),
+        Told(True),
+        Told(np.True_),  # type: ignore[arg-type]
+    ],
+)
+def test_nor_is_any_other_that_is_larger_for_better_learners(scoring: Any) -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200), scoring=scoring)
+    with pytest.raises(ValueError, match="it would pick the worst learner"):
+        study_of(objective, direction="minimize")
+    assert not Witness.fits
+
+
+def test_a_study_without_a_direction_is_refused() -> None:
+    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2)
+    study = optuna.create_study(sampler=sampler, pruner=DAUBPruner(sizes=SIZES, **PAPER))
+    with pytest.raises(ValueError, match=r"but got `scoring='accuracy'` in such a study"):
+        study.optimize(TrainingSizeObjective(witness, *numbered(200)))
+    with pytest.raises(ValueError, match=r'`direction="maximize"` to .* such as "neg_log_loss"'):
+        study.optimize(TrainingSizeObjective(witness, *numbered(200), scoring="roc_auc"))
+    assert not Witness.fits
+
+
+def test_a_scorer_that_is_smaller_for_better_learners_is_not_maximized() -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200), scoring=Told(False))
+    with pytest.raises(ValueError, match=r"maximize .* smaller .*=\"minimize\"`"):
+        study_of(objective)
+    assert not Witness.fits
+    study_of(objective, direction="minimize")
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_plain_function_goes_with_both_directions(direction: str) -> None:
+    def build(trial: optuna.Trial) -> Any:
+        return LinearRegression(fit_intercept=trial.suggest_categorical("intercept", [True]))
+
+    objective = TrainingSizeObjective(build, X_REG, Y_REG, scoring=squared_error)
+    study = study_of(objective, direction=direction)
+    assert study.best_value > 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accuracy",
+        "balanced_accuracy",
+        "f1_macro",
+        "matthews_corrcoef",
+        "roc_auc",
+        "average_precision",
+        "neg_log_loss",
+        "neg_brier_score",
+        "d2_log_loss_score",
+        "adjusted_rand_score",
+        "normalized_mutual_info_score",
+        "top_k_accuracy",
+    ],
+)
+def test_maximizing_finds_the_better_of_two_learners(name: str) -> None:
+    X, y = make_classification(1000, 6, n_informative=4, class_sep=3, random_state=0)
+
+    def build(trial: optuna.Trial) -> Any:
+        is_tree = trial.suggest_categorical("tree", [True, False])
+        return DecisionTreeClassifier(max_depth=3) if is_tree else DummyClassifier()
+
+    scoring = name if name != "top_k_accuracy" else make_scorer(accuracy_score)
+    objective = TrainingSizeObjective(build, X, y, scoring=scoring)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(
+            optuna.samplers.GridSampler({"tree": [True, False]}, seed=0), n_learners=2
+        ),
+        pruner=DAUBPruner(sizes=(100, 300, 700), **PAPER),
+    )
+    study.optimize(objective)
+    assert study.best_params == {"tree": True}
+
+
+# -- what is scored ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_the_task_of_each_scorer_is_that_of_the_user_guide(name: str) -> None:
+    expected = "regression" if name in REGRESSION else "classification"
+    assert checked_scoring(name).task == checked_scoring(get_scorer(name)).task == expected
+
+
+def test_the_table_of_the_user_guide_is_of_this_version() -> None:
+    assert {*get_scorer_names()} >= REGRESSION
+
+
+@pytest.mark.parametrize(
+    ("scoring", "task"),
+    [
+        (make_scorer(mean_squared_error, greater_is_better=False), "regression"),
+        (make_scorer(mean_pinball_loss, alpha=0.9, greater_is_better=False), "regression"),
+        (make_scorer(accuracy_score), "classification"),
+        (make_scorer(max, response_method="predict_proba"), "classification"),
+        (make_scorer(max, response_method=("decision_function", "predict")), "classification"),
+        (make_scorer(max), None),
+        (squared_error, None),
+        (sequential_score(epsilon=0.1, delta=0.1), None),
+        (None, None),
+    ],
+)
+def test_the_task_of_other_scorers(scoring: Any, task: str | None) -> None:
+    assert checked_scoring(scoring).task == task
+
+
+def test_without_a_scorer_the_estimators_own_score_is_taken() -> None:
+    def build(trial: optuna.Trial) -> Any:
+        return LinearRegression(fit_intercept=trial.suggest_categorical("intercept", [True]))
+
+    weight = np.where(np.arange(200) % 3, 1.0, 0.1)
+    halves = {"X_valid": X_REG[150:], "y_valid": Y_REG[150:], "sample_weight_valid": weight[150:]}
+    for weighted_score in (False, True):
+        objective = TrainingSizeObjective(
+            build,
+            X_REG[:150],
+            Y_REG[:150],
+            sample_weight=weight[:150],
+            scoring=None,
+            weighted_score=weighted_score,
+            **halves,
+        )
+        model = LinearRegression().fit(X_REG[:150], Y_REG[:150], weight[:150])
+        weights = weight[150:] if weighted_score else None
+        expected = model.score(X_REG[150:], Y_REG[150:], weights)
+        (*_, last) = observations(study_of(objective, (30, 60, 150)))
+        assert last.score == pytest.approx(expected)

@@ -1,0 +1,278 @@
+"""Which targets have classes, and which columns are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.datasets import make_multilabel_classification
+from sklearn.linear_model import LinearRegression
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.data import FEW_VALUES
+from optuna_daub.objective.data import checked_column
+from optuna_daub.objective.data import classes_to_keep
+from optuna_daub.objective.data import is_categorical
+from tests.objective.studies import Witness
+from tests.objective.studies import study_of
+
+
+CODES = np.arange(200) % 5 // 2  # 0, 0, 1, 1, 2: shares of 0.4, 0.4 and 0.2
+NAMES = np.array(["ant", "bee", "cow"])
+ROWS = np.column_stack([np.arange(200), np.ones(200)])
+
+LABELS: dict[str, Any] = {
+    "object": NAMES.astype(object)[CODES],
+    "str": NAMES[CODES],
+    "list of str": NAMES[CODES].tolist(),
+    "pandas str": pd.Series(NAMES[CODES]),
+    "pandas string": pd.Series(NAMES[CODES], dtype="string"),
+    "categorical": pd.Series(pd.Categorical(NAMES[CODES])),
+    "Categorical": pd.Categorical(NAMES[CODES]),
+    "categorical of ints": pd.Series(pd.Categorical(CODES)),
+    "categorical frame": pd.DataFrame({"y": pd.Categorical(NAMES[CODES])}),
+    "column": NAMES[CODES][:, None],
+    **{f"int{bits}": CODES.astype(f"int{bits}") for bits in (8, 16, 32, 64)},
+    "uint8": CODES.astype(np.uint8),
+    "list of ints": CODES.tolist(),
+    "objects that are ints": CODES.astype(object),
+    "Int64": pd.Series(CODES, dtype="Int64"),
+    "int64[pyarrow]": pd.Series(CODES, dtype="int64[pyarrow]"),
+    "float": CODES.astype(float),
+    "float32": CODES.astype(np.float32),
+    "Float64": pd.Series(CODES, dtype="Float64"),
+}
+"""Three classes, each kind of column that holds them."""
+
+BINARY: dict[str, Any] = {
+    "bool": CODES > 0,
+    "list of bools": (CODES > 0).tolist(),
+    "objects that are bools": (CODES > 0).astype(object),
+    "boolean": pd.Series(CODES > 0, dtype="boolean"),
+}
+AMOUNTS: dict[str, Any] = {
+    "int": np.arange(200) % (FEW_VALUES + 1),
+    "Int64": pd.Series(np.arange(200) % 40, dtype="Int64"),
+    "whole floats": np.arange(200.0) % 40,
+}
+"""Whole numbers of too many values to be taken for labels where nothing says that they are."""
+
+
+class Amount(LinearRegression):  # type: ignore[misc]
+    """Linear regression that notes which rows it is fitted on."""
+
+    def fit(self, X: Any, y: Any) -> Amount:
+        assert y.dtype.kind in "iuf"
+        Witness.fits.append(np.asarray(X)[:, 0].astype(int))
+        super().fit(X, y)
+        return self
+
+
+def amount(trial: optuna.Trial) -> Amount:
+    return Amount(fit_intercept=trial.suggest_categorical("fit_intercept", [True]))
+
+
+def witness(trial: optuna.Trial) -> Witness:
+    return Witness()
+
+
+def score(estimator: Any, X: Any, y: Any) -> float:
+    """Return accuracy: a function that tells nothing of its targets."""
+    return float(np.mean(estimator.predict(X) == y))
+
+
+def are_kept(codes: NDArray[Any]) -> bool:
+    """Return whether the subsets that were trained on hold each class in its share."""
+    shares = np.bincount(codes) / len(codes)
+    counts = [np.bincount(codes[rows], minlength=len(shares)) for rows in Witness.fits]
+    return all(np.all(np.abs(n - n.sum() * shares) < 1) for n in counts)
+
+
+# -- stratified or not -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", score, None])
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_are_classes(kind: str, scoring: Any) -> None:
+    for stratify in ("auto", True, np.True_):
+        study_of(
+            TrainingSizeObjective(witness, ROWS, LABELS[kind], scoring=scoring, stratify=stratify)
+        )
+    assert len(Witness.fits) == 9
+    assert are_kept(CODES)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", score, None])
+@pytest.mark.parametrize("kind", BINARY)
+def test_booleans_are_classes(kind: str, scoring: Any) -> None:
+    study_of(TrainingSizeObjective(witness, ROWS, BINARY[kind], scoring=scoring))
+    assert are_kept((CODES > 0).astype(int))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LABELS if "int" in kind or "float" in kind])
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_absolute_error"])
+def test_targets_of_a_regression_are_none(kind: str, scoring: str) -> None:
+    study_of(TrainingSizeObjective(amount, ROWS, LABELS[kind], scoring=scoring))
+    assert not are_kept(CODES)
+    Witness.fits.clear()
+    study_of(TrainingSizeObjective(amount, ROWS, LABELS[kind], scoring=scoring, stratify=True))
+    assert are_kept(CODES)
+
+
+def test_a_regression_target_may_hold_a_value_once() -> None:
+    y = np.arange(200) ** 2
+    study = study_of(TrainingSizeObjective(amount, ROWS, y, scoring="r2"))
+    assert study.best_value > 0.5
+    with pytest.raises(ValueError, match="Every class needs at least 2 examples"):
+        TrainingSizeObjective(amount, ROWS, y, scoring="r2", stratify=True)
+
+
+@pytest.mark.parametrize("scoring", [score, None])
+@pytest.mark.parametrize("kind", AMOUNTS)
+def test_whole_numbers_of_many_values_need_to_be_told_to_be_classes(
+    kind: str, scoring: Any
+) -> None:
+    y = AMOUNTS[kind]
+    codes = np.asarray(y).astype(int)
+    study_of(TrainingSizeObjective(amount, ROWS, y, scoring=scoring))
+    assert not are_kept(codes)
+    Witness.fits.clear()
+    study_of(TrainingSizeObjective(witness, ROWS, y, scoring="accuracy"), (42, 60, 100))
+    assert are_kept(codes)
+
+
+@pytest.mark.parametrize("n_values", [FEW_VALUES, FEW_VALUES + 1])
+def test_where_nothing_tells_few_whole_numbers_are_labels(n_values: int) -> None:
+    y = np.arange(200) % n_values
+    is_few = n_values <= FEW_VALUES
+    assert (classes_to_keep(y, "auto", None) is not None) == is_few
+    assert (classes_to_keep(y.astype(float), "auto", None) is not None) == is_few
+    for labels in (y.astype(str), y.astype(str).astype(object)):
+        assert classes_to_keep(labels, "auto", None) is not None
+    assert classes_to_keep(y, "auto", None, is_categorical=True) is not None
+    assert classes_to_keep(y, "auto", "classification") is not None
+    assert classes_to_keep(y, "auto", "regression") is None
+    assert classes_to_keep(y, True, None) is not None
+    assert classes_to_keep(y, False, "classification") is None
+
+
+def test_categories_are_labels_however_many_they_are() -> None:
+    y = pd.Series(pd.Categorical(np.arange(200) % 25))
+    study_of(TrainingSizeObjective(witness, ROWS, y, scoring=score), (50, 75, 100))
+    for rows in Witness.fits:
+        assert {*rows % 25} == {*range(25)}
+    assert is_categorical(y)
+    assert is_categorical(pd.DataFrame({"y": y}))
+    assert not is_categorical(y.astype(int))
+    assert not is_categorical([0, 1])
+
+
+@pytest.mark.parametrize("stratify", ["auto", True, False])
+@pytest.mark.parametrize("scoring", ["accuracy", None])
+def test_several_labels_of_each_row_have_no_classes(stratify: Any, scoring: Any) -> None:
+    X, y = make_multilabel_classification(200, 5, n_classes=3, random_state=0)
+
+    def build(trial: optuna.Trial) -> Any:
+        smoothing = trial.suggest_float("var_smoothing", 1e-9, 1e-1)
+        return MultiOutputClassifier(GaussianNB(var_smoothing=smoothing))
+
+    assert classes_to_keep(y, stratify, "classification") is None
+    objective = TrainingSizeObjective(build, X, y, scoring=scoring, stratify=stratify)
+    assert 0 < study_of(objective).best_value < 1
+
+
+@pytest.mark.parametrize("stratify", ["auto", True, False])
+def test_fractions_and_several_outputs_have_no_classes(stratify: Any) -> None:
+    for y in (np.linspace(0, 1, 200), np.column_stack([CODES, CODES]), [[0.5, 1.0]] * 200):
+        study_of(
+            TrainingSizeObjective(
+                amount, ROWS, y, scoring="neg_mean_squared_error", stratify=stratify
+            )
+        )
+    assert len(Witness.fits) == 9
+
+
+# -- columns -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pd.Series([1, 2], dtype="Int64"), "i"),
+        (pd.Series([True, False], dtype="boolean"), "b"),
+        (pd.Series([0.5, 2], dtype="Float64"), "f"),
+        (pd.Series([1, 2], dtype="int64[pyarrow]"), "i"),
+        (np.array([1, 2], dtype=object), "i"),
+        (np.array([True, np.False_], dtype=object), "b"),
+        (np.array([1, 2.5], dtype=object), "f"),
+        ([np.int8(3), 2.5], "f"),
+        ([True, 2], "i"),
+        (("a", "b"), "U"),
+        (np.array(["a", "b"], dtype=np.dtypes.StringDType()), "O")
+        if hasattr(np.dtypes, "StringDType")
+        else (["a", "b"], "U"),
+    ],
+)
+def test_a_column_keeps_its_kind(values: Any, kind: str) -> None:
+    column = checked_column(values, "y")
+    assert column.dtype.kind == kind
+    assert column.tolist() == list(values)
+
+
+MISSING = [
+    [None, "a"],
+    ["a", None],
+    [1, None],
+    np.array(["a", None], dtype=object),
+    np.array([1, None], dtype=object),
+    pd.Series(["a", pd.NA], dtype="string"),
+    pd.Series([1, pd.NA], dtype="Int64"),
+    pd.Series([True, pd.NA], dtype="boolean"),
+    pd.Series([1, None], dtype="int64[pyarrow]"),
+    pd.Series(pd.Categorical(["a", None])),
+    pd.Series(["a", None]),
+    [pd.NA, 1],
+    [np.nan, 1],
+    ["a", np.nan],
+    [np.inf, 1],
+]
+
+
+@pytest.mark.parametrize("values", MISSING)
+def test_a_missing_value_is_refused(values: Any) -> None:
+    with pytest.raises(ValueError, match=r"^`y` must have a value for each"):
+        checked_column(values, "y")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", 1],
+        [1, "a"],
+        [True, "a"],
+        [1.5, "1.5"],
+        np.array(["a", 1], dtype=object),
+        pd.Series(["a", 1], dtype=object),
+        pd.Categorical(["a", 1]),
+        [["a", 1], ["b", 2]],
+    ],
+)
+def test_mixed_kinds_are_refused(values: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"`y` .* one kind, but got .*(string|number) and .*such as"
+    ):
+        checked_column(values, "y")
+
+
+@pytest.mark.parametrize(
+    "values", [5, "word", [], np.zeros((2, 2, 2)), np.zeros((0, 3)), object()]
+)
+def test_what_is_no_column_is_refused(values: Any) -> None:
+    with pytest.raises(ValueError, match=r"^`y` must have a value for each of at"):
+        checked_column(values, "y")
