@@ -650,12 +650,12 @@ def test_without_n_validation_every_probe_is_scored_on_the_whole_set() -> None:
     assert study.best_trial.params == {"row": 0}
 
 
-def test_exploration_leaves_nothing_to_refit() -> None:
+def test_an_answer_that_is_only_identified_is_refitted_with_a_warning() -> None:
     objective = table_objective()
     study = objective_study(objective, refit=False)
     study.optimize(objective)
-    with pytest.raises(ValueError, match="has no such trial"):
-        objective.refit(study)
+    with pytest.warns(UserWarning, match=r"its score on all of them is not known\.$"):
+        assert objective.refit(study).skill == 0.95
 
 
 # ---- Bad input ---------------------------------------------------------------------------------
