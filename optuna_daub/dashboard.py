@@ -21,7 +21,7 @@ import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.study import keys
+from optuna_daub.study import storage
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.visualization import plot_allocations
@@ -31,9 +31,8 @@ from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import UNITS
 from optuna_daub.visualization._records import AllocationsRecord
 from optuna_daub.visualization._records import allocations_record
+from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import sign_of
-from optuna_daub.visualization._style import label
-from optuna_daub.visualization._style import spending
 
 
 _logger = logging.getLogger(__name__)
@@ -117,13 +116,13 @@ class DashboardCallback:
             _DRAWING.release()
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
-        last = keys.read_drawing(study)
+        last = storage.read_drawing(study)
         age = time.time() - last  # below 0 where another machine's clock is ahead
         begun = time.monotonic()
         if 0 <= age < self._every and not is_ending:
             self._next = begun + self._every - age
             return
-        keys.write_drawing(study, time.time())
+        storage.write_drawing(study, time.time())
         update_dashboard(study)
         spent = time.monotonic() - begun
         self._next = begun + max(self._every, spent + spent / MAX_SHARE)
@@ -190,7 +189,7 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
     attrs: dict[str, Any] = {}
     for trial in study.get_trials(deepcopy=False):
         prefix = f"dashboard:{trial._trial_id}:note_"
-        run = keys.read_run(trial.system_attrs)
+        run = storage.read_run(trial.system_attrs)
         if (
             run is None
             or run.learner is None
@@ -228,7 +227,6 @@ def _summary(study: optuna.Study) -> str:
         *(() if best.rival_bound is None else (_gap(study, best, best.rival_bound),)),
         f"The last decision on it: {best.reason}.",
         *((best.promise,) if best.promise else ()),
-        *((f"Self-audit: {best.audit}.",) if best.audit else ()),
         *(_expense(allocations_record(study, unit)) for unit in UNITS),
     ]
     return "\n".join(f"* {line}" for line in lines)
@@ -244,13 +242,13 @@ def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
 def _expense(record: AllocationsRecord) -> str:
     saved = record.everything - record.spent
     is_known = record.unit == "examples" and saved > 0
-    return spending(record) + (f": {saved:,.0f} saved." if is_known else ".")
+    return record.spending + (f": {saved:,.0f} saved." if is_known else ".")
 
 
-def _told(trial: FrozenTrial, run: keys.Run) -> str:
+def _told(trial: FrozenTrial, run: storage.Run) -> str:
     """Return what a run did and why it ended, in Markdown."""
-    sizes = keys.own_sizes(trial, run.inherited)
+    sizes = storage.own_sizes(trial, run.inherited)
     trained = " then ".join(f"{size:,}" for size in sizes) or "no"
     error = "ended by an error" if trial.state == TrialState.FAIL else ""
-    ended = "; ".join(filter(None, (error, trial.user_attrs.get("reason"))))
+    ended = "; ".join(filter(None, (error, trial.user_attrs.get("daub:reason"))))
     return f"**Learner {run.learner}**, trained on {trained} examples in this run.\n\n{ended}"

@@ -180,7 +180,7 @@ def test_the_notes_are_read_on_their_pages(
     until(lambda: "0 oak leads" in text(browser), "the note on the running study")
     browser.get(f"{address}/trials?numbers=0")
     until(lambda: "trained on 100 then 200 then 400 examples" in text(browser), "a run's note")
-    until(lambda: "training_size" in text(browser), "a run's user attributes")
+    until(lambda: "daub:training_size" in text(browser), "a run's user attributes")
     objective.gate.set()
     thread.join(PATIENCE)
     assert errors(browser) == []

@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
+import html
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import Literal
+from typing import TypeAlias
 
 import optuna
 
-from optuna_daub.visualization._bounds import BoundsRecord
-from optuna_daub.visualization._bounds import bounds_record
+from optuna_daub.study.results import LearnerCurve
 from optuna_daub.visualization._imports import imported
-from optuna_daub.visualization._records import AllocationsRecord
-from optuna_daub.visualization._records import LearningCurvesRecord
+from optuna_daub.visualization._records import BACKGROUND
+from optuna_daub.visualization._records import LOOKS
+from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
 from optuna_daub.visualization._records import allocations_record
+from optuna_daub.visualization._records import bounds_record
+from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import learning_curves_record
-from optuna_daub.visualization._style import bound_range
-from optuna_daub.visualization._style import label
-from optuna_daub.visualization._style import learner_colors
-from optuna_daub.visualization._style import score_range
-from optuna_daub.visualization._style import size_colors
-from optuna_daub.visualization._style import spending
-from optuna_daub.visualization._style import tick_sizes
-from optuna_daub.visualization._traces import Trace
-from optuna_daub.visualization._traces import background
-from optuna_daub.visualization._traces import bound_track
-from optuna_daub.visualization._traces import escaped
-from optuna_daub.visualization._traces import leaders
-from optuna_daub.visualization._traces import short
-from optuna_daub.visualization._traces import training
-from optuna_daub.visualization._traces import validation
-from optuna_daub.visualization._traces import wedge
+from optuna_daub.visualization._records import parameter_lines
 
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+Trace: TypeAlias = dict[str, Any]
+"""A line of a figure as plotly reads it; a figure of dictionaries is made ten times as fast as
+one of plotly's objects."""
+
+_SYMBOLS = {
+    "best": "star",
+    "complete": "diamond",
+    "running": "triangle-right",
+    "suspended": "circle-open",
+    "dropped": "x",
+}
 
 
 def plot_learning_curves(
@@ -44,9 +48,10 @@ def plot_learning_curves(
 ) -> go.Figure:
     """Plot score against training size, one line per learner, all its runs merged.
 
-    Dashed lines are training scores. A wedge shows where a learner's score on all the data is
-    believed to lie: up to DAUB's bound, or ABC's interval. Resting on a line tells the learner's
-    parameters and the reason of the last decision on it.
+    Dashed lines are training scores. A band shows where a learner's scores are believed to lie
+    from its last one on, up to what the study reports of it on all the data: an interval of ABC,
+    a forecast, or all scores up to DAUB's bound. Resting on a line tells the learner's parameters
+    and the reason of the last decision on it.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
@@ -71,10 +76,27 @@ def plot_learning_curves(
     >>> figure.layout.title.text
     'Learning curves'
     """
-    return _draw_curves(learning_curves_record(study, learners, top))
+    record = learning_curves_record(study, learners, top)
+    traces: list[Trace] = []
+    for line in reversed(record.lines):  # the foremost on top
+        if line.points:
+            traces += _curve(line) if line.color else [_background(line)]
+    return _figure(
+        traces,
+        title="Learning curves",
+        xaxis={
+            "title": "training examples",
+            "type": "log",
+            "tickvals": record.ticks,
+            "ticktext": [f"{size:,}" for size in record.ticks],
+            "tickangle": -45,
+            "range": [math.log10(record.sizes[0] * 0.93), math.log10(record.sizes[-1] * 1.07)],
+        },
+        yaxis={"title": record.axis.name, "range": record.axis.limits},
+    )
 
 
-def plot_allocations(study: optuna.Study, *, unit: Unit = "examples") -> go.Figure:
+def plot_allocations(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> go.Figure:
     """Plot what each learner was given, the best score first, stacked by probe.
 
     The title compares the total with training each of these learners once on all the data. It is
@@ -83,8 +105,8 @@ def plot_allocations(study: optuna.Study, *, unit: Unit = "examples") -> go.Figu
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
         unit: "examples", each probe counted in full, or "seconds", as far as they were measured;
-            training everything is then projected in proportion to the examples, which is less
-            than it takes where time grows faster.
+            training everything is then projected from each learner's own times. "auto" (the
+            default) is seconds where every probe was timed, examples elsewhere.
 
     Returns:
         A figure, without bars where nothing was trained yet.
@@ -93,7 +115,33 @@ def plot_allocations(study: optuna.Study, *, unit: Unit = "examples") -> go.Figu
         ImportError: where plotly is not installed.
         ValueError: where `unit` is another word, or the study's pruner is none of optuna_daub.
     """
-    return _draw_allocations(allocations_record(study, unit))
+    record = allocations_record(study, unit)
+    names = [_escaped(label(curve, width=16)) for curve in record.curves]
+    traces = [
+        {
+            "type": "bar",
+            "x": names,
+            "y": [_short(cost) for cost in layer.costs],
+            "name": f"{layer.size:,}",
+            "marker": {"color": layer.color, "line": {"width": 0}},
+            "hovertemplate": f"%{{x}}<br>{layer.size:,} examples: %{{y:,.4~g}} {record.unit}"
+            "<extra></extra>",
+        }
+        for layer in record.layers
+    ]
+    return _figure(
+        traces if record.spent else [],
+        title=f"{record.unit.capitalize()} given to each learner<br><sup>{record.spending}</sup>",
+        xaxis={
+            "title": "learners, best score first",
+            "type": "category",
+            "tickfont": {"size": 10},
+        },
+        yaxis={"title": record.unit, "tickformat": ",~s"},
+        barmode="stack",
+        bargap=0.15,
+        legend={"title": "training size", "font": {"size": 10}},
+    )
 
 
 def plot_upper_bounds(
@@ -117,83 +165,153 @@ def plot_upper_bounds(
         ValueError: where one of `learners` is not in the study, `top` < 0, or the study's pruner
             is none of optuna_daub.
     """
-    return _draw_bounds(bounds_record(study, learners, top))
-
-
-def _draw_curves(record: LearningCurvesRecord) -> go.Figure:
-    colors = learner_colors(line.curve for line in record.lines if line.is_highlighted)
+    record = bounds_record(study, learners, top)
     traces: list[Trace] = []
-    for line in reversed(record.lines):  # the foremost on top
-        color = colors.get(line.curve.learner)
-        if not line.points:
-            continue
-        if color is None:
-            traces.append(background(line))
-        else:
-            traces += [*wedge(line, color), *training(line, color), validation(line, color)]
-    ticks = tick_sizes(record.sizes)
-    limits = score_range(record.lines)
-    return _figure(
-        traces,
-        title="Learning curves",
-        xaxis={
-            "title": "training examples",
-            "type": "log",
-            "tickvals": ticks,
-            "ticktext": [f"{size:,}" for size in ticks],
-            "tickangle": -45,
-            "range": [math.log10(record.sizes[0] * 0.93), math.log10(record.sizes[-1] * 1.07)],
-        },
-        yaxis={"title": record.axis.name, "range": limits},
-    )
-
-
-def _draw_allocations(record: AllocationsRecord) -> go.Figure:
-    names = [escaped(label(curve, width=16)) for curve in record.curves]
-    colors = size_colors([layer.size for layer in record.layers])
-    traces = [
-        {
-            "type": "bar",
-            "x": names,
-            "y": [short(cost) for cost in layer.costs],
-            "name": f"{layer.size:,}",
-            "marker": {"color": colors[layer.size], "line": {"width": 0}},
-            "hovertemplate": f"%{{x}}<br>{layer.size:,} examples: %{{y:,.4~g}} {record.unit}"
-            "<extra></extra>",
-        }
-        for layer in record.layers
-    ]
-    return _figure(
-        traces if record.spent else [],
-        title=f"{record.unit.capitalize()} given to each learner<br><sup>{spending(record)}</sup>",
-        xaxis={
-            "title": "learners, best score first",
-            "type": "category",
-            "tickfont": {"size": 10},
-        },
-        yaxis={"title": record.unit, "tickformat": ",~s"},
-        barmode="stack",
-        bargap=0.15,
-        legend={"title": "training size", "font": {"size": 10}},
-    )
-
-
-def _draw_bounds(record: BoundsRecord) -> go.Figure:
-    colors = learner_colors(track.curve for track in record.tracks if track.is_highlighted)
-    traces: list[Trace] = [leaders(record)] if record.leads else []
+    if record.leads:
+        bounds = [_short(lead.bound) for lead in record.leads]
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [*(lead.number for lead in record.leads), record.n_probes],
+                "y": [*bounds, bounds[-1]],
+                "mode": "lines",
+                "name": "best bound",
+                "line": {"color": BACKGROUND, "width": 9, "shape": "hv"},
+                "opacity": 0.35,
+                "text": [f"learner {lead.learner} leads" for lead in record.leads],
+                "hovertemplate": "from probe %{x} on: %{text} with %{y:.5~g}<extra></extra>",
+            }
+        )
     for track in reversed(record.tracks):
-        if track.steps:
-            traces.append(bound_track(track, colors.get(track.curve.learner), record.n_probes))
+        if not track.steps:
+            continue
+        look, color = LOOKS[track.curve.state], track.color or BACKGROUND
+        steps, marks = list(track.steps), [4 + look.width] * len(track.steps)
+        if track.curve.state != "dropped":  # its bound stands until the end
+            steps.append(steps[-1]._replace(number=record.n_probes))
+            marks.append(0)
+        width = look.width if track.color else 0.75
+        symbol = {"symbol": _SYMBOLS[track.curve.state], "size": marks}
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [step.number for step in steps],
+                "y": [_short(step.bound) for step in steps],
+                "customdata": [step.size for step in steps],
+                "mode": "lines+markers" if track.color else "lines",
+                "name": _name(track.curve),
+                "showlegend": track.color is not None,
+                "line": {"color": color, "width": width, "shape": "hv"},
+                "marker": {**symbol, "line": {"color": color}},  # white where sizes differ
+                "opacity": look.opacity if track.color else 0.5,
+                "hovertemplate": _hover(
+                    track.curve, "probe %{x}: %{customdata:,} examples, bound %{y:.5~g}"
+                ),
+            }
+        )
     side = "lower" if record.axis.is_minimized else "upper"
+    promise = "<br>".join(textwrap.wrap(_escaped(record.promise), 140)[:2])
     return _figure(
         traces,
-        title=f"{side.capitalize()} bounds by probe<br><sup>{record.audit}</sup>",
+        title=f"{side.capitalize()} bounds by probe<br><sup>{promise}</sup>",
         xaxis={"title": "probes", "rangemode": "tozero"},
         yaxis={
             "title": f"{side} bound of {record.axis.name} on all the data",
-            "range": bound_range(record),
+            "range": record.axis.limits,
         },
     )
+
+
+def _curve(line: CurveLine) -> list[Trace]:
+    """Return the band, the training scores and the learning curve of a learner that stands out."""
+    look, group = LOOKS[line.curve.state], str(line.curve.learner)
+    traces: list[Trace] = []
+    if line.band:
+        edges = [*((edge.size, edge.best) for edge in line.band)]
+        edges += [(edge.size, edge.worst) for edge in reversed(line.band)]
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [size for size, _ in edges],
+                "y": [_short(end) for _, end in edges],
+                "mode": "lines",
+                "fill": "toself",
+                "legendgroup": group,
+                "showlegend": False,
+                "line": {"color": line.color, "width": 0},
+                "opacity": 0.16,
+                "hoverinfo": "skip",
+            }
+        )
+    trained = [each for each in line.points if each.training_score is not None]
+    if trained:
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [each.size for each in trained],
+                "y": [_short(each.training_score) for each in trained],
+                "mode": "lines",
+                "legendgroup": group,
+                "showlegend": False,
+                "line": {"color": line.color, "width": 1, "dash": "dash"},
+                "opacity": 0.6,
+                "hovertemplate": f"{_escaped(label(line.curve))}<br>"
+                "training score %{y:.5~g} on %{x:,} examples<extra></extra>",
+            }
+        )
+    dash = "dot" if look.is_dotted else "solid"
+    traces.append(
+        {
+            **_background(line),
+            "mode": "lines+markers",
+            "name": _name(line.curve),
+            "legendgroup": group,
+            "showlegend": True,
+            "line": {"color": line.color, "width": look.width, "dash": dash},
+            "marker": {"symbol": _SYMBOLS[line.curve.state], "size": 4 + 2 * look.width},
+            "opacity": look.opacity,
+        }
+    )
+    return traces
+
+
+def _background(line: CurveLine) -> Trace:
+    """Return the curve of a learner that does not stand out."""
+    return {
+        "type": "scatter",
+        "x": [seen.size for seen in line.points],
+        "y": [_short(seen.score) for seen in line.points],
+        "mode": "lines",
+        "line": {"color": BACKGROUND, "width": 0.75},
+        "opacity": 0.5,
+        "showlegend": False,
+        "hovertemplate": _hover(line.curve, "%{x:,} examples: %{y:.5~g}"),
+    }
+
+
+def _hover(curve: LearnerCurve, point: str) -> str:
+    """Return what is said of a learner at one of its points; `point` is plotly's template."""
+    facts = [
+        f"<b>{_escaped(label(curve, width=48))}</b>",
+        point,
+        *map(_escaped, parameter_lines(curve.params)),
+        *(f"<i>{_escaped(line)}</i>" for line in textwrap.wrap(curve.reason, 60)),
+    ]
+    return "<br>".join(facts) + "<extra></extra>"
+
+
+def _name(curve: LearnerCurve) -> str:
+    return f"{_escaped(label(curve, width=20))}, {curve.state}"
+
+
+def _escaped(text: str) -> str:
+    """Return a text of the user's as plotly shows it, which reads HTML and `%{...}`."""
+    return html.escape(text, quote=False).replace("%{", "%&#123;")
+
+
+def _short(value: float | None) -> float:
+    """Return a number with the six digits that a picture can show, to keep figures small."""
+    return float(f"{value:.6g}")
 
 
 def _figure(traces: list[Trace], **layout: Any) -> go.Figure:

@@ -11,11 +11,11 @@ import optuna
 from optuna.trial import FrozenTrial
 from tqdm import tqdm
 
-from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
+from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import sign_of
-from optuna_daub.visualization._style import label
 
 
 BAR_FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} examples {elapsed}<{remaining}"

@@ -1,34 +1,78 @@
 """What the pictures show, as plain data: a study in, named tuples out; no plotting library.
 
-Scores are in the direction of the user.
+Scores are in the direction of the user. Whatever both renderers must agree on is settled here:
+which learners stand out, colours, labels, which sizes get a tick, which scores fit in.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 from typing import Literal
 from typing import NamedTuple
 from typing import TypeAlias
 
+import numpy as np
 import optuna
 from optuna.study import StudyDirection
 
-from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
-from optuna_daub.core.curves import Curves
-from optuna_daub.core.policies.protocol import Policy
-from optuna_daub.study.ledger import synced_ledger_of
-from optuna_daub.study.pruners import AllocationPruner
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Pool
+from optuna_daub.study.costs import seconds_at
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.results import Allocation
+from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import allocations
+from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.state import synced_state_of
 
 
 _logger = logging.getLogger(__name__)
 
 Unit: TypeAlias = Literal["examples", "seconds"]
 UNITS: tuple[Unit, ...] = ("examples", "seconds")
+
+PALETTE = (
+    "#4269d0", "#d99a00", "#f0603c", "#1fa898", "#3ca951", "#e8649f",
+    "#a463f2", "#6aa5ee", "#9c6b4e", "#b3224f", "#94a31a", "#c58be0",
+)  # fmt: skip
+"""Colours of the learners that stand out; of middle lightness, as all colours here, so that they
+can be told apart on white and on black."""
+
+BACKGROUND = "#8c8c8c"
+"""Colour of the other learners."""
+
+_SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
+"""Colours of the training sizes, from the smallest to the largest."""
+
+MAX_TICKS = 14
+"""How many sizes can be written under a picture of usual width."""
+
+
+class Look(NamedTuple):
+    """How the line of a learner in some state is drawn."""
+
+    width: float
+    """In points."""
+    opacity: float
+    """In [0, 1]."""
+    is_dotted: bool
+
+
+LOOKS = {
+    "best": Look(3.0, 1.0, False),
+    "complete": Look(2.0, 1.0, False),
+    "running": Look(2.0, 1.0, False),
+    "suspended": Look(1.5, 0.85, False),
+    "dropped": Look(1.5, 0.6, True),
+}
 
 
 class Axis(NamedTuple):
@@ -37,20 +81,19 @@ class Axis(NamedTuple):
     name: str
     """What the score is called: the study's metric name, "score" where it has none."""
     is_minimized: bool
+    limits: tuple[float, float] | None
+    """The smallest and the largest score that fit in; None where there is nothing to draw."""
 
 
-class Band(NamedTuple):
-    """Where the score on all the data is believed to lie, as a wedge that opens at a score."""
+class Edge(NamedTuple):
+    """Where the score at some size is believed to lie."""
 
     size: int
-    """The training size, in examples, at which the wedge opens."""
-    score: float
-    full_size: int
-    """The size of the whole training set, where the wedge ends."""
+    """Training examples."""
     worst: float
     """The pessimistic end; the last score itself where nothing bounds it on that side."""
     best: float
-    """The optimistic end: the bound."""
+    """The optimistic end: at the full size the bound."""
 
 
 class CurveLine(NamedTuple):
@@ -59,10 +102,11 @@ class CurveLine(NamedTuple):
     curve: LearnerCurve
     points: tuple[Observation, ...]
     """Its observations with a finite score."""
-    band: Band | None
-    """None at the full size, and where the learner gets no more data or has no bound."""
-    is_highlighted: bool
-    """Whether it stands out; the others are background."""
+    band: tuple[Edge, ...]
+    """From the last score to the full size, where it ends as the record says; empty at the full
+    size, and where the learner gets no more data or has no bound."""
+    color: str | None
+    """None for the background: learners that do not stand out."""
 
 
 class LearningCurvesRecord(NamedTuple):
@@ -72,6 +116,8 @@ class LearningCurvesRecord(NamedTuple):
     """The foremost learner first."""
     sizes: tuple[int, ...]
     """The training sizes of the study, increasing."""
+    ticks: tuple[int, ...]
+    """Those that can be written at a logarithmic axis."""
     axis: Axis
 
 
@@ -81,6 +127,7 @@ class Layer(NamedTuple):
     size: int
     costs: tuple[float, ...]
     """By learner, in examples or seconds; 0 for those not trained on this size."""
+    color: str
 
 
 class AllocationsRecord(NamedTuple):
@@ -94,9 +141,66 @@ class AllocationsRecord(NamedTuple):
     """The sum of all costs."""
     everything: float
     """What training each of these learners once on all the data takes. Seconds that were not
-    measured are projected from the learner's last size in proportion to the examples, which is
-    less than they take where time grows faster."""
+    measured are projected from the times that were."""
     unit: Unit
+
+    @property
+    def share(self) -> str:
+        """What was spent, in comparison with training everything."""
+        if not self.spent:
+            return f"no {self.unit} spent yet"
+        about = "" if self.unit == "examples" else "about "
+        return f"{self.spent:,.0f} {self.unit}, {about}{self.spent / self.everything:.0%}"
+
+    @property
+    def spending(self) -> str:
+        """The same as a sentence."""
+        if not self.spent:
+            return self.share
+        count = sum(bool(curve.observations) for curve in self.curves)
+        return f"{self.share} of training {count} learners on all the data"
+
+
+class BoundStep(NamedTuple):
+    """One probe of a learner and the bound it led to."""
+
+    number: int
+    """Its place in the sequence of all probes, from 1."""
+    learner: int
+    size: int
+    score: float
+    bound: float
+
+
+class BoundTrack(NamedTuple):
+    """One learner in `plot_upper_bounds`."""
+
+    curve: LearnerCurve
+    steps: tuple[BoundStep, ...]
+    color: str | None
+    """None for the background: learners that do not stand out."""
+
+
+class Lead(NamedTuple):
+    """Who has the best bound from a probe on, until the next lead."""
+
+    number: int
+    """Place of the probe in the sequence, from 1."""
+    learner: int
+    bound: float
+
+
+class BoundsRecord(NamedTuple):
+    """What `plot_upper_bounds` shows."""
+
+    tracks: tuple[BoundTrack, ...]
+    """The foremost learner first."""
+    leads: tuple[Lead, ...]
+    """Each change of the best bound among the learners that are not dropped."""
+    n_probes: int
+    axis: Axis
+    promise: str
+    """What is promised of the leader, or known of the bounds; empty where nothing is."""
 
 
 def learning_curves_record(
@@ -108,40 +212,102 @@ def learning_curves_record(
         ValueError: where one of `learners` is not in the study, or `top` < 0.
     """
     curves = learning_curves(study)
-    policy, sign, signed = policy_of(study), sign_of(study), synced_ledger_of(study).signed
-    known = Curves(
-        LearningCurve(curve.learner, tuple(map(signed, _finite(curve)))) for curve in curves
-    )
+    policy, sign = policy_of(study), sign_of(study)
+    foremost = _foremost(curves, learners, top, sign)
+    colors = learner_colors(curve.learner for curve in foremost[:top])
+    bands = _bands(foremost, policy, synced_state_of(study).pool(policy), sign)
     lines = tuple(
-        CurveLine(curve, _finite(curve), _band(curve, policy, known, sign), place < top)
-        for place, curve in enumerate(shown(curves, learners, top, sign))
+        CurveLine(curve, _finite(curve), bands[curve.learner], colors.get(curve.learner))
+        for curve in foremost
     )
     if not any(line.points for line in lines):
         _logger.warning("There is no learning curve to draw: no score has been reported yet.")
-    return LearningCurvesRecord(lines, policy.sizes, axis_of(study))
+    # Scores of those that stand out fit in; bands stretch the axis by a quarter at most, since
+    # early bounds may be far beyond all scores.
+    prominent = [line for line in lines if line.color] or lines
+    points = [seen for line in prominent for seen in line.points]
+    scores = [seen.score for seen in points]
+    scores += [t for seen in points if (t := seen.training_score) is not None and math.isfinite(t)]
+    ends = [end for line in prominent for edge in line.band for end in (edge.worst, edge.best)]
+    limits = stretched(scores, ends) if scores else None
+    return LearningCurvesRecord(
+        lines, policy.sizes, tick_sizes(policy.sizes), _axis_of(study, limits)
+    )
 
 
-def allocations_record(study: optuna.Study, unit: Unit) -> AllocationsRecord:
+def allocations_record(study: optuna.Study, unit: Unit | Literal["auto"]) -> AllocationsRecord:
     """Return what `plot_allocations` shows.
 
     Raises:
-        ValueError: where `unit` is neither "examples" nor "seconds".
+        ValueError: where `unit` is none of "auto", "examples" and "seconds".
     """
-    if unit not in UNITS:
-        raise ValueError(f'`unit` must be "examples" or "seconds", but got {unit!r}.')
+    if unit not in ("auto", *UNITS):
+        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
     sign = sign_of(study)
     curves = sorted(
         learning_curves(study), key=lambda curve: (-_last_score(curve, sign), curve.learner)
     )
-    sizes = sorted({seen.size for curve in curves for seen in curve.observations})
-    costs = [{seen.size: _cost(seen, unit) for seen in curve.observations} for curve in curves]
-    layers = tuple(Layer(size, tuple(cost.get(size, 0.0) for cost in costs)) for size in sizes)
+    probes = [seen for curve in curves for seen in curve.observations]
+    if unit == "auto":
+        is_timed = bool(probes) and all(seen.seconds for seen in probes)
+        unit = "seconds" if is_timed else "examples"
+    sizes = sorted({seen.size for seen in probes})
+    colors = size_colors(sizes)
+    costs = [
+        {seen.size: float(seen.size) if unit == "examples" else seen.seconds or 0.0
+         for seen in curve.observations}
+        for curve in curves
+    ]  # fmt: skip
+    layers = tuple(
+        Layer(size, tuple(cost.get(size, 0.0) for cost in costs), colors[size]) for size in sizes
+    )
     spent = math.fsum(cost for layer in layers for cost in layer.costs)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
     full_size = policy_of(study).sizes[-1]
-    everything = math.fsum(_full_cost(curve, unit, full_size) for curve in curves)
+    everything = float(full_size * sum(bool(curve.observations) for curve in curves))
+    if unit == "seconds":
+        known = {curve.learner: curve.observations for curve in curves}
+        everything = math.fsum(seconds_at(full_size, known).values())
     return AllocationsRecord(tuple(curves), layers, spent, everything, unit)
+
+
+def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
+    """Return what `plot_upper_bounds` shows.
+
+    Each bound is what the policy said, or would have said, when the probe ended: the probes are
+    observed once more, one by one. A dropped learner counts among the leaders up to its last
+    probe.
+
+    Raises:
+        ValueError: where one of `learners` is not in the study, or `top` < 0.
+    """
+    sequence = allocations(study)  # before the curves, so that these know every learner in it
+    curves = learning_curves(study)
+    sign = sign_of(study)
+    steps = _bound_steps(study, sequence, curves, sign)
+    leads = _leads(steps, curves, sign)
+    if not leads:
+        _logger.warning("There is no bound to draw: no learner has one yet.")
+    foremost = _foremost(curves, learners, top, sign)
+    colors = learner_colors(curve.learner for curve in foremost[:top])
+    own: dict[int, list[BoundStep]] = {curve.learner: [] for curve in curves}
+    for step in steps:
+        own[step.learner].append(step)
+    tracks = tuple(
+        BoundTrack(curve, tuple(own[curve.learner]), colors.get(curve.learner))
+        for curve in foremost
+    )
+    # What fits in: the bounds of those that stand out as they are now, and the best bound since
+    # the study was half done. The first ones, of the smallest sizes, may be far beyond.
+    prominent = [track for track in tracks if track.color] or tracks
+    inner = [track.steps[-1].bound for track in prominent if track.steps]
+    early = sum(lead.number <= len(sequence) / 2 for lead in leads)
+    inner += [lead.bound for lead in leads[max(early - 1, 0) :]]
+    limits = stretched(inner, [lead.bound for lead in leads]) if inner else None
+    best = best_learner(study)
+    promise = best.promise if best else ""
+    return BoundsRecord(tracks, tuple(leads), len(sequence), _axis_of(study, limits), promise)
 
 
 def policy_of(study: optuna.Study) -> Policy:
@@ -155,10 +321,74 @@ def sign_of(study: optuna.Study) -> int:
     return -1 if study.direction == StudyDirection.MINIMIZE else 1
 
 
-def axis_of(study: optuna.Study) -> Axis:
-    """Return how the scores of a study are to be read."""
+def label(curve: LearnerCurve | BestLearner, width: int = 24) -> str:
+    """Return the id of a learner and its first categorical choice, cut at `width`."""
+    chosen = next((value for value in curve.params.values() if isinstance(value, str)), None)
+    text = f"learner {curve.learner}" if chosen is None else f"{curve.learner} {chosen}"
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def parameter_lines(params: Mapping[str, Any], most: int = 12, width: int = 48) -> list[str]:
+    """Return "name = value" for the first parameters, each cut at `width`."""
+    lines = []
+    for name, value in params.items():
+        text = f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
+        lines.append(text if len(text) <= width else text[: width - 1] + "…")
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"and {more} more"]
+
+
+def learner_colors(learners: Iterable[int]) -> dict[int, str]:
+    """Return a colour for each learner, different ones as long as there are enough.
+
+    A learner mostly keeps its colour when a running study is drawn again: it goes by the id.
+    """
+    taken: dict[int, str] = {}
+    free = list(PALETTE)
+    for learner in sorted(learners):
+        wanted = PALETTE[learner % len(PALETTE)]
+        taken[learner] = wanted if wanted in free else free[0]
+        free.remove(taken[learner])
+        free = free or list(PALETTE)
+    return taken
+
+
+def size_colors(sizes: Sequence[int]) -> dict[int, str]:
+    """Return a colour for each training size, evenly spaced on the way along `_SHADES`."""
+    stops = np.array([[int(shade[i : i + 2], 16) for i in (1, 3, 5)] for shade in _SHADES])
+    places = np.linspace(0, len(stops) - 1, max(len(sizes), 2))
+    mixed = [np.interp(places, range(len(stops)), channel).round() for channel in stops.T]
+    return {
+        size: "#" + "".join(f"{int(channel[place]):02x}" for channel in mixed)
+        for place, size in enumerate(sizes)
+    }
+
+
+def tick_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes that can be written at a logarithmic axis, the last in any case."""
+    room = math.log(sizes[-1] / sizes[0]) / MAX_TICKS
+    ticks = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if math.log(ticks[-1] / size) >= room:
+            ticks.append(size)
+    return tuple(ticks[::-1])
+
+
+def stretched(
+    inner: Sequence[float], outer: Sequence[float], share: float = 0.25
+) -> tuple[float, float]:
+    """Return a range that holds `inner`, and of `outer` what is at most `share` of it away."""
+    low, high = min(inner), max(inner)
+    span = high - low or abs(high) or 1.0
+    lowest = max(min((low, *outer)), low - share * span)
+    highest = min(max((high, *outer)), high + share * span)
+    margin = 0.04 * (highest - lowest or span)
+    return lowest - margin, highest + margin
+
+
+def _axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
     names = study.metric_names
-    return Axis(names[0] if names else "score", study.direction == StudyDirection.MINIMIZE)
+    return Axis(names[0] if names else "score", sign_of(study) < 0, limits)
 
 
 def _finite(curve: LearnerCurve) -> tuple[Observation, ...]:
@@ -171,7 +401,7 @@ def _last_score(curve: LearnerCurve, sign: int) -> float:
     return sign * points[-1].score if points else -math.inf
 
 
-def shown(
+def _foremost(
     curves: Sequence[LearnerCurve], learners: Sequence[int] | None, top: int, sign: int
 ) -> list[LearnerCurve]:
     """Return the learners asked for: the best, then those with most data, then by score."""
@@ -195,27 +425,95 @@ def shown(
     )
 
 
-def _band(curve: LearnerCurve, policy: Policy, known: Curves, sign: int) -> Band | None:
-    signed = known[curve.learner]
-    if not signed.observations or curve.state == "dropped" or signed.size >= policy.sizes[-1]:
-        return None
-    ends = policy.interval(signed, known)
-    if math.isinf(ends.upper):
-        return None
-    worst = signed.score if math.isinf(ends.lower) else ends.lower
-    return Band(
-        signed.size, sign * signed.score, policy.sizes[-1], sign * worst, sign * ends.upper
-    )
+def _bands(
+    curves: Sequence[LearnerCurve], policy: Policy, pool: Pool, sign: int
+) -> dict[int, tuple[Edge, ...]]:
+    """Return where each learner's scores are believed to lie, from its last one on.
+
+    Both ends are what the study reports of it: a wedge. Where the policy forecasts, the way in
+    between goes as the forecasts do.
+    """
+    full = policy.sizes[-1]
+    bands: dict[int, tuple[Edge, ...]] = {}
+    for curve in curves:
+        points, bound = _finite(curve), curve.bound
+        bands[curve.learner] = ()
+        if points and bound is not None and curve.state != "dropped" and curve.size < full:
+            score = points[-1].score
+            worst = score if curve.worst is None else curve.worst
+            bands[curve.learner] = Edge(curve.size, score, score), Edge(full, worst, bound)
+    forecaster = getattr(policy, "forecaster", None)  # ABC has intervals and forecasts nothing
+    if forecaster is None or not any(bands.values()):
+        return bands
+    at_full = forecaster.forecasts(pool, full)
+    means = dict(zip(at_full, np.atleast_1d(at_full.all.mean).tolist(), strict=True))
+    spreads = dict(zip(at_full, _spread(at_full.all), strict=True))
+    inner: dict[int, list[Edge]] = {learner: [] for learner in bands}
+    for size in policy.sizes[:-1]:
+        forecasts = forecaster.forecasts(pool, size)
+        centers = np.atleast_1d(forecasts.all.mean).tolist()
+        widths = _spread(forecasts.all)
+        for learner, center, width in zip(forecasts, centers, widths, strict=True):
+            # Without a spread the forecast is a bound, taken for certain: the wedge stays.
+            if bands.get(learner) and bands[learner][0].size < size and spreads[learner] > 0:
+                # Whatever quantiles the ends at the full size are, at this size they are as much
+                # nearer to the mean as the whole forecast is narrower.
+                share = width / spreads[learner]
+                _, end = bands[learner]
+                middle, mean = sign * center, sign * means[learner]
+                worst = middle + share * (end.worst - mean)
+                inner[learner].append(Edge(size, worst, middle + share * (end.best - mean)))
+    return {
+        learner: (band[0], *inner[learner], band[-1]) if band else ()
+        for learner, band in bands.items()
+    }
 
 
-def _cost(seen: Observation, unit: Unit) -> float:
-    return float(seen.size) if unit == "examples" else seen.seconds or 0.0
+def _spread(forecasts: Any) -> list[float]:
+    """Return between which scores the middle four fifths of each forecast lie, as a width."""
+    with np.errstate(invalid="ignore"):  # infinite before the first score
+        width = np.atleast_1d(forecasts.quantile(0.9) - forecasts.quantile(0.1))
+    widths: list[float] = np.nan_to_num(width, nan=0.0, posinf=0.0).tolist()
+    return widths
 
 
-def _full_cost(curve: LearnerCurve, unit: Unit, full_size: int) -> float:
-    """Return what training a learner on all the data takes; 0 where nothing is known of it."""
-    known = [(seen.size, cost) for seen in curve.observations if (cost := _cost(seen, unit))]
-    if not known:
-        return 0.0
-    size, cost = known[-1]
-    return cost * full_size / size
+def _bound_steps(
+    study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve], sign: int
+) -> list[BoundStep]:
+    policy, state = policy_of(study), synced_state_of(study)
+    to_come = state.pool(policy).to_come
+    pool = Pool(to_come=None if to_come is None else to_come + len(curves))
+    # ABC's intervals depend on the number of learners, those still to come among them: a learner
+    # that was never trained counts from the start.
+    for untrained in {curve.learner for curve in curves} - {probe.learner for probe in sequence}:
+        pool = pool.with_newcomer(untrained)
+    steps = []
+    for number, probe in enumerate(sequence, 1):
+        if probe.learner not in pool.curves:
+            pool = pool.with_newcomer(probe.learner)
+        seen, before = probe.observation, pool.curves[probe.learner]
+        if not math.isfinite(seen.score) or seen.size <= before.size:
+            continue  # the latter was trained twice, on two workers or after a failure
+        pool = pool.observed(probe.learner, state.signed(seen))
+        upper = policy.interval(pool, probe.learner).upper
+        if not math.isinf(upper):
+            steps.append(BoundStep(number, probe.learner, seen.size, seen.score, sign * upper))
+    return steps
+
+
+def _leads(steps: Sequence[BoundStep], curves: Sequence[LearnerCurve], sign: int) -> list[Lead]:
+    last = {step.learner: step.number for step in steps}
+    dropped = {curve.learner for curve in curves if curve.state == "dropped"}
+    ranks: dict[int, tuple[float, int, float, int]] = {}
+    leads: list[Lead] = []
+    for step in steps:
+        ranks[step.learner] = sign * step.bound, step.size, sign * step.score, -step.learner
+        if step.learner in dropped and step.number == last[step.learner]:
+            del ranks[step.learner]
+        if not ranks:
+            continue
+        upper, *_, negated = max(ranks.values())
+        lead = Lead(step.number, -negated, sign * upper)
+        if not leads or leads[-1][1:] != lead[1:]:
+            leads.append(lead)
+    return leads

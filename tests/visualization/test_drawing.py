@@ -12,14 +12,14 @@ import optuna
 import pytest
 
 from optuna_daub.visualization import _imports
-from optuna_daub.visualization._style import MAX_TICKS
-from optuna_daub.visualization._style import PALETTE
-from optuna_daub.visualization._style import label
-from optuna_daub.visualization._style import learner_colors
-from optuna_daub.visualization._style import parameter_lines
-from optuna_daub.visualization._style import size_colors
-from optuna_daub.visualization._style import stretched
-from optuna_daub.visualization._style import tick_sizes
+from optuna_daub.visualization._records import MAX_TICKS
+from optuna_daub.visualization._records import PALETTE
+from optuna_daub.visualization._records import label
+from optuna_daub.visualization._records import learner_colors
+from optuna_daub.visualization._records import parameter_lines
+from optuna_daub.visualization._records import size_colors
+from optuna_daub.visualization._records import stretched
+from optuna_daub.visualization._records import tick_sizes
 from tests.visualization import studies
 
 
@@ -131,9 +131,9 @@ class TestPlotly:
 
     def test_the_total_is_compared_with_training_everything(self) -> None:
         title = by_plotly.plot_allocations(studies.finished()).layout.title.text
-        assert "3,700 examples, 154% of training 3 learners on all the data" in title
-        title = by_plotly.plot_allocations(studies.running(), unit="seconds").layout.title.text
-        assert "8 seconds; training 2 learners on all the data takes 16 or more" in title
+        assert "37 seconds, about 154% of training 3 learners on all the data" in title
+        figure = by_plotly.plot_allocations(studies.running(), unit="examples")
+        assert "800 examples, 50% of training 2 learners" in figure.layout.title.text
 
     def test_minimized_bounds_are_lower_ones(self) -> None:
         assert "Lower bounds" in by_plotly.plot_upper_bounds(studies.minimized()).layout.title.text
@@ -152,15 +152,13 @@ def test_a_missing_library_is_named_with_its_install_line() -> None:
 
 
 class TestStyle:
-    def test_learners_that_stand_out_have_colors_of_their_own(self, crowded: optuna.Study) -> None:
-        curves = by_plotly._records.learning_curves(crowded)
-        first = learner_colors(curves[:12])
+    def test_learners_that_stand_out_have_colors_of_their_own(self) -> None:
+        first = learner_colors(range(12))
         assert len(set(first.values())) == len(PALETTE) == 12
-        assert set(learner_colors(curves).values()) == set(PALETTE)
+        assert set(learner_colors(range(200)).values()) == set(PALETTE)
 
-    def test_a_learner_keeps_its_color_where_another_leaves(self, crowded: optuna.Study) -> None:
-        curves = by_plotly._records.learning_curves(crowded)[:12]
-        full, fewer = learner_colors(curves), learner_colors(curves[:5] + curves[6:])
+    def test_a_learner_keeps_its_color_where_another_leaves(self) -> None:
+        full, fewer = learner_colors(range(12)), learner_colors([*range(5), *range(6, 12)])
         assert fewer.items() <= full.items()
 
     def test_sizes_go_from_the_first_color_to_the_last(self) -> None:
@@ -184,10 +182,10 @@ class TestStyle:
         assert many == ["p0 = 0", "p1 = 1", "and 18 more"]
 
     def test_ticks_are_few_and_hold_the_full_size(self) -> None:
-        assert tick_sizes([500, 750, 1125]) == [500, 750, 1125]
+        assert tick_sizes([500, 750, 1125]) == (500, 750, 1125)
         assert len(tick_sizes(range(1, 1001))) <= MAX_TICKS + 1
         assert tick_sizes(range(1, 1001))[-1] == 1000
-        assert tick_sizes([500, 10_000, 38_000, 38_500]) == [500, 10_000, 38_500]
+        assert tick_sizes([500, 10_000, 38_000, 38_500]) == (500, 10_000, 38_500)
 
     def test_a_range_holds_what_is_near(self) -> None:
         assert stretched([0.0, 1.0], [1.2]) == pytest.approx((-0.048, 1.248))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import logging
+import math
 
 import optuna
 import pytest
 
+from optuna_daub import DAUBPruner
 from optuna_daub.core import Observation
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import learning_curves
-from optuna_daub.visualization._bounds import BoundStep
-from optuna_daub.visualization._bounds import Lead
-from optuna_daub.visualization._bounds import bounds_record
+from optuna_daub.visualization._records import PALETTE
 from optuna_daub.visualization._records import AllocationsRecord
 from optuna_daub.visualization._records import Axis
-from optuna_daub.visualization._records import Band
+from optuna_daub.visualization._records import BoundStep
 from optuna_daub.visualization._records import CurveLine
+from optuna_daub.visualization._records import Edge
 from optuna_daub.visualization._records import Layer
+from optuna_daub.visualization._records import Lead
 from optuna_daub.visualization._records import LearningCurvesRecord
 from optuna_daub.visualization._records import allocations_record
+from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import learning_curves_record
+from optuna_daub.visualization._records import size_colors
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
@@ -38,22 +42,27 @@ class TestLearningCurves:
     def test_a_finished_study(self) -> None:
         oak, elm, ash = learning_curves(studies.finished())
         assert (oak.state, elm.state, ash.state) == ("complete", "suspended", "best")
-        band = Band(400, 0.5, 800, worst=0.5, best=0.5)  # a flat curve promises nothing
-        assert learning_curves_record(studies.finished(), None, 2) == LearningCurvesRecord(
+        band = Edge(400, 0.5, 0.5), Edge(800, 0.5, 0.5)  # a flat curve promises nothing
+        record = learning_curves_record(studies.finished(), None, 2)
+        # Scores of the two in colour, training scores among them, and 4 % on each side.
+        limits = pytest.approx((0.25 - 0.03, 1.0 + 0.03))
+        assert record == LearningCurvesRecord(
             (
-                CurveLine(ash, observed(0.25, 0.5, 0.75, 0.875), None, True),
-                CurveLine(oak, observed(0.5, 0.625, 0.6875, 0.75), None, True),
-                CurveLine(elm, observed(0.5, 0.5, 0.5), band, False),
+                CurveLine(ash, observed(0.25, 0.5, 0.75, 0.875), (), PALETTE[2]),
+                CurveLine(oak, observed(0.5, 0.625, 0.6875, 0.75), (), PALETTE[0]),
+                CurveLine(elm, observed(0.5, 0.5, 0.5), band, None),
             ),
             SIZES,
-            Axis("score", is_minimized=False),
+            SIZES,
+            Axis("score", is_minimized=False, limits=limits),
         )
 
     def test_the_band_of_a_learner_ends_at_its_bound(self) -> None:
         oak, _ = learning_curves_record(studies.running(), None, 12).lines
         # Least squares through (100, 0.5), (200, 0.625), (400, 0.6875): 0.65 / 1,120 per example.
         bound = 0.6875 + 400 * 0.65 / 1120
-        assert oak.band == Band(400, 0.6875, 800, worst=0.6875, best=pytest.approx(bound))
+        end = Edge(800, worst=0.6875, best=pytest.approx(bound))
+        assert oak.band == (Edge(400, 0.6875, 0.6875), end)
 
     def test_minimized_scores_and_bands_are_those_of_the_user(self) -> None:
         study = studies.new_study({"oak": [0.5, 0.375, 0.3125], "elm": [1.0, 1.0, 1.0]},
@@ -62,7 +71,8 @@ class TestLearningCurves:
         studies.run(study, studies.Table(known, training_score=0.0), n_trials=2)
         oak, elm = learning_curves_record(study, None, 12).lines
         bound = 0.3125 - 400 * 0.65 / 1120
-        assert oak.band == Band(400, 0.3125, 800, worst=0.3125, best=pytest.approx(bound))
+        end = Edge(800, worst=0.3125, best=pytest.approx(bound))
+        assert oak.band == (Edge(400, 0.3125, 0.3125), end)
         assert [point.score for point in oak.points] == [0.5, 0.375, 0.3125]
         assert (oak.curve.learner, elm.curve.learner) == (0, 1), "the smaller score comes first"
 
@@ -71,15 +81,37 @@ class TestLearningCurves:
         study = studies.run(studies.new_study(pruner=pruner), studies.Table(RIVALS), n_trials=2)
         record = learning_curves_record(study, None, 12)
         for line in record.lines:
-            assert line.band is not None
-            assert line.band.worst < line.band.score < line.band.best <= 1.0
-            assert line.band.best == line.curve.bound
+            assert [edge.size for edge in line.band] == [line.curve.size, 800], (
+                "nothing is forecast"
+            )
+            assert line.band[-1] == Edge(800, line.curve.worst, line.curve.bound)
+            assert line.band[-1].worst < line.band[0].worst < line.band[-1].best <= 1.0
+
+    def test_an_unfinished_study_of_abc_plots_what_it_reports(self) -> None:
+        pruner = studies.ABCPruner(min_resource=100, max_resource=800, n_validation=5000)
+        study = studies.new_study(pruner=pruner)
+        studies.run(study, studies.Table(RIVALS), n_trials=1)  # two learners are still to come
+        (line,) = learning_curves_record(study, None, 12).lines
+        seen, failure = line.points[-1], 0.05 / 3**2
+        half_width = math.sqrt(math.log(2 / failure) / (2 * 1000))
+        assert line.band[-1].worst == pytest.approx(seen.score - half_width)
+
+    def test_forecasts_are_drawn_as_a_band(self) -> None:
+        pruner = DAUBPruner(sizes=SIZES, bound="calibrated", first_sizes=(100, 200), price=0.0)
+        known = {"oak": (0.25, 0.5, 0.75, 0.875), "elm": (0.125, 0.25, 0.375, 0.5)}
+        study = studies.run(studies.new_study(known, pruner), studies.Table(known), n_trials=1)
+        (oak,) = learning_curves_record(study, None, 12).lines
+        assert [edge.size for edge in oak.band] == [200, 400, 800]
+        assert oak.band[-1].best == oak.curve.bound
+        widths = [edge.best - edge.worst for edge in oak.band]
+        assert widths == sorted(widths), "the farther, the wider"
+        assert widths[0] == 0.0
 
     def test_scores_that_are_no_finite_numbers_are_left_out(self) -> None:
         record = learning_curves_record(studies.infinite(), [3], 12)
         (yew,) = record.lines
         assert yew.points == (seen(100, 0.5),)
-        assert (yew.band, yew.curve.state) == (None, "dropped")
+        assert (yew.band, yew.curve.state) == ((), "dropped")
 
     def test_a_learner_that_only_failed_has_no_points(self) -> None:
         lines = learning_curves_record(studies.failed_learners(), None, 12).lines
@@ -89,9 +121,7 @@ class TestLearningCurves:
 
     def test_learners_are_chosen_by_id(self) -> None:
         lines = learning_curves_record(studies.finished(), [1, 0], 1).lines
-        assert [(line.curve.learner, line.is_highlighted) for line in lines] == [
-            (0, True), (1, False),
-        ]  # fmt: skip
+        assert [(line.curve.learner, line.color) for line in lines] == [(0, PALETTE[0]), (1, None)]
 
     def test_unknown_learners_are_refused(self) -> None:
         message = r"`learners` must be ids .* which are \[0, 1, 2\], but got \[7\]"
@@ -117,23 +147,29 @@ class TestAllocations:
     def test_examples(self) -> None:
         study = studies.finished()
         oak, elm, ash = learning_curves(study)
+        colors = size_colors(SIZES)
         assert allocations_record(study, "examples") == AllocationsRecord(
             (ash, oak, elm),
             (
-                Layer(100, (100.0, 100.0, 100.0)),
-                Layer(200, (200.0, 200.0, 200.0)),
-                Layer(400, (400.0, 400.0, 400.0)),
-                Layer(800, (800.0, 800.0, 0.0)),
+                Layer(100, (100.0, 100.0, 100.0), "#74b9e8"),
+                Layer(200, (200.0, 200.0, 200.0), colors[200]),
+                Layer(400, (400.0, 400.0, 400.0), colors[400]),
+                Layer(800, (800.0, 800.0, 0.0), "#eda03f"),
             ),
             spent=3700.0,
             everything=2400.0,
             unit="examples",
         )
 
-    def test_seconds_are_projected_in_proportion_to_the_examples(self) -> None:
+    def test_seconds_are_projected_from_those_that_were_measured(self) -> None:
         record = allocations_record(studies.running(), "seconds")
-        assert record.layers[0] == Layer(100, (1.0, 1.0))
-        assert (record.spent, record.everything) == (8.0, 16.0)
+        assert record.layers[0].costs == (1.0, 1.0)
+        assert record.spent == 8.0
+        assert record.everything == pytest.approx(16.0), "a second per hundred examples"
+
+    def test_seconds_where_every_probe_was_timed_else_examples(self) -> None:
+        assert allocations_record(studies.finished(), "auto").unit == "seconds"
+        assert allocations_record(studies.empty(), "auto").unit == "examples"
 
     def test_unmeasured_seconds_cost_nothing(self) -> None:
         def objective(trial: optuna.Trial) -> float:
@@ -160,7 +196,7 @@ class TestAllocations:
 
     def test_the_unit_is_one_of_two(self) -> None:
         with pytest.raises(
-            ValueError, match="""must be "examples" or "seconds", but got 'euro'"""
+            ValueError, match="""must be "auto", "examples" or "seconds", but got 'euro'"""
         ):
             allocations_record(studies.finished(), "euro")  # type: ignore[arg-type]
 
@@ -170,16 +206,17 @@ class TestBounds:
         record = bounds_record(studies.finished(), None, 12)
         ash, oak, elm = record.tracks
         assert [track.curve.learner for track in record.tracks] == [2, 0, 1]
-        assert [step.number for step in oak.steps] == [1, 2, 3, 11]
-        assert [step.number for step in elm.steps] == [4, 5, 6]
-        assert ash.steps[2:] == (
+        # A bound takes the three sizes on which every learner is first trained.
+        assert [step.number for step in oak.steps] == [3, 11]
+        assert [step.number for step in elm.steps] == [6]
+        assert ash.steps == (
             BoundStep(9, 2, 400, 0.75, 1.0),  # the training score
             BoundStep(10, 2, 800, 0.875, 0.875),  # its own score
         )
         assert elm.steps[-1] == BoundStep(6, 1, 400, 0.5, 0.5)
         assert record.n_probes == 11
         assert record.leads[-3:] == (
-            Lead(8, 2, 1.0),
+            Lead(9, 2, 1.0),
             Lead(10, 0, pytest.approx(0.6875 + 400 * 0.65 / 1120)),
             Lead(11, 2, 0.875),
         )
@@ -187,7 +224,8 @@ class TestBounds:
     def test_the_last_bound_of_each_learner_is_the_one_of_its_curve(self) -> None:
         for study in (studies.finished(), studies.minimized(), studies.running(), studies.abc()):
             for track in bounds_record(study, None, 12).tracks:
-                assert track.steps[-1].bound == pytest.approx(track.curve.bound)
+                last = track.steps[-1].bound if track.steps else None
+                assert last == pytest.approx(track.curve.bound)
 
     def test_minimized_bounds_mirror_maximized_ones(self) -> None:
         up, down = (
@@ -212,8 +250,10 @@ class TestBounds:
                     and lead.learner == 4]  # fmt: skip
 
     def test_scores_that_are_no_finite_numbers_have_no_bound(self) -> None:
-        (yew,) = bounds_record(studies.infinite(), [3], 12).tracks
-        assert [step.size for step in yew.steps] == [100]
+        known = {**RIVALS, "yew": (0.5, 0.5, 0.5, float("-inf"))}
+        study = studies.run(studies.new_study(known), studies.Table(known))
+        (yew,) = bounds_record(study, [3], 12).tracks
+        assert [step.size for step in yew.steps] == [400]
 
 
 @pytest.mark.parametrize("state", [studies.empty, studies.begun, studies.only_failures])
@@ -253,5 +293,6 @@ def test_a_curve_is_what_the_results_say() -> None:
         observed(0.5, 0.5, 0.5),
         "suspended",
         0.5,
+        None,
         "suspended at 400: bound 0.500 < 0.875 of learner 2",
     )
