@@ -19,19 +19,14 @@ import pandas as pd
 import xgboost
 from sklearn import ensemble
 from sklearn import linear_model
+from sklearn import preprocessing
 from sklearn.compose import make_column_selector
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
-from sklearn.preprocessing import OrdinalEncoder
-from sklearn.preprocessing import StandardScaler
 
-from optuna_daub import DataAllocationSampler
-from optuna_daub import DAUBPruner
-from optuna_daub import TrainingSizeObjective
-from optuna_daub import best_learner
+import optuna_daub as daub
 
 
 TEXT = make_column_selector(dtype_include=["object", "category", "string", "bool"])
@@ -56,9 +51,9 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
     if name == "linear":
         c = log("strength", 2**-5, 2**15)
         logistic = linear_model.LogisticRegression(C=c, max_iter=200)
-        dense = OneHotEncoder(handle_unknown="ignore", max_categories=50, sparse_output=False)
-        scaled = make_pipeline(SimpleImputer(), StandardScaler())
-        columns = make_column_transformer((dense, TEXT), remainder=scaled)
+        some = preprocessing.OneHotEncoder(handle_unknown="ignore", max_categories=50)
+        scaled = make_pipeline(SimpleImputer(), preprocessing.StandardScaler())
+        columns = make_column_transformer((some, TEXT), remainder=scaled)
         return make_pipeline(columns, logistic if n_classes else linear_model.Ridge(1 / c))
 
     most = max(8, min(32_768, n_rows))
@@ -71,15 +66,13 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
         options |= {"learning_rate": log("rate", 2**-10, 1.0), "subsample": log("rows", 0.1, 1.0)}
         options |= {"colsample_bytree": log("columns", 0.1, 1.0)}
         options |= {"reg_alpha": log("l1", 2**-10, 2**10), "reg_lambda": log("l2", 2**-10, 2**10)}
-        options |= {
-            "lightgbm": {"num_leaves": leaves, "subsample_freq": 1, "verbose": -1},
-            "xgboost": {"max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide"},
-        }[name]
-    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+        if name == "lightgbm":
+            options |= {"num_leaves": leaves, "subsample_freq": 1, "verbose": -1}
+        else:
+            options |= {"max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide"}
+    codes = preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     columns = make_column_transformer((codes, TEXT), remainder="passthrough")
-    return make_pipeline(
-        columns.set_output(transform="default"), TREES[name][n_classes > 0](**options)
-    )
+    return make_pipeline(columns, TREES[name][n_classes > 0](**options))
 
 
 def main() -> None:
@@ -88,36 +81,35 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, help="CSV or Parquet")
     parser.add_argument("--target", default="target")
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="models trained at a time")
     parser.add_argument("--save", default="model.joblib")
     asked = parser.parse_args()
     seconds = 5.0 if "OPTUNA_DAUB_SMOKE" in os.environ else 60 * asked.minutes
-    if asked.file is None:
-        X, y = make_classification(4000, 12, n_informative=6, flip_y=0.1, random_state=0)
-        table = pd.DataFrame(X).add_prefix("x").assign(target=y)
-    else:
+    if asked.file is not None:
         read = pd.read_parquet if asked.file.suffix == ".parquet" else pd.read_csv
         table = read(asked.file).dropna(subset=[asked.target])
+    else:
+        X, y = make_classification(4000, 12, n_informative=6, flip_y=0.1, random_state=0)
+        table = pd.DataFrame(X).add_prefix("x").assign(target=y)
     X, y = table.drop(columns=asked.target), table[asked.target]
     is_number = pd.api.types.is_numeric_dtype(y) and y.nunique() > 50
     classes, y = (None, y) if is_number else np.unique(y, return_inverse=True)
 
-    objective = TrainingSizeObjective(
-        lambda trial: build(trial, len(X), 0 if classes is None else len(classes)),
-        X,
-        y,
-        scoring="r2" if is_number else "accuracy",
-    )
+    def model(trial: optuna.Trial) -> Any:
+        return build(trial, len(X), 0 if classes is None else len(classes))
+
+    scoring = "r2" if is_number else "accuracy"
+    objective = daub.TrainingSizeObjective(model, X, y, scoring=scoring)
     n = objective.n_train
     study = optuna.create_study(
         direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.TPESampler(seed=0), seconds=seconds),
-        pruner=DAUBPruner(min_resource=max(20, n // 64), max_resource=n),
+        sampler=daub.DataAllocationSampler(optuna.samplers.TPESampler(seed=0), seconds=seconds),
+        pruner=daub.DAUBPruner(min_resource=max(20, n // 64), max_resource=n),
     )
     for point in CHEAP:
         study.enqueue_trial(point)
     study.optimize(objective, timeout=seconds, n_jobs=asked.jobs, catch=(Exception,))
-    if (best := best_learner(study)) is None:
+    if (best := daub.best_learner(study)) is None:
         raise SystemExit("No model could be trained: see the errors above.")
     print(f"{best.params}\nscore {best.score:.4f}, trained on {best.size:,} of {len(X):,} rows")
     joblib.dump((objective.refit(study), classes), asked.save)
