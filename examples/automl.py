@@ -55,11 +55,10 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
         scaled = make_pipeline(SimpleImputer(), preprocessing.StandardScaler())
         columns = make_column_transformer((some, TEXT), remainder=scaled)
         return make_pipeline(columns, logistic if n_classes else linear_model.Ridge(1 / c))
-
     most = max(8, min(32_768, n_rows))
     leaves = trial.suggest_int(f"{name}.leaves", 4, most, log=True)
-    options: dict[str, Any] = {"n_jobs": 1, "random_state": 0}
-    options["n_estimators"] = trial.suggest_int(f"{name}.trees", 4, min(most, 2048), log=True)
+    trees = trial.suggest_int(f"{name}.trees", 4, min(most, 2048), log=True)
+    options: dict[str, Any] = {"n_estimators": trees, "n_jobs": 1, "random_state": 0}
     if name in ("forest", "extra"):
         options |= {"max_leaf_nodes": leaves, "max_features": log("features", 0.1, 1.0)}
     else:
@@ -77,8 +76,8 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
 
 def main() -> None:
     """Read, search, print what was found, and save it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", nargs="?", type=Path, help="CSV or Parquet")
+    parser = argparse.ArgumentParser(description="CSV or Parquet in, fitted pipeline out.")
+    parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--target", default="target")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=1, help="models trained at a time")
@@ -109,8 +108,8 @@ def main() -> None:
     for point in CHEAP:
         study.enqueue_trial(point)
     study.optimize(objective, timeout=seconds, n_jobs=asked.jobs, catch=(Exception,))
-    if (best := daub.best_learner(study)) is None:
-        raise SystemExit("No model could be trained: see the errors above.")
+    best = daub.best_learner(study)
+    assert best is not None, "no model could be trained: see the errors above"
     print(f"{best.params}\nscore {best.score:.4f}, trained on {best.size:,} of {len(X):,} rows")
     joblib.dump((objective.refit(study), classes), asked.save)
     print(f"The fitted pipeline and the names of its classes are in {asked.save}.")
