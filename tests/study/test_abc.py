@@ -267,7 +267,7 @@ def assert_sound(study: optuna.Study) -> None:
         if trial.state == TrialState.COMPLETE:
             assert trial.last_step == study.pruner.policy.sizes[-1]
         last = max(t.number for t, other in runs(study) if other.learner == run.learner)
-        said = trial.user_attrs["reason"]
+        said = trial.user_attrs["daub:reason"]
         assert trial.number == last or not said.startswith("dropped"), "was resumed"
     assert sum(curve.state == "best" for curve in curves.values()) == 1
 

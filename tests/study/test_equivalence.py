@@ -18,7 +18,7 @@ from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import replay
-from optuna_daub.study.reasons import spoken
+from optuna_daub.study.messages import sentence
 from tests.strategies import LADDER
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
@@ -105,12 +105,12 @@ def test_every_run_tells_the_reason_of_the_decision(direction: str) -> None:
         for step in replay(study.pruner.policy, RIVALS)
         if isinstance(step, Extend)
     }
-    dealt = runs(study)
-    assert len(dealt) > len(RIVALS)  # some were resumed
-    for _, run_ in dealt:
+    assigned = runs(study)
+    assert len(assigned) > len(RIVALS)  # some were resumed
+    for _, run_ in assigned:
         assert run_.learner is not None
         reason = steps[run_.learner, run_.size]
-        assert run_.reason == spoken(reason, SIGN[direction])
+        assert run_.reason == sentence(reason, SIGN[direction])
 
 
 @pytest.mark.parametrize("direction", SIGN)
@@ -119,7 +119,7 @@ def test_best_learner_tells_the_reason_of_the_end(direction: str) -> None:
     *_, last = replay(study.pruner.policy, RIVALS)
     best = best_learner(study)
     assert best is not None
-    assert best.reason == f"best: {spoken(last.reason, SIGN[direction])}"
+    assert best.reason == f"best: {sentence(last.reason, SIGN[direction])}"
 
 
 @pytest.mark.parametrize("rule", [{}, {"tolerance": 0.01, "stop": "first"}])

@@ -60,7 +60,7 @@ def test_a_size_that_was_not_handed_out_is_an_error(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [7, 10**6])
-def test_a_report_of_no_size_of_the_ladder_is_an_error(size: int) -> None:
+def test_a_report_of_no_size_of_the_grid_is_an_error(size: int) -> None:
     trial = asked()
     with pytest.raises(ValueError, match="handed out"):
         report(trial, size, 0.5)
@@ -71,7 +71,7 @@ def test_a_report_of_no_size_of_the_ladder_is_an_error(size: int) -> None:
 def test_a_size_must_be_a_whole_number(size: Any) -> None:
     trial = asked()
     next(training_sizes(trial))
-    with pytest.raises(ValueError, match=f"`size` must be whole numbers.*{size}"):
+    with pytest.raises(ValueError, match=f"`size` must be a whole number, but got '?{size}"):
         report(trial, size, 0.5)
 
 

@@ -12,8 +12,10 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
 from tests.strategies import PAPER
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -116,18 +118,24 @@ def test_results_need_the_pruner() -> None:
 def test_bounds_shown_are_those_of_the_policy() -> None:
     study = finished()
     policy = DAUBPruner(sizes=SIZES, **PAPER).policy
-    for curve in learning_curves(study):
-        known = LearningCurve(
-            0, RIVALS[curve.params["row"]].observations[: len(curve.observations)]
+    curves = learning_curves(study)
+    pool = Pool(
+        Curves(
+            LearningCurve(c.learner, RIVALS[c.params["row"]].observations[: len(c.observations)])
+            for c in curves
         )
-        assert curve.bound == pytest.approx(policy.interval(known, {}).upper)  # type: ignore[arg-type]
+    )
+    for curve in curves:
+        interval = policy.interval(pool, curve.learner)
+        assert curve.bound == pytest.approx(interval.upper)
+        assert curve.worst == (interval.lower if math.isfinite(interval.lower) else None)
 
 
 def test_each_run_shows_its_size_bound_and_reason() -> None:
     for trial, _ in runs(finished()):
-        assert trial.user_attrs["training_size"] == trial.last_step
-        assert math.isfinite(trial.user_attrs["bound"])
-        assert trial.user_attrs["reason"]
+        assert trial.user_attrs["daub:training_size"] == trial.last_step
+        assert math.isfinite(trial.user_attrs["daub:bound"])
+        assert trial.user_attrs["daub:reason"]
 
 
 def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:

@@ -16,9 +16,9 @@ from optuna.storages import InMemoryStorage
 from optuna.storages import JournalStorage
 
 from optuna_daub.core import Observation
-from optuna_daub.study import keys
-from optuna_daub.study.keys import Failure
-from optuna_daub.study.keys import Run
+from optuna_daub.study import storage as stored
+from optuna_daub.study.storage import Failure
+from optuna_daub.study.storage import Run
 from tests.study.table_study import SIZES
 from tests.study.table_study import sqlite
 
@@ -49,10 +49,13 @@ some_runs = st.builds(
     learner=st.none() | st.integers(0, 10**6),
     size=st.integers(1, 10**9),
     inherited=st.integers(0, 10**9),
-    n_learners=st.integers(1, 10**6),
+    n_learners=st.none() | st.integers(1, 10**6),
+    full_size=st.integers(1, 10**9),
     reason=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=300),
     worker=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60),
     since=st.floats(0, 1e10),
+    trial=st.integers(0, 10**6),
+    repeats=st.none() | st.integers(0, 10**6),
 )
 
 
@@ -60,9 +63,9 @@ some_runs = st.builds(
 @given(some_runs)
 def test_a_run_is_read_as_it_was_written(study: optuna.Study, run: Run) -> None:
     trial = study.ask()
-    assert keys.read_run(study.trials[trial.number].system_attrs) is None
-    keys.write_run(study, trial._trial_id, run)
-    assert keys.read_run(study.trials[trial.number].system_attrs) == run
+    assert stored.read_run(study.trials[trial.number].system_attrs) is None
+    stored.write_run(study, trial._trial_id, run)
+    assert stored.read_run(study.trials[trial.number].system_attrs) == run
 
 
 @pytest.mark.parametrize("training_score", [None, 0.25, float("nan"), float("inf")])
@@ -71,43 +74,43 @@ def test_an_observation_is_read_as_it_was_written(
 ) -> None:
     trial = study.ask()
     written = Observation(500, 0.5, training_score, 100, 2.5)
-    keys.write_observation(study, trial._trial_id, written)
+    stored.write_observation(study, trial._trial_id, written)
     trial.report(0.5, 500)
     trial.report(0.6, 750)
     frozen = study.trials[0]
-    assert repr(keys.read_observation(frozen, 500)) == repr(written)
-    assert keys.read_observation(frozen, 750) == Observation(750, 0.6)
-    assert keys.own_sizes(frozen) == [500, 750]
-    assert keys.own_sizes(frozen, inherited=500) == [750]
-    assert keys.read_time(frozen, 500) > 0
-    assert keys.read_time(frozen, 750) == 0
+    assert repr(stored.read_observation(frozen, 500)) == repr(written)
+    assert stored.read_observation(frozen, 750) == Observation(750, 0.6)
+    assert stored.own_sizes(frozen) == [500, 750]
+    assert stored.own_sizes(frozen, inherited=500) == [750]
+    assert stored.read_time(frozen, 500) > 0
+    assert stored.read_time(frozen, 750) == 0
 
 
 def test_a_failure_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
-    assert keys.read_failure(study.trials[0].system_attrs) is None
+    assert stored.read_failure(study.trials[0].system_attrs) is None
     failure = Failure(500, "ValueError: no")
-    keys.write_failure(study, trial._trial_id, failure)
-    assert keys.read_failure(study.trials[0].system_attrs) == failure
+    stored.write_failure(study, trial._trial_id, failure)
+    assert stored.read_failure(study.trials[0].system_attrs) == failure
 
 
 def test_exhaustion_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
-    assert not keys.read_exhaustion(study.trials[0].system_attrs)
-    keys.write_exhaustion(study, trial._trial_id)
-    assert keys.read_exhaustion(study.trials[0].system_attrs)
+    assert not stored.read_exhaustion(study.trials[0].system_attrs)
+    stored.write_exhaustion(study, trial._trial_id)
+    assert stored.read_exhaustion(study.trials[0].system_attrs)
 
 
 def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
     for _ in range(2):
-        keys.check_settings(study, SIZES, is_begun=True)
+        stored.check_settings(study, SIZES, is_begun=True)
     with pytest.raises(ValueError, match=r"sizes it was begun with.*but now has \[1, 2, 3\]"):
-        keys.check_settings(study, (1, 2, 3), is_begun=True)
-    keys.check_settings(study, SIZES, is_begun=True)
+        stored.check_settings(study, (1, 2, 3), is_begun=True)
+    stored.check_settings(study, SIZES, is_begun=True)
 
 
 def test_keys_are_spelt_in_one_module_only() -> None:
-    package = Path(keys.__file__).parents[1]
+    package = Path(stored.__file__).parents[1]
     spelling = {
         file.name
         for file in package.rglob("*.py")
@@ -116,4 +119,4 @@ def test_keys_are_spelt_in_one_module_only() -> None:
         and isinstance(node.value, str)
         and node.value.startswith("daub:")
     }
-    assert spelling == {"keys.py"}
+    assert spelling == {"storage.py"}
