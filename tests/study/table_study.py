@@ -168,9 +168,10 @@ def replayed(
     policy: Policy, known: Sequence[LearningCurve]
 ) -> tuple[list[tuple[int, int]], Decision]:
     """Return the successful allocations of a replay, by row of the table, and its last word."""
-    row = {learner: i for i, learner in enumerate(sorted(curve.learner for curve in known))}
+    rows = sorted(known, key=lambda curve: curve.learner)
+    row = {curve.learner: i for i, curve in enumerate(rows)}
     table = {curve.learner: curve for curve in known}
-    steps = [*replay(policy, known)]
+    steps = [*replay(policy, rows)]
     made = [
         (row[step.learner], step.size)
         for step in steps

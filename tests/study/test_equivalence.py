@@ -90,7 +90,7 @@ def test_a_study_drops_what_fails_as_replay_does(
     assert_replayed(study, known)
     table = sorted(known, key=lambda curve: curve.learner)
     reached = {curve.params["row"]: curve for curve in learning_curves(study)}
-    for step in replay(study.pruner.policy, known):
+    for step in replay(study.pruner.policy, table):
         if isinstance(step, Extend):
             row = [curve.learner for curve in table].index(step.learner)
             if table[row].at(step.size) is None:
