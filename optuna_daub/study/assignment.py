@@ -26,6 +26,7 @@ from optuna_daub.core.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
+from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
 from optuna_daub.study.state import State
 from optuna_daub.study.state import state_of
@@ -89,7 +90,7 @@ def assign(
             _logger.warning(_complaint(state_of(study), trial))
 
 
-def give_way_to_twin(study: optuna.Study, trial: optuna.Trial, run: Run) -> Run:
+def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run: Run) -> Run:
     """Return the run of a trial whose parameters are known: idle, if a learner has them already.
 
     The same parameters twice are one learner; a newcomer that repeats one costs nothing.
@@ -102,8 +103,7 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial, run: Run) -> Run:
         other = state.twin(trial.number)
         if other is None:
             return run
-        reason = f"proposed the parameters of learner {other} once more"
-        idle = replace(run, learner=None, size=0, reason=reason, repeats=other)
+        idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
         stored.write_run(study, trial._trial_id, idle)
         state.sync()
     return idle

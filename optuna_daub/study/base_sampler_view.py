@@ -32,7 +32,10 @@ class BaseSamplerStudy(optuna.Study):
         self, study: optuna.Study, state: State, policy: Policy, forecaster: Forecaster
     ) -> None:
         """Show `study`; `forecaster` says what each learner's score on all the data could be."""
+        self.policy = policy
+        """The policy that the rows are forecast for."""
         self.is_stopped = False
+        """Whether the sampler has nothing left to propose."""
 
         def forecasts() -> Forecasts:
             return forecaster.forecasts(state.pool(policy), policy.sizes[-1])
@@ -116,12 +119,16 @@ def one_row_per_learner(
         forecasts: of each learner's score on all the data, larger is better.
     """
     rows: dict[int, FrozenTrial] = {}
+    marks: dict[int, dict[str, Any]] = {}
     for trial in trials:
         run = stored.read_run(trial.system_attrs)
-        if run is None or trial.state == TrialState.WAITING:
+        if run is None or trial.number in state.copies or trial.state == TrialState.WAITING:
             rows[trial.number] = trial
-        elif run.learner is not None and run.learner not in rows:
-            rows[run.learner] = trial
+        elif run.learner is not None:
+            rows.setdefault(run.learner, trial)
+        elif run.repeats is not None:
+            # Else GridSampler, which marks what it proposes, would propose the same for ever.
+            marks.setdefault(run.repeats, {}).update(stored.marks_of_others(trial))
     means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
     busy = state.busy()
     for learner, known in state.learners.items():
@@ -134,8 +141,9 @@ def one_row_per_learner(
         row.params = {name: row.params[name] for name in row.distributions}
         row.user_attrs = {**known.user_attrs}
         row.intermediate_values = state.scores(learner)
+        row.system_attrs = {**row.system_attrs, **marks.get(learner, {})}
         if known.constraints is not None:
-            row.system_attrs = {**row.system_attrs, stored.CONSTRAINTS: known.constraints}
+            row.system_attrs[stored.CONSTRAINTS] = known.constraints
         if curve.observations and not (curve.dropped and not state.is_dropped_by_policy(learner)):
             row.state = TrialState.COMPLETE
             row.values = [state.sign * means[learner]]
@@ -153,4 +161,4 @@ def _is_empty(row: FrozenTrial) -> bool:
     BruteForce would take such a row for the whole of its space.
     """
     is_lost = row.state == TrialState.FAIL and not row.params
-    return is_lost and not stored.is_marked_by_others(row)
+    return is_lost and not stored.marks_of_others(row)

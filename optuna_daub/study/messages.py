@@ -15,6 +15,11 @@ def sentence(reason: Reason, sign: int) -> str:
     return str(reason.mirrored() if sign < 0 else reason)
 
 
+def repetition(learner: int) -> str:
+    """Return why a newcomer ends that has the parameters of `learner`."""
+    return f"has the parameters of learner {learner}: the same parameters are one learner"
+
+
 def status(policy: Policy, pool: Pool, sign: int, learner: int, decision: Decision) -> str:
     """Return why a learner goes on or does not, given what the policy wants done next."""
     curve = pool.curves[learner]

@@ -17,6 +17,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policy import Policy
+from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import status
 from optuna_daub.study.state import State
 from optuna_daub.study.state import synced_state_of
@@ -66,6 +67,9 @@ class AllocationPruner(BasePruner):
             return "this run was given up, and its learner is free for others"
         if run.learner is None:
             return run.reason
+        # An objective without `training_sizes` gets here with its first score.
+        if run.learner == number and (other := state.twin(number)) is not None:
+            return repetition(other)
         pool, decision = state.answer(self.policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return decision.size

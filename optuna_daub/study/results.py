@@ -126,10 +126,11 @@ def allocations(study: optuna.Study) -> list[Allocation]:
 
     Needs no pruner: also a study that was loaded only to be looked at has it.
     """
+    state = synced_state_of(study)
     stamped: list[tuple[float, int, int, Allocation]] = []
     for trial in study.get_trials(deepcopy=False):
         run = stored.read_run(trial.system_attrs)
-        if run is None or run.learner is None:
+        if run is None or run.learner is None or trial.number in state.copies:
             continue
         begun = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
         for size in stored.own_sizes(trial, run.inherited):
@@ -198,7 +199,9 @@ def _winner(study: optuna.Study, state: State, decision: Decision) -> int | None
     complete = [
         (state.sign * trial.values[0], -trial.number, run.learner)
         for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if (run := stored.read_run(trial.system_attrs)) is not None and run.learner is not None
+        if trial.number not in state.copies
+        and (run := stored.read_run(trial.system_attrs)) is not None
+        and run.learner is not None
     ]
     chosen = decision.learner if isinstance(decision, Finish) else None
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen

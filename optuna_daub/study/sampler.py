@@ -30,6 +30,7 @@ from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import assign
+from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.failures import message_of
 from optuna_daub.study.messages import status
@@ -109,7 +110,10 @@ class DataAllocationSampler(BaseSampler):
         self._n_learners = n_learners
         self._seconds = seconds
         self._stale_after = stale_after
-        self._assigned: dict[int, _Assigned] = {}
+        # By study: storages hand out the same trial ids, and so does one whose study was deleted.
+        self._assigned: weakref.WeakKeyDictionary[optuna.Study, dict[int, _Assigned]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
             weakref.WeakKeyDictionary()
         )
@@ -121,7 +125,7 @@ class DataAllocationSampler(BaseSampler):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin with nothing assigned."""
-        vars(self).update(state, _assigned={}, _views=weakref.WeakKeyDictionary())
+        vars(self).update(state, **{name: weakref.WeakKeyDictionary() for name in _OF_PROCESS})
 
     def reseed_rng(self) -> None:
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
@@ -151,24 +155,32 @@ class DataAllocationSampler(BaseSampler):
                 policy,
                 self._n_learners,
                 self._stale_after,
-                lambda known: self._check_can_wait(known, trial),
+                lambda known: self._check_can_wait(study, known, trial),
             )
             if run.learner == trial.number:
                 with liveness.thinking(study, trial):
                     self._base_sampler.before_trial(self._fresh_view(study), trial)
-        self._assigned[trial._trial_id] = _Assigned(
+        self._assigned_of(study)[trial._trial_id] = _Assigned(
             run, threading.get_ident(), host.is_optimizing(study)
         )
         if run.learner is None:
             is_over = state.horizon is not None and time.monotonic() >= state.horizon
-            if is_over or isinstance(state.decide(policy), Finish):
+            is_finished = isinstance(state.decide(policy), Finish)
+            if is_finished and [*state.unfinished] == [trial.number]:
+                _logger.warning(
+                    "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
+                    "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
+                    study.study_name,
+                    trial.number,
+                )
+            if is_over or is_finished:
                 host.stop(study)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return the base sampler's space for a new learner, a resumed one's own otherwise."""
-        run = self._run_of(trial)
+        run = self._run_of(study, trial)
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
         if run.learner == trial.number:
@@ -186,7 +198,7 @@ class DataAllocationSampler(BaseSampler):
         Raises:
             optuna.TrialPruned: for an idle trial, out of the objective that asks for parameters.
         """
-        run = self._run_of(trial)
+        run = self._run_of(study, trial)
         if run is None:
             return self._base_sampler.sample_relative(study, trial, search_space)
         if run.learner == trial.number:
@@ -207,7 +219,7 @@ class DataAllocationSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Return the base sampler's value, to a resumed learner what it would have been given."""
-        run = self._run_of(trial)
+        run = self._run_of(study, trial)
         if run is None:
             return self._base_sampler.sample_independent(
                 study, trial, param_name, param_distribution
@@ -233,11 +245,13 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             return
-        assigned = self._assigned.pop(trial._trial_id, None)
+        assigned = self._assigned_of(study).pop(trial._trial_id, None)
         known = synced_state_of(study)
         run = known.runs.get(trial.number) or (assigned.run if assigned else None)
         if run is None:
             return
+        if state == TrialState.PRUNED:
+            run = give_way_to_twin(study, trial, run)
         if run.learner == trial.number:
             view = self._view(study)
             self._base_sampler.after_trial(view, trial, state, values)
@@ -247,8 +261,10 @@ class DataAllocationSampler(BaseSampler):
         with known.lock:
             if run.learner is not None:
                 _close(study, known, trial, run, policy, state, values)
-            elif state == TrialState.COMPLETE:
-                _take_back(known, values)
+            else:
+                stored.write_summary(study, trial._trial_id, {"reason": run.reason})
+                if state == TrialState.COMPLETE:
+                    _take_back(known, values)
             decision = known.decide(policy, trial.number)
         is_over = known.horizon is not None and time.monotonic() >= known.horizon
         if isinstance(decision, Finish) or is_over:
@@ -275,16 +291,18 @@ class DataAllocationSampler(BaseSampler):
     def _release_left_behind(self, study: optuna.Study) -> None:
         """Give up trials that threads of this process began and left: by `SystemExit`, say."""
         here = threading.get_ident()
-        for trial_id, assigned in [*self._assigned.items()]:
+        begun = self._assigned_of(study)
+        for trial_id, assigned in [*begun.items()]:
             is_left = assigned.is_optimizing and assigned.thread == here
             if is_left or not liveness.is_thread_alive(assigned.thread):
-                del self._assigned[trial_id]
+                del begun[trial_id]
                 liveness.release_own(study, trial_id)
 
-    def _check_can_wait(self, state: State, trial: FrozenTrial) -> None:
+    def _check_can_wait(self, study: optuna.Study, state: State, trial: FrozenTrial) -> None:
         """Raise where a thread would wait for trials that it alone can end."""
         here = threading.get_ident()
-        own = {i for i, assigned in self._assigned.items() if assigned.thread == here}
+        begun = self._assigned_of(study)
+        own = {i for i, assigned in [*begun.items()] if assigned.thread == here}
         others = [n for n in state.unfinished if n != trial.number]
         held = [n for n in others if state.unfinished[n].state == TrialState.RUNNING]
         if held and all(state.unfinished[n]._trial_id in own for n in held):
@@ -303,18 +321,22 @@ class DataAllocationSampler(BaseSampler):
             return state.horizon or time.monotonic() + self._seconds
         return time.monotonic() - elapsed + self._seconds
 
-    def _run_of(self, trial: FrozenTrial) -> Run | None:
-        assigned = self._assigned.get(trial._trial_id)
+    def _assigned_of(self, study: optuna.Study) -> dict[int, _Assigned]:
+        """Return the trials of a study that this process has begun and not ended, by id."""
+        return self._assigned.setdefault(study, {})
+
+    def _run_of(self, study: optuna.Study, trial: FrozenTrial) -> Run | None:
+        assigned = self._assigned_of(study).get(trial._trial_id)
         return None if assigned is None else assigned.run
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the study as the base sampler sees it."""
-        if study not in self._views:
-            state = state_of(study)
-            policy = self._policy_of(study)
-            assert policy is not None
-            self._views[study] = BaseSamplerStudy(study, state, policy, Joint())
-        return self._views[study]
+        policy = self._policy_of(study)
+        assert policy is not None
+        view = self._views.get(study)
+        if view is None or view.policy is not policy:  # the study was given another pruner
+            view = self._views[study] = BaseSamplerStudy(study, state_of(study), policy, Joint())
+        return view
 
     def _fresh_view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the view for a new trial, with nothing kept from the last one."""

@@ -95,6 +95,9 @@ class State:
         """Whether any score has been observed."""
         self.agreed: Policy | None = None
         """The policy whose sizes are known to be those that the study was begun with."""
+        self.copies: set[int] = set()
+        """Trials whose records speak of learners of another study, or of a run that was retried:
+        `study.add_trials` and Optuna's retries copy all that a trial bears."""
         self._storage = study._storage
         self._study_id = study._study_id
         self._pool = Pool()
@@ -220,11 +223,11 @@ class State:
     def twin(self, learner: int) -> int | None:
         """Return the learner that goes first of all with the same parameters, if it is another.
 
-        That is one already trained, or else the lowest id: of two workers that propose the same
-        at once, one goes on.
+        That is the one with most data, or else the lowest id: of two workers that propose the
+        same at once, one goes on.
         """
-        same = self._by_params.get(_key(self.learners[learner].params), ())
-        first = max(same, key=lambda i: (bool(self.curve(i).observations), -i), default=learner)
+        same = self._by_params.get(_key(self.learners[learner]), ())
+        first = max(same, key=lambda i: (self.curve(i).size, -i), default=learner)
         return first if first != learner else None
 
     def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
@@ -291,6 +294,10 @@ class State:
         self._answered = None
         self.runs.pop(number, None)
         self._queue.discard(number)
+        self.copies.discard(number)
+        if run is not None and self._is_copy(trial, run):
+            self.copies.add(number)
+            run = None
         if trial.state.is_finished():
             self.unfinished.pop(number, None)
             self.unchanged_since.pop(number, None)
@@ -304,10 +311,23 @@ class State:
                 self._workers[run.worker] = time.monotonic()
         if facts.replaces is not None:
             self._replaced.add(facts.replaces)
-        if run is None:
-            self._fold_alone(trial, facts)
-        elif trial.state != TrialState.WAITING:
+        if run is not None and trial.state != TrialState.WAITING:
             self._fold_run(trial, run, facts)
+        elif run is None and (number not in self.copies or trial.state.is_finished()):
+            self._fold_alone(trial, facts)
+
+    def _is_copy(self, trial: FrozenTrial, run: Run) -> bool:
+        """Return whether a record was written for another trial than the one that bears it."""
+        if run.trial not in (trial.number, stored.UNKNOWN):
+            return True
+        if run.learner in (None, trial.number):
+            return False
+        first = self.learners.get(run.learner)
+        return first is None or any(
+            first.params[name] != value and value == value  # NaN is a category too
+            for name, value in trial.params.items()
+            if name in first.distributions
+        )
 
     def _fold_alone(self, trial: FrozenTrial, facts: Facts) -> None:
         """Take in a trial of another sampler: its curve, and whether it is among the best."""
@@ -362,7 +382,7 @@ class State:
             self._unlist(learner)
             params = {**known.params, **{name: trial.params[name] for name in new}}
             known = replace(known, params=params, distributions={**known.distributions, **new})
-            self._by_params[_key(params)] = (*self._by_params.get(_key(params), ()), learner)
+            self._by_params[_key(known)] = (*self._by_params.get(_key(known), ()), learner)
         if facts.user_attrs:
             known = replace(known, user_attrs={**known.user_attrs, **facts.user_attrs})
         if facts.constraints is not None:
@@ -380,7 +400,7 @@ class State:
         self._pool = replace(self._pool, curves=self._pool.curves.remove(learner))
 
     def _unlist(self, learner: int) -> None:
-        key = _key(self.learners[learner].params)
+        key = _key(self.learners[learner])
         kept = tuple(other for other in self._by_params.get(key, ()) if other != learner)
         if kept:
             self._by_params[key] = kept
@@ -422,6 +442,9 @@ def synced_state_of(study: optuna.Study) -> State:
     return state
 
 
-def _key(params: Mapping[str, Any]) -> str:
-    """Return what two learners with the same parameters have in common."""
-    return repr(sorted(params.items()))
+def _key(learner: Learner) -> str:
+    """Return what two learners with the same parameters have in common.
+
+    What was enqueued and never asked for by the objective is no parameter.
+    """
+    return repr(sorted((name, learner.params[name]) for name in learner.distributions))

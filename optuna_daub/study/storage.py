@@ -42,6 +42,10 @@ CONSTRAINTS = "constraints"
 """Optuna's own: the values of a trial's constraints."""
 
 
+UNKNOWN = -1
+"""The number of the trial, in a record that does not say."""
+
+
 @dataclass(frozen=True)
 class Run:
     """The learner that the sampler has assigned to a trial; written before it is trained."""
@@ -62,8 +66,8 @@ class Run:
     """The process that runs it (see `liveness`)."""
     since: float = 0.0
     """When it was assigned, seconds since the epoch by the worker's clock."""
-    trial: int = -1
-    """The number of the trial; Optuna's retry callback copies the record to other trials."""
+    trial: int = UNKNOWN
+    """The number of the trial that it was written for; Optuna copies records to other trials."""
     repeats: int | None = None
     """For an idle trial: the learner whose parameters were proposed once more."""
 
@@ -139,9 +143,10 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
     )
 
 
-def is_marked_by_others(trial: FrozenTrial) -> bool:
-    """Return whether another sampler has left an attribute on the trial, as Grid does."""
-    return any(not name.startswith((_PREFIX, _FIXED)) for name in trial.system_attrs)
+def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the attributes that another sampler has left on the trial, as Grid does."""
+    attrs = trial.system_attrs.items()
+    return {name: value for name, value in attrs if not name.startswith((_PREFIX, _FIXED))}
 
 
 def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:

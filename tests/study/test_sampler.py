@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 from optuna.samplers import BaseSampler
@@ -17,11 +18,13 @@ from optuna.trial import TrialState
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
+from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.strategies import PAPER
+from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
@@ -42,17 +45,37 @@ except ImportError:  # before Optuna 4.8
 
 MADE, WINNER = expected()
 
+WIDE = [
+    power_law(i, SIZES, end=0.5 + i / 1000, drop=1.0 + (i * 7 % 40) / 100, power=0.5)
+    for i in range(400)
+]
+"""So many learners that two seeds have none in common."""
 
-@pytest.mark.parametrize("n_learners", [0, -1, 2.5, "3", None])
+
+@pytest.mark.parametrize("n_learners", [0, -1, 2.5, "3", True])
 def test_n_learners_must_be_a_positive_whole_number(n_learners: Any) -> None:
     with pytest.raises(ValueError, match=f"`n_learners` must be .*{n_learners}"):
         DataAllocationSampler(n_learners=n_learners)
 
 
-@pytest.mark.parametrize("stale_after", [0, -1.0, float("nan")])
-def test_stale_after_must_be_positive(stale_after: float) -> None:
-    with pytest.raises(ValueError, match=f"`stale_after` must be greater .*{stale_after}"):
-        DataAllocationSampler(n_learners=1, stale_after=stale_after)
+@pytest.mark.parametrize("name", ["seconds", "stale_after"])
+@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf")])
+def test_times_must_be_positive(name: str, value: float) -> None:
+    wrong: dict[str, Any] = {name: value}
+    with pytest.raises(ValueError, match=f"`{name}` must be greater than 0 and finite.*{value}"):
+        DataAllocationSampler(n_learners=1, **wrong)
+
+
+@pytest.mark.parametrize("base", ["tpe", RandomSampler, optuna.pruners.NopPruner(), 7])
+def test_the_base_sampler_must_be_a_sampler(base: Any) -> None:
+    with pytest.raises(ValueError, match=r"`base_sampler` must be a sampler of Optuna.*but got"):
+        DataAllocationSampler(base)
+
+
+def test_numpy_numbers_of_learners_are_stored(tmp_path: Path) -> None:
+    study = table_study(np.int64(len(RIVALS)), storage=sqlite(tmp_path))  # type: ignore[arg-type]
+    study.optimize(TableObjective(RIVALS))
+    assert probes(study) == MADE
 
 
 def test_a_foreign_pruner_is_refused_by_training_sizes() -> None:
@@ -101,9 +124,9 @@ def smooth(trial: optuna.Trial) -> float:
 def test_all_runs_of_a_learner_share_its_parameters(seed: int) -> None:
     study = table_study(12, base=RandomSampler(seed=seed))
     study.optimize(smooth)
-    dealt = runs(study)
-    assert len(dealt) > 12
-    for trial, run in dealt:
+    assigned = runs(study)
+    assert len(assigned) > 12
+    for trial, run in assigned:
         assert run.learner is not None
         first = study.trials[run.learner]
         assert trial.params == first.params
@@ -155,6 +178,25 @@ def test_a_trial_enqueued_after_the_end_is_one_more_learner() -> None:
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
+
+
+@pytest.mark.parametrize("n_trials", [1, 5, None])
+def test_a_finished_study_that_is_asked_for_more_says_so_once(
+    n_trials: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Optuna begins a trial before it asks its sampler: one is forced."""
+    study = table_study()
+    study.optimize(TableObjective(RIVALS))
+    n_before, best = len(study.trials), best_learner(study)
+    assert not caplog.records
+    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    assert len(study.trials) == n_before + 1
+    assert [trial.number for trial in idle(study)] == [n_before]
+    assert idle(study)[0].user_attrs["daub:reason"].startswith("finished: trained on all 54")
+    assert best_learner(study) == best
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 1
+    assert said[0].startswith(f"Study 'table' has come to its end, so trial {n_before} is empty")
 
 
 def test_a_trial_enqueued_by_a_callback_is_taken() -> None:
@@ -250,14 +292,18 @@ def test_ask_after_the_end_gives_an_idle_trial() -> None:
     assert_sound(study)
 
 
-def test_a_value_told_early_is_refused_and_not_the_best() -> None:
+def test_a_value_told_early_ends_the_learner_and_is_not_the_best() -> None:
     study = table_study()
     trial = study.ask()
     trial.suggest_int("row", 0, 4)
-    with pytest.raises(ValueError, match="returned after 0 of 54 examples"):
-        study.tell(trial, 1e9)
+    study.tell(trial, 1e9)
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER
+    first = learning_curves(study)[0]
+    assert (first.state, first.size) == ("dropped", 0)
+    assert first.reason == (
+        "dropped before its first size: the objective returned after 0 of 54 examples"
+    )
 
 
 def test_a_trial_told_by_number_is_closed_too() -> None:
@@ -293,14 +339,53 @@ def test_one_sampler_and_pruner_serve_two_studies() -> None:
         assert probes(study) == MADE
 
 
-def test_a_study_deleted_and_begun_again_starts_from_nothing(tmp_path: Path) -> None:
-    """SQLite gives the new study the id of the old one."""
+@pytest.mark.parametrize("n_trials", [None, 3])
+def test_a_study_deleted_and_begun_again_starts_from_nothing(
+    tmp_path: Path, n_trials: int | None
+) -> None:
+    """SQLite gives the new study the id of the old one, and its trials theirs."""
     storage = table_study(storage=sqlite(tmp_path))._storage
-    for _ in range(2):
-        study = table_study(storage=storage)
+    sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
+    pruner = DAUBPruner(sizes=SIZES, **PAPER)
+    ids = []
+    for _ in range(3):
+        optuna.delete_study(study_name="table", storage=storage)
+        study = optuna.create_study(
+            study_name="table",
+            storage=storage,
+            direction="maximize",
+            sampler=sampler,
+            pruner=pruner,
+        )
+        ids.append(study._study_id)
+        assert best_learner(study) is None
+        study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+        assert probes(study) == MADE[: len(probes(study))]
         study.optimize(TableObjective(RIVALS))
         assert probes(study) == MADE
-        optuna.delete_study(study_name="table", storage=storage)
+        assert best_learner(study) is not None
+    assert len({*ids}) == 1
+
+
+def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
+    """Of two storages in memory each begins with trial id 0; one is asked and left."""
+    sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
+    pruner = DAUBPruner(sizes=SIZES, **PAPER)
+    one, other = (
+        optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner) for _ in "ab"
+    )
+
+    def leave(trial: optuna.Trial) -> float:
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        one.optimize(leave)
+    other.optimize(TableObjective(RIVALS))
+    assert probes(other) == MADE
+    assert not [t for t in other.trials if t.state == TrialState.FAIL]
+    one.optimize(TableObjective(RIVALS))
+    assert best_learner(one) is not None
+    assert one.best_trial.params["row"] == WINNER
 
 
 @pytest.mark.parametrize("n_trials", [3, 8, None])
@@ -317,15 +402,43 @@ def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
     assert_sound(copied)
 
 
-def test_trials_of_another_study_added_by_hand_do_no_harm() -> None:
-    """Their learner ids mean nothing here."""
-    other = table_study()
-    other.optimize(TableObjective(RIVALS))
-    study = table_study(name="new")
-    study.add_trials([t for t in other.trials if t.state == TrialState.PRUNED][3:])
-    study.optimize(TableObjective(RIVALS), n_trials=99)
-    assert study.best_trial.last_step == SIZES[-1]
-    assert all(t.state.is_finished() for t in study.trials)
+@pytest.mark.parametrize("n_before", [0, 2, 4])
+@pytest.mark.parametrize("first", [0, 3, 6])
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_trials_of_another_study_added_by_hand_mix_with_nothing(
+    n_before: int, first: int, direction: str
+) -> None:
+    """The ids of their learners mean nothing here, also where the numbers of trials agree."""
+    sign = 1 if direction == "maximize" else -1
+    other = table_study(9, base=RandomSampler(seed=0), direction=direction)
+    other.optimize(TableObjective(WIDE, sign))
+    study = table_study(6, base=RandomSampler(seed=1), direction=direction, name="new")
+    study.optimize(TableObjective(WIDE, sign), n_trials=n_before)
+    study.add_trials(other.trials[first:])
+    study.optimize(TableObjective(WIDE, sign), n_trials=99)
+    for curve in learning_curves(study):
+        row = curve.params["row"]
+        assert study.trials[curve.learner].params["row"] == row
+        assert curve.observations, "a learner of which only the id is known"
+        for seen in curve.observations:
+            known = WIDE[row].at(seen.size)
+            assert known is not None
+            assert seen.score == sign * known.score
+    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
+    assert len(made) == len(set(made))
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.score == sign * WIDE[best.params["row"]].score
+    assert all(trial.state.is_finished() for trial in study.trials)
+
+
+def test_a_trial_added_twice_is_no_second_run() -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), n_trials=6)
+    before = learning_curves(study)
+    study.add_trial(study.trials[5])
+    assert learning_curves(study) == before
 
 
 def test_a_study_begun_with_plain_trials_goes_on_with_the_pair() -> None:

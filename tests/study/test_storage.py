@@ -15,12 +15,19 @@ from hypothesis import strategies as st
 from optuna.storages import InMemoryStorage
 from optuna.storages import JournalStorage
 
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
 from optuna_daub.core import Observation
 from optuna_daub.study import storage as stored
+from optuna_daub.study.storage import Facts
 from optuna_daub.study.storage import Failure
 from optuna_daub.study.storage import Run
+from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
 from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -86,19 +93,72 @@ def test_an_observation_is_read_as_it_was_written(
     assert stored.read_time(frozen, 750) == 0
 
 
+def facts_of(study: optuna.Study) -> Facts:
+    """Return what the first trial says of its learner."""
+    return stored.read(study._storage, study.trials[0])[1]
+
+
 def test_a_failure_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
-    assert stored.read_failure(study.trials[0].system_attrs) is None
-    failure = Failure(500, "ValueError: no")
+    assert facts_of(study).failure is None
+    failure = Failure(500, "ValueError: no", "machine|1|2", is_final=True)
     stored.write_failure(study, trial._trial_id, failure)
-    assert stored.read_failure(study.trials[0].system_attrs) == failure
+    assert facts_of(study).failure == failure
 
 
 def test_exhaustion_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
-    assert not stored.read_exhaustion(study.trials[0].system_attrs)
+    assert not facts_of(study).is_exhausted
     stored.write_exhaustion(study, trial._trial_id)
-    assert stored.read_exhaustion(study.trials[0].system_attrs)
+    assert facts_of(study).is_exhausted
+
+
+RUN = Run(3, 500, 0, 5, 2000, "because", "machine|1|2", 1.5, 0)
+RUN_KEY = "daub:run"  # as it stands in the databases of users
+
+
+def test_what_a_newer_version_adds_is_ignored(study: optuna.Study) -> None:
+    trial = study.ask()
+    newer = {**vars(RUN), "invented_later": [1, 2]}
+    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, newer)
+    assert facts_of(study).run == RUN
+
+
+def test_what_an_older_version_did_not_know_has_a_default(study: optuna.Study) -> None:
+    trial = study.ask()
+    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, {"learner": 3})
+    assert facts_of(study).run == Run(3)
+
+
+@pytest.mark.parametrize(
+    ("record", "complaint"),
+    [
+        ({"size": 500}, r"A stored run must have \['learner'\], but this study has one of "),
+        ({}, r"must have \['learner'\]"),
+        ("gone", "A stored run must be a mapping, but this study has 'gone'"),
+        ([1, 2], r"must be a mapping, but this study has \[1, 2\]"),
+        (7, "must be a mapping, but this study has 7"),
+    ],
+)
+def test_a_damaged_record_is_refused_with_a_sentence(
+    study: optuna.Study, record: object, complaint: str
+) -> None:
+    trial = study.ask()
+    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, record)
+    with pytest.raises(ValueError, match=complaint):
+        facts_of(study)
+
+
+@pytest.mark.parametrize("results", [learning_curves, best_learner, allocations])
+def test_results_of_a_damaged_study_are_refused_with_the_sentence(
+    results: Callable[[optuna.Study], object],
+) -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), n_trials=2)
+    trial = study.ask()
+    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, {"size": 7})
+    with pytest.raises(ValueError, match=r"A stored run must have \['learner'\]"):
+        results(study)
 
 
 def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
