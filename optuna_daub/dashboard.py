@@ -250,5 +250,5 @@ def _told(trial: FrozenTrial, run: storage.Run) -> str:
     sizes = storage.own_sizes(trial, run.inherited)
     trained = " then ".join(f"{size:,}" for size in sizes) or "no"
     error = "ended by an error" if trial.state == TrialState.FAIL else ""
-    ended = "; ".join(filter(None, (error, trial.user_attrs.get("daub:reason"))))
+    ended = "; ".join(filter(None, (error, storage.read_summary(trial, "reason"))))
     return f"**Learner {run.learner}**, trained on {trained} examples in this run.\n\n{ended}"

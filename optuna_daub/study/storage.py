@@ -313,3 +313,8 @@ def write_summary(study: optuna.Study, trial_id: int, summary: Mapping[str, Any]
     """Store what users should see of a run, as user attributes that bear the package's prefix."""
     for name, value in summary.items():
         study._storage.set_trial_user_attr(trial_id, f"{_PREFIX}{name}", value)
+
+
+def read_summary(trial: FrozenTrial, name: str) -> Any:
+    """Return what users see of a run under `name`, None where it was not stored."""
+    return trial.user_attrs.get(f"{_PREFIX}{name}")

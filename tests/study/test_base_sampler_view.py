@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import optuna
+import pytest
 from optuna.trial import TrialState
 
-from optuna_daub.study.view import OneRowPerLearner
-from optuna_daub.study.view import one_row_per_learner
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.study import AllocationPruner
+from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.state import synced_state_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import expected
 from tests.study.table_study import idle
@@ -27,52 +35,81 @@ def finished() -> optuna.Study:
     return study
 
 
+def seen_by_base_sampler(study: optuna.Study) -> BaseSamplerStudy:
+    assert isinstance(study.pruner, DAUBPruner)
+    return BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy, Joint())
+
+
 def test_there_is_one_row_per_learner_in_order() -> None:
-    rows = OneRowPerLearner(finished()).get_trials()
+    rows = seen_by_base_sampler(finished()).get_trials()
     assert [row.number for row in rows] == [*range(len(RIVALS))]
     assert [row.params["row"] for row in rows] == [*range(len(RIVALS))]
 
 
-def test_a_row_has_the_scores_of_all_runs_and_the_end_of_the_last() -> None:
-    study = finished()
-    rows = OneRowPerLearner(study).get_trials()
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_every_learner_with_a_score_is_complete_with_its_forecast_at_n(direction: str) -> None:
+    """Where it was trained on all the data the forecast is the score itself."""
+    sign = 1 if direction == "maximize" else -1
+    study = table_study(direction=direction)
+    study.optimize(TableObjective(RIVALS, sign))
+    state = synced_state_of(study)
+    forecasts = Joint().forecasts(state.pool(study.pruner.policy), SIZES[-1])
+    rows = seen_by_base_sampler(study).get_trials()
+    assert {row.state for row in rows} == {TrialState.COMPLETE}
     for row in rows:
         own = [trial for trial, run in runs(study) if run.learner == row.number]
         assert sorted(row.intermediate_values) == [s for r, s in MADE if r == row.number]
-        assert row.state == own[-1].state
-        assert row.value == own[-1].value
-        assert row.system_attrs == own[0].system_attrs
+        assert row.intermediate_values == own[-1].intermediate_values
+        assert row.value == pytest.approx(sign * float(forecasts[row.number].mean))
+        if own[-1].state == TrialState.COMPLETE:
+            assert row.value == own[-1].value
         assert row.distributions == own[0].distributions
+        assert row.params == own[0].params
+    assert min(sign * row.value for row in rows) > 0  # type: ignore[operator]
 
 
 def test_no_trial_is_changed_by_merging() -> None:
     study = finished()
     before = study.trials
-    OneRowPerLearner(study).get_trials(deepcopy=False)
+    seen_by_base_sampler(study).get_trials(deepcopy=False)
     assert study.trials == before
 
 
 def test_rows_are_chosen_by_their_merged_state() -> None:
     study = finished()
-    view = OneRowPerLearner(study)
+    view = seen_by_base_sampler(study)
     complete = view.get_trials(states=(TrialState.COMPLETE,))
-    pruned = view.get_trials(states=(TrialState.PRUNED,))
-    assert WINNER in [row.number for row in complete]
-    assert len(complete) + len(pruned) == len(RIVALS)
+    assert [row.number for row in complete] == [*range(len(RIVALS))]
+    assert view.get_trials(states=(TrialState.PRUNED, TrialState.RUNNING)) == []
+    assert view._storage.get_n_trials(view._study_id) == len(RIVALS)
+    assert view._storage.get_n_trials(view._study_id, TrialState.COMPLETE) == len(RIVALS)
+
+
+def test_a_learner_in_its_first_probe_is_running_and_then_complete() -> None:
+    states: list[list[TrialState]] = []
+    study = table_study()
+
+    def look(row: int, size: int) -> None:
+        states.append([row.state for row in seen_by_base_sampler(study).get_trials()])
+
+    study.optimize(TableObjective(RIVALS, before=look), n_trials=2)
+    complete, running = TrialState.COMPLETE, TrialState.RUNNING
+    assert states[:5] == [[running], [complete], [complete], [complete, running], [complete] * 2]
 
 
 def test_a_resumed_run_that_fails_leaves_the_row_as_it_was() -> None:
     study = table_study()
     study.optimize(TableObjective(RIVALS), n_trials=len(RIVALS))
-    before = {row.number: (row.state, row.value) for row in one_row_per_learner(study.trials)}
+    rows = seen_by_base_sampler(study).get_trials()
+    before = {row.number: (row.state, row.value) for row in rows}
 
     def broken(row: int, size: int) -> None:
         raise RuntimeError
 
     study.optimize(TableObjective(RIVALS, before=broken), n_trials=1, catch=(RuntimeError,))
     assert study.trials[-1].state == TrialState.FAIL
-    after = {row.number: (row.state, row.value) for row in one_row_per_learner(study.trials)}
-    assert after == before
+    rows = seen_by_base_sampler(study).get_trials()
+    assert {row.number: (row.state, row.value) for row in rows} == before
 
 
 def test_a_first_run_that_fails_is_as_good_as_its_successor() -> None:
@@ -84,26 +121,83 @@ def test_a_first_run_that_fails_is_as_good_as_its_successor() -> None:
         if len(calls) == 1:
             raise RuntimeError
 
-    study.optimize(TableObjective(RIVALS, before=broken), n_trials=2, catch=(RuntimeError,))
-    (row,) = one_row_per_learner(study.trials)
-    assert row.number == 0
-    assert row.state == TrialState.PRUNED
+    objective = TableObjective(RIVALS, before=broken)
+    study.optimize(objective, n_trials=1, catch=(RuntimeError,))
+    (row,) = seen_by_base_sampler(study).get_trials()
+    assert (row.number, row.state, row.params) == (0, TrialState.FAIL, {"row": 0})
+    study.optimize(objective, n_trials=1)
+    (row,) = seen_by_base_sampler(study).get_trials()
+    assert (row.number, row.state, row.params) == (0, TrialState.COMPLETE, {"row": 0})
     assert sorted(row.intermediate_values) == [*SIZES[:3]]
+
+
+def test_a_learner_dropped_for_its_failures_is_no_result() -> None:
+    def broken(row: int, size: int) -> None:
+        if row == 1 and size == SIZES[1]:
+            raise RuntimeError
+
+    study = table_study()
+    study.optimize(TableObjective(RIVALS, before=broken), n_trials=4, catch=(RuntimeError,))
+    states = {row.number: row.state for row in seen_by_base_sampler(study).get_trials()}
+    dropped = [c.learner for c in learning_curves(study) if c.state == "dropped"]
+    assert dropped == [1]
+    assert states[1] == TrialState.FAIL
+    assert states[0] == TrialState.COMPLETE
+
+
+def test_learners_that_the_policy_dropped_are_results_all_the_same() -> None:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(InOrder(), n_learners=len(RIVALS)),
+        pruner=AllocationPruner(SuccessiveHalving(SIZES)),
+    )
+    study.optimize(TableObjective(RIVALS))
+    assert [c.state for c in learning_curves(study)].count("dropped") == len(RIVALS) - 1
+    view = BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy, Joint())
+    assert {row.state for row in view.get_trials()} == {TrialState.COMPLETE}
+    assert None not in [row.value for row in view.get_trials()]
 
 
 def test_trials_of_others_and_waiting_ones_are_rows_too() -> None:
     study = table_study()
     study.add_trial(optuna.create_trial(value=0.5))
     study.enqueue_trial({"row": 1})
-    assert [row.state for row in one_row_per_learner(study.trials)] == [
-        TrialState.COMPLETE,
-        TrialState.WAITING,
-    ]
+    states = [row.state for row in seen_by_base_sampler(study).get_trials()]
+    assert states == [TrialState.COMPLETE, TrialState.WAITING]
+
+
+def test_what_users_and_constraints_noted_is_in_the_row_whichever_run_noted_it() -> None:
+    def noting(trial: optuna.Trial) -> float:
+        trial.set_user_attr(f"run {trial.number}", True)
+        return TableObjective(RIVALS)(trial)
+
+    study = table_study(base=Constrained())
+    study.optimize(noting)
+    rows = {row.number: row for row in seen_by_base_sampler(study).get_trials()}
+    resumed = 0
+    for learner, row in rows.items():
+        own = [trial for trial, run in runs(study) if run.learner == learner]
+        resumed += len(own) - 1
+        assert row.user_attrs == {f"run {trial.number}": True for trial in own}
+        assert own[-1].user_attrs.keys() >= row.user_attrs.keys()
+        for seen in (row, *own):
+            assert seen.system_attrs["constraints"] == (learner - 2.5,)
+    assert resumed > 0
+
+
+class Constrained(InOrder):
+    """Learners 0, 1 and 2 are feasible; measured once, after the first run, as by TPESampler."""
+
+    def after_trial(
+        self, study: optuna.Study, trial: optuna.trial.FrozenTrial, *_: object
+    ) -> None:
+        constraints = (trial.number - 2.5,)
+        study._storage.set_trial_system_attr(trial._trial_id, "constraints", constraints)
 
 
 def test_stop_is_noted_and_stops_nothing() -> None:
     study = table_study()
-    view = OneRowPerLearner(study)
+    view = seen_by_base_sampler(study)
     view.stop()
     assert view.is_stopped
     assert not study._stop_flag
@@ -111,9 +205,8 @@ def test_stop_is_noted_and_stops_nothing() -> None:
 
 def test_the_view_is_asked_like_the_study() -> None:
     study = finished()
-    view = OneRowPerLearner(study)
+    view = seen_by_base_sampler(study)
     assert view.direction == study.direction
-    assert view.best_trial.params == study.best_trial.params
     assert view.study_name == study.study_name
     rows = view._get_trials(deepcopy=False, use_cache=True)
     assert [row.number for row in rows] == [row.number for row in view.get_trials()]
