@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from optuna_daub.study import allocations as allocations
     from optuna_daub.study import best_learner as best_learner
     from optuna_daub.study import learning_curves as learning_curves
+    from optuna_daub.study import one_row_per_learner as one_row_per_learner
     from optuna_daub.study import report as report
     from optuna_daub.study import training_sizes as training_sizes
 
@@ -31,6 +32,7 @@ __all__ = [
     "learning_curves",
     "allocations",
     "best_learner",
+    "one_row_per_learner",
 ]
 
 

@@ -2,6 +2,7 @@
 
 from optuna_daub.study.abc_pruner import ABCPruner as ABCPruner
 from optuna_daub.study.daub_pruner import DAUBPruner as DAUBPruner
+from optuna_daub.study.one_row import one_row_per_learner as one_row_per_learner
 from optuna_daub.study.pruner import AllocationPruner as AllocationPruner
 from optuna_daub.study.reporting import report as report
 from optuna_daub.study.reporting import training_sizes as training_sizes

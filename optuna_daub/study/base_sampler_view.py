@@ -141,9 +141,11 @@ def one_row_per_learner(
         row.params = {name: row.params[name] for name in row.distributions}
         row.user_attrs = {**known.user_attrs}
         row.intermediate_values = state.scores(learner)
-        row.system_attrs = {**row.system_attrs, **marks.get(learner, {})}
-        if known.constraints is not None:
-            row.system_attrs[stored.CONSTRAINTS] = known.constraints
+        row.system_attrs = {
+            **row.system_attrs,
+            **marks.get(learner, {}),
+            **known.constraints,
+        }
         if curve.observations and not (curve.dropped and not state.is_dropped_by_policy(learner)):
             row.state = TrialState.COMPLETE
             row.values = [state.sign * means[learner]]

@@ -415,6 +415,7 @@ def _close(
         curve = known.curve(run.learner)
     if curve.dropped and not known.is_dropped_by_policy(run.learner):
         _logger.warning("Learner %d is dropped: %s.", run.learner, curve.dropped)
+    stored.write_constraints(study, trial, known.learners[run.learner].constraints)
     pool, decision = known.answer(policy, trial.number)
     summary: dict[str, Any] = {
         "training_size": curve.size,

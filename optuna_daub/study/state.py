@@ -60,8 +60,8 @@ class Learner:
     """Its runs that failed, by trial number."""
     user_attrs: Mapping[str, Any] = field(default_factory=dict)
     """What its runs have noted; later runs are given it."""
-    constraints: Any = None
-    """The values of its constraints, None where none were measured."""
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    """What Optuna stores of its constraints; empty where none were measured."""
 
 
 class Answer(NamedTuple):
@@ -385,8 +385,8 @@ class State:
             self._by_params[_key(known)] = (*self._by_params.get(_key(known), ()), learner)
         if facts.user_attrs:
             known = replace(known, user_attrs={**known.user_attrs, **facts.user_attrs})
-        if facts.constraints is not None:
-            known = replace(known, constraints=facts.constraints)
+        if facts.constraints:
+            known = replace(known, constraints={**known.constraints, **facts.constraints})
         self.learners[learner] = known
 
     def _note(self, learner: int, number: int, failure: Failure) -> None:

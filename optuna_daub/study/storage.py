@@ -38,8 +38,12 @@ _FIXED = "fixed_params"
 """Optuna's own: what `study.enqueue_trial` was given."""
 
 
-CONSTRAINTS = "constraints"
-"""Optuna's own: the values of a trial's constraints."""
+_CONSTRAINTS = "constraints"
+"""Optuna's own: the values of a trial's constraints that its sampler has measured; with a colon
+and a name, one that the objective has (`trial.set_constraint`)."""
+
+METRIC_NAMES = "study:metric_names"
+"""Optuna's own: what a study's scores are called."""
 
 
 UNKNOWN = -1
@@ -203,8 +207,8 @@ class Facts:
     """The number of the abandoned trial in whose place it was enqueued."""
     user_attrs: Mapping[str, Any]
     """What the user has noted on it."""
-    constraints: Any
-    """The values of its constraints, None where none were measured."""
+    constraints: Mapping[str, Any]
+    """What Optuna stores of its constraints, by attribute; empty where none were measured."""
 
 
 def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
@@ -235,7 +239,7 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
         is_exhausted=bool(attrs.get(_EXHAUSTED, False)),
         replaces=None if replaces is None else int(replaces),
         user_attrs={n: v for n, v in trial.user_attrs.items() if not n.startswith(_PREFIX)},
-        constraints=attrs.get(CONSTRAINTS),
+        constraints={n: v for n, v in attrs.items() if n.partition(":")[0] == _CONSTRAINTS},
     )
 
 
@@ -292,11 +296,12 @@ def write_inheritance(
     trial: FrozenTrial,
     scores: Mapping[int, float],
     user_attrs: Mapping[str, Any],
-    constraints: Any,
+    constraints: Mapping[str, Any],
 ) -> None:
     """Give a resumed learner's new trial what its earlier runs have left.
 
-    Its plot is whole so, and the study's best trial as feasible as the learner is.
+    Its plot is whole so, and the study's best trial as feasible as the learner is. Constraints
+    that the objective sets are left to it, which sets them anew (see `write_constraints`).
     """
     storage, trial_id = study._storage, trial._trial_id
     for size, score in scores.items():
@@ -305,14 +310,28 @@ def write_inheritance(
     for name, value in user_attrs.items():
         if name not in trial.user_attrs:
             storage.set_trial_user_attr(trial_id, name, value)
-    if constraints is not None and CONSTRAINTS not in trial.system_attrs:
-        storage.set_trial_system_attr(trial_id, CONSTRAINTS, constraints)
+    if _CONSTRAINTS in constraints:
+        write_constraints(study, trial, {_CONSTRAINTS: constraints[_CONSTRAINTS]})
+
+
+def write_constraints(
+    study: optuna.Study, trial: FrozenTrial, constraints: Mapping[str, Any]
+) -> None:
+    """Give a run those of its learner's constraints that it has not measured itself."""
+    for name, value in constraints.items():
+        if name not in trial.system_attrs:
+            study._storage.set_trial_system_attr(trial._trial_id, name, value)
 
 
 def write_summary(study: optuna.Study, trial_id: int, summary: Mapping[str, Any]) -> None:
     """Store what users should see of a run, as user attributes that bear the package's prefix."""
-    for name, value in summary.items():
-        study._storage.set_trial_user_attr(trial_id, f"{_PREFIX}{name}", value)
+    for name, value in prefixed(summary).items():
+        study._storage.set_trial_user_attr(trial_id, name, value)
+
+
+def prefixed(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what users should see by the names of user attributes."""
+    return {f"{_PREFIX}{name}": value for name, value in summary.items()}
 
 
 def read_summary(trial: FrozenTrial, name: str) -> Any:

@@ -1,0 +1,126 @@
+"""The study as people look at it: one learner, one row."""
+
+from __future__ import annotations
+
+import copy
+from datetime import timedelta
+from typing import Any
+
+import optuna
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial
+
+from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.study import storage as stored
+from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import learning_curves
+from optuna_daub.study.state import state_of
+
+
+def one_row_per_learner(study: optuna.Study) -> optuna.Study:
+    """Return a study in memory with one trial per learner, for whatever looks at trials.
+
+    Suspending and resuming makes several trials of one learner, of which only those trained on
+    all the data are COMPLETE. Here each learner is one trial, in the order in which they were
+    begun, so that `optuna.visualization`, `optuna.importance` and `trials_dataframe()` speak of
+    learners:
+
+    * its parameters, constraints and user attributes are those that its runs have left;
+    * its intermediate values are its whole learning curve;
+    * its value is its score on all the data, or until that is known the forecast of it, which
+      also Optuna's samplers are given. The user attribute `daub:forecast` says which: the best
+      trial here may be a forecast (`best_learner` is the one to ask);
+    * it is COMPLETE where it has a value, RUNNING before its first score, and FAIL where it was
+      dropped for failing;
+    * its duration is that of its runs together, as if they had followed on each other;
+    * `daub:learner`, `daub:state`, `daub:reason`, `daub:training_size`, `daub:examples`,
+      `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, as far as known.
+
+    Trials that others have added, finished ones, stay as they are. The study is not changed.
+
+    Raises:
+        ValueError: where the study's pruner is none of `optuna_daub`.
+
+    >>> import optuna
+    >>> from optuna.trial import TrialState
+    >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     skill = trial.suggest_float("skill", 0.5, 0.9)
+    ...     for n in training_sizes(trial):
+    ...         report(trial, n, skill - 10 / n, training_score=skill + 10 / n)
+    ...     return skill - 10 / n
+    >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
+    >>> study = optuna.create_study(
+    ...     direction="maximize", sampler=sampler, pruner=DAUBPruner.paper(max_resource=2000)
+    ... )
+    >>> study.optimize(objective)
+    >>> rows = one_row_per_learner(study)
+    >>> len(study.trials), len(rows.trials), len(rows.get_trials(states=[TrialState.COMPLETE]))
+    (5, 4, 4)
+    >>> [trial.user_attrs["daub:forecast"] for trial in rows.trials]
+    [True, False, True, True]
+    """
+    rows = learner_rows(study)
+    storage = InMemoryStorage()
+    study_id = storage.create_new_study(study.directions, f"{study.study_name} (learners)")
+    for name, value in study.user_attrs.items():
+        storage.set_study_user_attr(study_id, name, value)
+    if study.metric_names is not None:
+        storage.set_study_system_attr(study_id, stored.METRIC_NAMES, study.metric_names)
+    for row in rows:
+        storage.create_new_trial(study_id, row)  # `add_trial` refuses what was enqueued off range
+    return optuna.Study(storage.get_study_name_from_id(study_id), storage)
+
+
+def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
+    """Return the trials of `one_row_per_learner`, numbered from 0 on.
+
+    Raises:
+        ValueError: where the study's pruner is none of `optuna_daub`.
+    """
+    curves = {curve.learner: curve for curve in learning_curves(study)}
+    assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
+    policy, state = study.pruner.policy, state_of(study)
+    trials = study.get_trials(deepcopy=False)
+    durations: dict[int, timedelta] = {}
+    for trial in trials:
+        run = stored.read_run(trial.system_attrs)
+        if run is not None and run.learner is not None and trial.duration is not None:
+            durations[run.learner] = durations.get(run.learner, timedelta()) + trial.duration
+    with state.lock:
+        forecasts = Joint().forecasts(state.pool(policy), policy.sizes[-1])
+        merged = merged_rows(trials, state, forecasts)
+    rows: list[FrozenTrial] = []
+    for shared in merged:
+        row, curve = copy.copy(shared), curves.get(shared.number)
+        if curve is None and not row.state.is_finished():
+            continue  # still in the queue, or begun a moment ago
+        if curve is not None:
+            row.system_attrs = {**state.learners[curve.learner].constraints}
+            row.user_attrs |= summary(curve, policy.sizes[-1])
+            row.datetime_complete = None
+            if row.state.is_finished() and row.datetime_start is not None:
+                row.datetime_complete = row.datetime_start + durations.get(row.number, timedelta())
+        row.number = len(rows)
+        rows.append(row)
+    return rows
+
+
+def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:
+    """Return what is known of a learner as user attributes of its row."""
+    seconds = [seen.seconds for seen in curve.observations if seen.seconds is not None]
+    facts = {
+        "learner": curve.learner,
+        "state": curve.state,
+        "reason": curve.reason,
+        "training_size": curve.size,
+        "examples": sum(seen.size for seen in curve.observations),
+        "seconds": sum(seconds) if seconds else None,
+        "score": curve.score,
+        "bound": curve.bound,
+        "forecast": curve.size < full_size if curve.observations else None,
+    }
+    return stored.prefixed({name: fact for name, fact in facts.items() if fact is not None})

@@ -1,0 +1,280 @@
+"""One row per learner: what it says, and that all that Optuna shows of a study says it too."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from optuna_daub import ABCPruner
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
+from optuna_daub import one_row_per_learner
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.visualization import studies
+
+
+SIZES = (10_000, 20_000, 40_000, 80_000)
+
+
+def objective(trial: optuna.Trial) -> float:
+    """Return a score that one parameter decides, on a space with branches of its own."""
+    live = trial.suggest_float("live", 0.0, 1.0)
+    trial.suggest_float("dead", 0.0, 1.0)
+    if trial.suggest_categorical("kind", ["tree", "net"]) == "tree":
+        trial.suggest_int("depth", 1, 8)
+    else:
+        trial.suggest_float("rate", 1e-4, 1.0, log=True)
+    if trial.params["dead"] > 0.9:
+        raise ArithmeticError("no fit")
+    sign = 1 if trial.study.direction == optuna.study.StudyDirection.MAXIMIZE else -1
+    score = 0.0
+    for n in training_sizes(trial):
+        score = 0.4 + 0.4 * live - 100 / n
+        report(trial, n, sign * score, training_score=sign * (score + 0.1), n_validation=50_000,
+               seconds=n / 100)  # fmt: skip
+    trial.set_user_attr("colour", "green")
+    return sign * score
+
+
+def searched(
+    pruner: Any = None, n_learners: int | None = 14, direction: str = "maximize", **kwargs: Any
+) -> optuna.Study:
+    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=1), n_learners=n_learners)
+    pruner = pruner or DAUBPruner.paper(sizes=SIZES)
+    study = optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
+    study.optimize(objective, catch=ArithmeticError, **kwargs)
+    return study
+
+
+MAKERS: dict[str, Callable[[], optuna.Study]] = {
+    "paper": searched,
+    "abc": lambda: searched(
+        ABCPruner(min_resource=10_000, max_resource=80_000, n_validation=50_000)
+    ),
+    "open": lambda: searched(DAUBPruner(sizes=SIZES), n_learners=None, n_trials=30),
+    "minimize": lambda: searched(direction="minimize"),
+}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def study(request: pytest.FixtureRequest) -> optuna.Study:
+    return MAKERS[request.param]()
+
+
+class TestRows:
+    def test_each_learner_has_one_with_what_is_known_of_it(self, study: optuna.Study) -> None:
+        curves, rows = learning_curves(study), one_row_per_learner(study).trials
+        assert [row.user_attrs["daub:learner"] for row in rows] == [c.learner for c in curves]
+        assert [row.number for row in rows] == list(range(len(curves)))
+        for curve, row in zip(curves, rows, strict=True):
+            assert row.params == curve.params
+            assert set(row.distributions) == set(curve.params)
+            assert row.intermediate_values == {
+                seen.size: seen.score for seen in curve.observations
+            }
+            assert row.user_attrs["daub:state"] == curve.state
+            assert row.user_attrs["daub:reason"] == curve.reason
+            assert row.user_attrs["daub:training_size"] == curve.size
+            examples = sum(seen.size for seen in curve.observations)
+            assert row.user_attrs["daub:examples"] == examples
+            assert row.user_attrs.get("daub:seconds", 0.0) == pytest.approx(examples / 100)
+
+    def test_the_value_is_the_score_on_all_the_data_or_marked_as_a_forecast(
+        self, study: optuna.Study
+    ) -> None:
+        rows = one_row_per_learner(study).trials
+        known = [row for row in rows if row.user_attrs.get("daub:forecast") is False]
+        assert known
+        assert {row.user_attrs["daub:state"] for row in known} <= {"best", "complete", "dropped"}
+        assert all(row.value == row.intermediate_values[80_000] for row in known)
+        guessed = [row for row in rows if row.user_attrs.get("daub:forecast") is True]
+        assert guessed
+        assert all(80_000 not in row.intermediate_values for row in guessed)
+        assert all(row.state == TrialState.COMPLETE for row in (*known, *guessed))
+
+    def test_failed_learners_have_no_value(self, study: optuna.Study) -> None:
+        failed = [row for row in one_row_per_learner(study).trials if row.state == TrialState.FAIL]
+        assert failed
+        assert all(row.values is None and "daub:forecast" not in row.user_attrs for row in failed)
+
+    def test_the_duration_is_that_of_its_runs(self, study: optuna.Study) -> None:
+        whole = sum((trial.duration for trial in study.trials if trial.duration), timedelta())
+        rows = one_row_per_learner(study).trials
+        assert sum((row.duration for row in rows if row.duration), timedelta()) == whole
+
+    def test_the_study_is_not_changed(self, study: optuna.Study) -> None:
+        before = study.get_trials()
+        rows = one_row_per_learner(study)
+        rows.set_user_attr("note", "mine")
+        assert study.get_trials() == before
+        assert study.user_attrs == {}
+
+    def test_the_table_has_a_line_per_learner(self, study: optuna.Study) -> None:
+        table = one_row_per_learner(study).trials_dataframe()
+        assert len(table) == len(learning_curves(study))
+        assert {"user_attrs_daub:state", "user_attrs_daub:forecast", "params_live"} <= {*table}
+
+
+def test_attributes_and_constraints_of_the_runs_are_kept() -> None:
+    def measured(trial: optuna.Trial) -> float:
+        if trial.number < 3 and hasattr(trial, "set_constraint"):
+            trial.set_constraint("memory", -1.0)  # by first runs only
+        trial.set_user_attr("number", trial.number)
+        return objective(trial)
+
+    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=3)
+    pruner = DAUBPruner.paper(sizes=SIZES)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.set_user_attr("owner", "me")
+    for live in (0.9, 0.8, 0.1):  # the first is suspended and comes back
+        study.enqueue_trial({"live": live, "dead": 0.5})
+    study.optimize(measured)
+    rows = one_row_per_learner(study)
+    assert rows.user_attrs == {"owner": "me"}
+    assert rows.study_name == f"{study.study_name} (learners)"
+    last_runs = {trial.user_attrs["number"] for trial in study.trials}
+    assert {row.user_attrs["number"] for row in rows.trials} <= last_runs
+    if hasattr(optuna.Trial, "set_constraint"):
+        assert all(row.constraints == {"memory": -1.0} for row in rows.trials)
+        later = [trial for trial in study.trials if trial.number >= 3]
+        assert later
+        assert all(trial.constraints == {"memory": -1.0} for trial in later), "they are inherited"
+
+
+def test_a_running_learner_is_running() -> None:
+    study = studies.begun()
+    (row,) = one_row_per_learner(study).trials
+    assert (row.state, row.values, row.datetime_complete) == (TrialState.RUNNING, None, None)
+    suspended, running = one_row_per_learner(studies.running()).trials
+    assert suspended.user_attrs["daub:state"] == "suspended"
+    assert (running.user_attrs["daub:state"], running.value is not None) == ("running", True)
+
+
+def test_enqueued_and_idle_trials_are_no_rows_and_those_of_others_stay() -> None:
+    study = studies.new_study()
+    study.add_trial(optuna.create_trial(value=0.3))
+    assert [row.value for row in one_row_per_learner(study).trials] == [0.3]
+    studies.run(study, studies.Table(studies.RIVALS))
+    study.optimize(studies.Table(studies.RIVALS))  # one idle trial
+    assert len(one_row_per_learner(study).trials) == 1 + len(learning_curves(study))
+
+
+def test_what_was_enqueued_out_of_range_is_shown() -> None:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
+        pruner=DAUBPruner.paper(sizes=SIZES),
+    )
+    study.enqueue_trial({"live": 2.0})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        study.optimize(objective)
+    (row,) = one_row_per_learner(study).trials
+    assert row.params["live"] == 2.0
+
+
+def test_the_same_from_a_database(tmp_path: Path) -> None:
+    study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
+    studies.run(study, studies.Table(studies.RIVALS))
+    again = optuna.load_study(
+        study_name="trees", storage=f"sqlite:///{tmp_path}/study.db", pruner=study.pruner
+    )
+    here, there = (one_row_per_learner(each).trials for each in (studies.finished(), again))
+    for row, other in zip(here, there, strict=True):
+        assert (row.params, row.values) == (other.params, other.values)
+        assert row.intermediate_values == other.intermediate_values
+        assert row.user_attrs == other.user_attrs
+
+
+def test_a_foreign_pruner_is_refused() -> None:
+    with pytest.raises(ValueError, match="depend on its pruner"):
+        one_row_per_learner(optuna.create_study())
+
+
+def test_the_metric_keeps_its_name() -> None:
+    study = studies.finished()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study.set_metric_names(["accuracy"])
+        assert one_row_per_learner(study).metric_names == ["accuracy"]
+
+
+PLOTS = (
+    "plot_contour", "plot_edf", "plot_intermediate_values", "plot_optimization_history",
+    "plot_parallel_coordinate", "plot_param_importances", "plot_rank", "plot_slice",
+    "plot_timeline", "plot_terminator_improvement",
+)  # fmt: skip
+
+OF_SEVERAL_OBJECTIVES = {"plot_pareto_front", "plot_hypervolume_history"}
+
+EVALUATORS = {
+    "fanova": lambda: optuna.importance.FanovaImportanceEvaluator(seed=0),
+    "impurity": lambda: optuna.importance.MeanDecreaseImpurityImportanceEvaluator(seed=0),
+    "ped_anova": lambda: optuna.importance.PedAnovaImportanceEvaluator(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # the terminator leaves Optuna
+class TestWhatOptunaShows:
+    def test_every_function_of_one_objective_is_here(self) -> None:
+        pytest.importorskip("plotly")
+        shown = {name for name in dir(optuna.visualization) if name.startswith("plot_")}
+        assert shown <= {*PLOTS} | OF_SEVERAL_OBJECTIVES
+
+    @pytest.mark.parametrize("plot", PLOTS)
+    def test_every_picture_is_drawn(self, plot: str, study: optuna.Study) -> None:
+        pytest.importorskip("plotly")
+        if not hasattr(optuna.visualization, plot):
+            pytest.skip(f"this release of Optuna has no {plot}")
+        if plot == "plot_terminator_improvement":
+            pytest.importorskip("torch")
+        with warnings.catch_warnings():  # two parameters of different branches
+            warnings.filterwarnings("ignore", "Contour plot will not be displayed", UserWarning)
+            figure = getattr(optuna.visualization, plot)(one_row_per_learner(study))
+        assert figure.data
+
+    @pytest.mark.parametrize("evaluator", EVALUATORS)
+    def test_every_evaluator_speaks_of_what_all_learners_have(
+        self, evaluator: str, study: optuna.Study
+    ) -> None:
+        found = optuna.importance.get_param_importances(
+            one_row_per_learner(study), evaluator=EVALUATORS[evaluator]()
+        )
+        assert {"live", "dead", "kind"} <= {*found}
+        assert sum(found.values()) == pytest.approx(1.0)
+
+    @pytest.mark.parametrize("evaluator", EVALUATORS)
+    @pytest.mark.parametrize("direction", ["maximize", "minimize"])
+    def test_a_dead_parameter_weighs_under_a_tenth_of_a_live_one(
+        self, evaluator: str, direction: str
+    ) -> None:
+        many = searched(n_learners=80, direction=direction)
+        found = optuna.importance.get_param_importances(
+            one_row_per_learner(many), evaluator=EVALUATORS[evaluator]()
+        )
+        assert found["dead"] < 0.1 * found["live"]
+        alone = (
+            optuna.importance.get_param_importances(many, evaluator=EVALUATORS[evaluator]())
+            if sum(trial.state == TrialState.COMPLETE for trial in many.trials) > 1
+            else {}
+        )
+        assert not alone or alone["dead"] >= 0.1 * alone["live"], "the runs alone do not say so"
+
+    def test_the_history_is_that_of_learners(self, study: optuna.Study) -> None:
+        pytest.importorskip("plotly")
+        rows = one_row_per_learner(study)
+        figure = optuna.visualization.plot_optimization_history(rows)
+        complete = rows.get_trials(states=[TrialState.COMPLETE])
+        assert [*figure.data[0].y] == [row.value for row in complete]
+        curves = optuna.visualization.plot_intermediate_values(rows).data
+        assert len(curves) == sum(bool(curve.observations) for curve in learning_curves(study))
