@@ -10,12 +10,17 @@ from __future__ import annotations
 import json
 import math
 import random
+import signal
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
+from typing import Any
 from typing import Protocol
 
 import numpy as np
@@ -47,6 +52,13 @@ class Problem(Protocol):
         """Return the test score of what was trained last; None where there are no test rows."""
 
 
+PERFECT = 1.0
+"""A score that nothing can better, so that the run may end: its curve would not change."""
+MOST_TRAININGS = 2000
+"""After which a run ends whatever the clock shows. Few do: those that have found a corner of a
+surrogate where training costs next to nothing, and where some methods would think for hours."""
+
+
 class Race:
     """One method's run on one problem: keeps the clock, and ends the run when it has run out.
 
@@ -55,7 +67,8 @@ class Race:
     """
 
     def __init__(self, problem: Problem, budget: float) -> None:
-        self._problem = problem
+        self.problem = problem
+        """For methods that train by themselves."""
         self.name, self.space = problem.name, problem.space
         self.smallest, self.full = problem.smallest, problem.full
         self.budget = budget
@@ -78,10 +91,12 @@ class Race:
                 f"`size` must be in [{self.smallest:,}, {self.full:,}], but got {size:,}."
             )
         left = self.budget - self.seconds
-        if left <= 0.0:
+        if left <= 0.0 or self.trainings == MOST_TRAININGS:
+            raise OutOfBudgetError
+        if self.curve and self.curve[-1][1] >= PERFECT:
             raise OutOfBudgetError
         begun = time.process_time()
-        score, seconds = self._problem.train(config, size, left)
+        score, seconds = self.problem.train(config, size, left)
         self.note(score, size, seconds)
         self.cpu += time.process_time() - begun
         return score, seconds
@@ -97,7 +112,7 @@ class Race:
             return
         self.full_trainings += 1
         if not self.curve or score > self.curve[-1][1]:
-            test = self._problem.judge()
+            test = self.problem.judge()
             self.curve.append([self.seconds, score, *([] if test is None else [test])])
 
 
@@ -240,6 +255,223 @@ class Made:
         """Return nothing: there is one score only."""
 
 
+# --- Real training ---
+
+DATA = SHARED / "data"
+HELD_OUT = 0.15
+MOST_HELD_OUT = 20_000
+"""Share and number of rows that are to validate on; as many again are to test on."""
+NEAR_SMALLEST = 5_000
+"""Rows that the smallest size is near, where data are large: N over a power of 3, 27 to 243."""
+UNIT_DRAWS = 2
+"""Random configurations of each algorithm whose full training is timed for the unit."""
+UNIT_CAP = 120.0
+"""CPU seconds that each of them may take; one that takes longer counts as this."""
+
+ALGORITHMS: dict[str, Space] = {
+    "lightgbm": (
+        Parameter("n_estimators", 10, 500, is_int=True, is_log=True, cheap=10),
+        Parameter("num_leaves", 4, 256, is_int=True, is_log=True, cheap=4),
+        Parameter("learning_rate", 0.01, 0.5, is_log=True),
+        Parameter("min_child_samples", 2, 200, is_int=True, is_log=True),
+        Parameter("colsample_bytree", 0.3, 1.0),
+        Parameter("reg_lambda", 1e-3, 1e2, is_log=True),
+    ),
+    "xgboost": (
+        Parameter("n_estimators", 10, 500, is_int=True, is_log=True, cheap=10),
+        Parameter("max_depth", 2, 10, is_int=True, cheap=2),
+        Parameter("learning_rate", 0.01, 0.5, is_log=True),
+        Parameter("min_child_weight", 1.0, 100.0, is_log=True),
+        Parameter("subsample", 0.5, 1.0),
+        Parameter("colsample_bytree", 0.3, 1.0),
+        Parameter("reg_lambda", 1e-3, 1e2, is_log=True),
+    ),
+    "random_forest": (
+        Parameter("n_estimators", 10, 100, is_int=True, is_log=True, cheap=10),
+        Parameter("max_features", 0.05, 1.0, is_log=True, cheap=0.05),
+        Parameter("min_samples_leaf", 1, 50, is_int=True, is_log=True, cheap=50),
+        Parameter("criterion", choices=("gini", "entropy")),
+    ),
+    "extra_trees": (
+        Parameter("n_estimators", 10, 100, is_int=True, is_log=True, cheap=10),
+        Parameter("max_features", 0.05, 1.0, is_log=True, cheap=0.05),
+        Parameter("min_samples_leaf", 1, 50, is_int=True, is_log=True, cheap=50),
+        Parameter("criterion", choices=("gini", "entropy")),
+    ),
+    "logistic": (
+        Parameter("C", 1e-4, 1e2, is_log=True, cheap=1e-4),
+        Parameter("tol", 1e-5, 1e-1, is_log=True, cheap=1e-1),
+    ),
+    "knn": (
+        Parameter("n_neighbors", 1, 100, is_int=True, is_log=True),
+        Parameter("weights", choices=("uniform", "distance")),
+    ),
+}
+"""By name, with the parameters of each; in the space they carry the algorithm's name."""
+ALGORITHM = "algorithm"
+CONDITIONAL: Space = (
+    Parameter(ALGORITHM, choices=tuple(ALGORITHMS)),
+    *(
+        replace(one, name=f"{name}.{one.name}", parent=ALGORITHM, values=(name,))
+        for name, parameters in ALGORITHMS.items()
+        for one in parameters
+    ),
+)
+
+
+def build(config: Config) -> Any:
+    """Return an unfitted classifier that uses one core."""
+    from lightgbm import LGBMClassifier
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from xgboost import XGBClassifier
+
+    given = {name.partition(".")[2]: value for name, value in config.items() if "." in name}
+    match config[ALGORITHM]:
+        case "lightgbm":
+            return LGBMClassifier(**given, n_jobs=1, random_state=0, verbose=-1)
+        case "xgboost":
+            return XGBClassifier(**given, tree_method="hist", n_jobs=1, random_state=0)
+        case "random_forest":
+            return RandomForestClassifier(**given, n_jobs=1, random_state=0)
+        case "extra_trees":
+            return ExtraTreesClassifier(**given, n_jobs=1, random_state=0)
+        case "logistic":
+            return make_pipeline(StandardScaler(), LogisticRegression(**given))
+        case "knn":
+            return make_pipeline(StandardScaler(), KNeighborsClassifier(**given, n_jobs=1))
+        case other:
+            raise ValueError(f"The algorithm must be one of {[*ALGORITHMS]}, but got {other!r}.")
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table as numbers, in three parts; prefixes of the training rows are stratified."""
+
+    X: NDArray[np.float32]
+    y: NDArray[np.int64]
+    X_valid: NDArray[np.float32]
+    y_valid: NDArray[np.int64]
+    X_test: NDArray[np.float32]
+    y_test: NDArray[np.int64]
+
+
+def read(path: Path, target: str, most: int | None, seed: int) -> Data:
+    """Return a file's rows, shuffled and split.
+
+    Columns of text become one column per value, missing numbers the median.
+
+    Args:
+        path: a CSV or Parquet file, or one of NumPy with `X` and `y`.
+        target: the column to predict.
+        most: of rows to train on; None for all that are left.
+        seed: of the shuffle.
+    """
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            X, y = file["X"].reshape(len(file["y"]), -1).astype(np.float32), file["y"]
+    else:
+        import pandas as pd
+
+        table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        if target not in table:
+            columns = ", ".join(map(str, table))
+            raise SystemExit(f"--target must be a column of {path}, which has {columns}.")
+        y = pd.factorize(table.pop(target), sort=True)[0]
+        table = pd.get_dummies(table, dtype=np.float32)
+        X = table.fillna(table.median()).to_numpy(np.float32)
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(y))
+    n_out = min(MOST_HELD_OUT, round(HELD_OUT * len(y)))
+    valid, test, training = rows[:n_out], rows[n_out : 2 * n_out], rows[2 * n_out :][:most]
+    # The k-th of a class's n rows stands at about k / n of the order, the first at its head.
+    y = y.astype(np.int64)
+    place = np.empty(len(training))
+    for label in np.unique(y):
+        of_class = np.flatnonzero(y[training] == label)
+        place[of_class] = (np.arange(len(of_class)) + rng.random(len(of_class))) / len(of_class)
+        place[of_class[:1]] = 0.0
+    training = training[np.argsort(place, kind="stable")]
+    parts = [(np.ascontiguousarray(X[part]), y[part]) for part in (training, valid, test)]
+    return Data(*(array for part in parts for array in part))
+
+
+class CutOffError(BaseException):
+    """A training has taken all the seconds that are left."""
+
+
+@contextmanager
+def at_most(limit: float) -> Iterator[None]:
+    """Raise `CutOffError` inside after so many CPU seconds, at the next line of Python."""
+
+    def ring(*_: object) -> None:
+        raise CutOffError
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+class Training:
+    """Real training on a table; seconds are CPU seconds of fit and validation."""
+
+    space = CONDITIONAL
+
+    def __init__(self, name: str, data: Data) -> None:
+        self.name, self.data = name, data
+        self.full = len(data.y)
+        n_steps = round(math.log(self.full / NEAR_SMALLEST, 3)) if self.full > 1 else 0
+        self.smallest = max(self.full // 3 ** min(max(n_steps, 3), 5), 1)
+        self.model: Any = None
+        """What was trained last."""
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        """Train and score; a model that cannot be trained has score 0."""
+        begun = time.process_time()
+        try:
+            with at_most(limit):
+                self.model = build(config)
+                self.model.fit(self.data.X[:size], self.data.y[:size])
+                score = accuracy(self.model, self.data.X_valid, self.data.y_valid)
+        except CutOffError:
+            return 0.0, math.inf
+        except Exception as error:
+            print(f"{self.name}, {config} on {size:,} rows: {type(error).__name__}: {error}")
+            score = 0.0
+        return score, time.process_time() - begun
+
+    def reference(self) -> dict[str, float]:
+        """Return the unit and the best score of a few random configurations of each algorithm."""
+        rng = random.Random(0)
+        seconds, best = [], 0.0
+        for algorithm in ALGORITHMS:
+            for _ in range(UNIT_DRAWS):
+                config: Config = {}
+                while config.get(ALGORITHM) != algorithm:
+                    config = draw(self.space, rng)
+                score, taken = self.train(config, self.full, UNIT_CAP)
+                seconds.append(min(taken, UNIT_CAP))
+                best = max(best, score)
+        return {"unit": mean(seconds), "best": best, "cut_off": seconds.count(UNIT_CAP)}
+
+    def judge(self) -> float:
+        """Return the test score of what was trained last."""
+        return accuracy(self.model, self.data.X_test, self.data.y_test)
+
+
+def accuracy(model: Any, X: NDArray[np.float32], y: NDArray[np.int64]) -> float:
+    """Return the share of rows that a model gets right."""
+    return float(np.mean(np.asarray(model.predict(X)).ravel() == y))
+
+
 # --- All of them ---
 
 
@@ -260,11 +492,32 @@ class Source:
         return self.path is None or self.path.exists()
 
 
+def of_file(path: Path, target: str, name: str = "", most: int | None = None) -> Source:
+    """Return real training on a file."""
+
+    def opened(seed: int) -> Problem:
+        return Training(name or f"real-{path.name}", read(path, target, most, seed))
+
+    return Source(opened, path, is_real=True)
+
+
+def _table(stem: str, most: int | None = None, *, kind: str = "parquet", name: str = "") -> Source:
+    return of_file(DATA / f"{stem}.{kind}", "target", f"real-{name or stem}", most)
+
+
 PROBLEMS: dict[str, Source] = {
     "made": Source(lambda seed: Made()),
     **{
         f"ranger-{task}": Source(lambda seed, task=task: Ranger(task), RANGER / "rbv2_ranger.onnx")
         for task in TASKS
     },
+    "real-covtype": _table("covtype"),
+    "real-flightlate-400k": _table("flightlate", 400_000, name="flightlate-400k"),
+    "real-flightlate": _table("flightlate"),
+    "real-higgs": _table("higgs"),
+    "real-adult": _table("adult"),
+    "real-mnist": _table("mnist", kind="npz"),
+    "real-letter": _table("letter"),
+    "real-magic": _table("magic"),
 }
-"""By name; what stands before a hyphen is the family."""
+"""By name; what stands before the first hyphen is the family."""
