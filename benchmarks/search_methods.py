@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import subprocess
 import sys
+import time
 import venv
 import warnings
 from collections.abc import Callable
@@ -24,22 +26,31 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from typing import Any
 
 from benchmarks.search_space import Config
 from benchmarks.search_space import Evaluated
 from benchmarks.search_space import OutOfBudgetError
+from benchmarks.search_space import Parameter
+from benchmarks.search_space import Parts
 from benchmarks.search_space import Remote
+from benchmarks.search_space import active
+from benchmarks.search_space import branches
 from benchmarks.search_space import sizes
 
 
 if TYPE_CHECKING:
     import optuna
 
+    from benchmarks.search_problems import Race
+
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optuna_daub_benchmarks"
 """Environments of peers that need their own."""
+MANY = 100_000
+"""Evaluations, for peers that want a number of them: the clock ends runs long before."""
 
 
 # --- Optuna ---
@@ -182,12 +193,12 @@ def hyperband(problem: Evaluated, seed: int) -> None:
     """Run TPE with HyperbandPruner, factor 3 (its default).
 
     https://optuna.readthedocs.io/en/stable/reference/generated/optuna.pruners.HyperbandPruner.html
-    Steps are counted in parts of N, so that N is a power of 3 of them and its brackets are whole.
     """
     import optuna
 
+    parts = Parts.of(problem)
     steps = {size: 3**k for k, size in enumerate(sizes(problem, 3))}
-    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=steps[problem.full])
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=parts.whole)
     _pruned(pruner, steps, False, problem, seed)
 
 
@@ -204,6 +215,337 @@ def wilcoxon(problem: Evaluated, seed: int) -> None:
 
     steps = {size: k for k, size in enumerate(sizes(problem, 1.5))}
     _pruned(optuna.pruners.WilcoxonPruner(), steps, True, problem, seed)
+
+
+# --- FLAML ---
+
+
+def _tune_domain(one: Parameter) -> Any:
+    from flaml import tune
+
+    if one.choices:
+        return tune.choice([*one.choices])
+    if one.is_int:  # the upper end is excluded
+        draw = tune.lograndint if one.is_log else tune.randint
+        return draw(int(one.low), int(one.high) + 1)
+    return (tune.loguniform if one.is_log else tune.uniform)(one.low, one.high)
+
+
+def _tune_space(problem: Evaluated) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the space as flaml.tune writes it, and the values at which training costs little.
+
+    A parameter on which others hang is a choice between dictionaries ("Hierarchical search
+    space"): https://microsoft.github.io/FLAML/docs/Use-Cases/Tune-User-Defined-Function
+    """
+    from flaml import tune
+
+    space: dict[str, Any] = {}
+    cheap: dict[str, Any] = {}
+    for one in problem.space:
+        children = [child for child in problem.space if child.parent == one.name]
+        if children:
+            of_values = [[c for c in children if value in c.values] for value in one.choices]
+            space[one.name] = tune.choice(
+                [
+                    {one.name: value, **{c.name: _tune_domain(c) for c in those}}
+                    for value, those in zip(one.choices, of_values, strict=True)
+                ]
+            )
+            cheap[one.name] = [
+                {c.name: c.cheap for c in those if c.cheap is not None} for those in of_values
+            ]
+        elif not one.parent:
+            space[one.name] = _tune_domain(one)
+            if one.cheap is not None:
+                cheap[one.name] = one.cheap
+    return space, cheap
+
+
+def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
+    """Run BlendSearch or CFO with the training size as resource and the clock as cost.
+
+    https://microsoft.github.io/FLAML/docs/Use-Cases/Tune-User-Defined-Function ("Trial
+    scheduling", `resource_attr`; with FLAML's own scheduler nothing is reported in between) and
+    https://microsoft.github.io/FLAML/docs/FAQ ("About low_cost_partial_config in tune").
+    The searcher is made beforehand, as tune.run documents, because only so it takes a seed.
+    """
+    import flaml
+
+    space, cheap = _tune_space(problem)
+
+    def evaluate(config: dict[str, Any]) -> dict[str, float]:
+        values = {k: v for k, v in config.items() if k != "size" and not isinstance(v, dict)}
+        for nested in config.values():
+            values |= nested if isinstance(nested, dict) else {}
+        size = min(max(round(config["size"]), problem.smallest), problem.full)
+        score, seconds = problem.evaluate(active(problem.space, values), size)
+        return {"score": score, "seconds": seconds}
+
+    search = getattr(flaml, searcher)(
+        metric="score",
+        mode="max",
+        space=space,
+        low_cost_partial_config=cheap,
+        resource_attr="size",
+        min_resource=problem.smallest,
+        max_resource=problem.full,
+        cost_attr="seconds",
+        cost_budget=problem.budget,
+        seed=seed,
+    )
+    flaml.tune.run(evaluate, search_alg=search, num_samples=-1, verbose=0)
+
+
+def flaml_automl(problem: Race, seed: int) -> None:
+    """Run FLAML's AutoML: its own learners, spaces, portfolio of starts and samples of rows.
+
+    https://microsoft.github.io/FLAML/docs/Use-Cases/Task-Oriented-AutoML (`X_val`, "Optimization
+    metric" for the function that scores, `retrain_full="budget"`, which trains the best on all
+    rows before the time is up). Its clock, by which it plans, is made to show CPU seconds, since
+    others use this machine; its thinking is on the clock, as the two can't be told apart.
+    """
+    from unittest.mock import patch
+
+    from flaml import AutoML
+
+    from benchmarks.search_problems import Training
+    from benchmarks.search_problems import accuracy
+
+    training = problem.problem
+    assert isinstance(training, Training)
+    data = training.data
+    unseen = 0.0  # CPU seconds of scoring on test rows, which nobody charges
+    origin = time.process_time()
+
+    def now() -> float:
+        return time.process_time() - origin - unseen
+
+    def note(model: Any, n_rows: int, score: float) -> None:
+        nonlocal unseen
+        training.model, seconds, begun = model, now() - problem.seconds, time.process_time()
+        try:
+            problem.note(score, min(n_rows, problem.full), seconds)
+        finally:
+            unseen += time.process_time() - begun
+            problem.cpu = problem.seconds + unseen
+
+    def metric(X_val: Any, y_val: Any, model: Any, *given: Any, **_: Any) -> tuple[float, Any]:
+        score = accuracy(model, X_val, y_val)
+        note(model, len(given[2]), score)  # labels, X_train, y_train, ...
+        return 1.0 - score, {}
+
+    automl = AutoML()
+    begun = time.time()
+    with patch("time.time", lambda: begun + now()):
+        automl.fit(
+            data.X,
+            data.y,
+            X_val=data.X_valid,
+            y_val=data.y_valid,
+            task="classification",
+            metric=metric,
+            time_budget=problem.budget,
+            retrain_full="budget",
+            n_jobs=1,
+            seed=seed,
+            verbose=0,
+        )
+        if automl.model is not None:
+            note(automl, problem.full, accuracy(automl, data.X_valid, data.y_valid))
+
+
+# --- scikit-learn ---
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A distribution as SciPy writes them: what is drawn is a parameter's value."""
+
+    one: Parameter
+
+    def rvs(self, random_state: Any) -> Any:
+        """Return a value."""
+        return self.one.draw(random.Random(int(random_state.randint(2**31 - 1))))
+
+
+def halving_random_search(problem: Evaluated, seed: int) -> None:
+    """Run HalvingRandomSearchCV again and again, each time with other candidates.
+
+    https://scikit-learn.org/stable/modules/grid_search.html ("Choosing a resource": any parameter
+    that takes positive integers, here `parts` of N; `max_resources` has to be given then;
+    "Exhausting the available resources": as many candidates as end with a round on all rows).
+    Factor 3 is the default. A list of dictionaries is how it writes spaces with conditions: each
+    is as likely.
+    """
+    from itertools import count
+
+    from sklearn.base import BaseEstimator
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingRandomSearchCV
+
+    class Learner(BaseEstimator):  # type: ignore[misc]
+        """A point of the space as an estimator; all its parameters are candidates' values."""
+
+        def __init__(self, **values: Any) -> None:
+            self.values = values
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            return self.values
+
+        def set_params(self, **values: Any) -> Learner:
+            self.values = {**self.values, **values}
+            return self
+
+        def fit(self, X: object, y: object) -> Learner:
+            config = active(problem.space, self.values)
+            self.score_, _ = problem.evaluate(config, parts.size(self.values["parts"]))
+            return self
+
+        def score(self, X: object, y: object) -> float:
+            return self.score_
+
+    parts = Parts.of(problem)
+    spaces = [
+        {**{k: [v] for k, v in fixed.items()}, **{one.name: Drawn(one) for one in free}}
+        for fixed, free in branches(problem.space)
+    ]
+    for turn in count():
+        HalvingRandomSearchCV(
+            Learner(parts=parts.whole),
+            spaces,
+            resource="parts",
+            max_resources=parts.whole,
+            cv=[([0, 1], [2, 3])],  # one split: the problem has its own rows
+            refit=False,
+            return_train_score=False,
+            error_score="raise",
+            random_state=1000 * seed + turn,
+        ).fit([[0.0]] * 4, [0, 1, 0, 1])
+
+
+# --- The AutoML groups of Freiburg and Hannover ---
+
+
+def _config_space(problem: Evaluated, seed: int) -> Any:
+    """Return the space as ConfigSpace writes it.
+
+    https://automl.github.io/ConfigSpace/latest/guide/
+    """
+    from ConfigSpace import Categorical
+    from ConfigSpace import ConfigurationSpace
+    from ConfigSpace import Float
+    from ConfigSpace import InCondition
+    from ConfigSpace import Integer
+
+    space = ConfigurationSpace(seed=seed)
+    for one in problem.space:
+        if one.choices:
+            space.add(Categorical(one.name, [*one.choices]))
+        elif one.is_int:
+            space.add(Integer(one.name, (int(one.low), int(one.high)), log=one.is_log))
+        else:
+            space.add(Float(one.name, (one.low, one.high), log=one.is_log))
+    for one in problem.space:
+        if one.parent:
+            space.add(InCondition(space[one.name], space[one.parent], [*one.values]))
+    return space
+
+
+def smac(problem: Evaluated, seed: int) -> None:
+    """Run SMAC3's MultiFidelityFacade, training sizes as budgets.
+
+    https://automl.github.io/SMAC3/latest/examples/2%20Multi-Fidelity%20and%20Multi-Instances/1_mlp_epochs/
+    Its initial design of five configurations is that example's; what it may spend is left to the
+    clock. Scores of a configuration do not depend on a seed.
+    """
+    from smac import MultiFidelityFacade
+    from smac import Scenario
+
+    def train(config: Any, seed: int = 0, budget: float = 0.0) -> float:
+        config = active(problem.space, dict(config))
+        return 1.0 - problem.evaluate(config, parts.size(budget))[0]
+
+    parts = Parts.of(problem)
+
+    with TemporaryDirectory() as folder:
+        scenario = Scenario(
+            _config_space(problem, seed),
+            deterministic=True,
+            n_trials=MANY,
+            min_budget=1,
+            max_budget=parts.whole,
+            seed=seed,
+            output_directory=Path(folder),
+        )
+        MultiFidelityFacade(
+            scenario,
+            train,
+            initial_design=MultiFidelityFacade.get_initial_design(scenario, n_configs=5),
+            logging_level=False,
+            overwrite=True,
+        ).optimize()
+
+
+def dehb(problem: Evaluated, seed: int) -> None:
+    """Run DEHB, training sizes as fidelities.
+
+    https://automl.github.io/DEHB/latest/getting_started/running_dehb/
+    """
+    from dehb import DEHB
+
+    def train(config: Any, fidelity: float, **_: Any) -> dict[str, float]:
+        config = active(problem.space, dict(config))
+        score, seconds = problem.evaluate(config, parts.size(fidelity))
+        return {"fitness": 1.0 - score, "cost": seconds}
+
+    parts = Parts.of(problem)
+    with TemporaryDirectory() as folder:
+        DEHB(
+            f=train,
+            cs=_config_space(problem, seed),
+            min_fidelity=1,
+            max_fidelity=parts.whole,
+            n_workers=1,
+            seed=seed,
+            output_path=folder,
+            log_level="ERROR",
+        ).run(fevals=MANY)
+
+
+def neps(problem: Evaluated, seed: int) -> None:
+    """Run NePS, training size as fidelity, with the optimizer that it chooses itself.
+
+    https://automl.github.io/neps/latest/reference/neps_run/
+    Its spaces of this kind know no conditions: it chooses all parameters, and those that are not
+    active have no effect. It takes its seeds from the global generators, as its page on seeds
+    says.
+    """
+    import neps
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    parts = Parts.of(problem)
+    domains: dict[str, Any] = {"parts": neps.IntegerFidelity(1, parts.whole)}
+    names = {f"p{i}": one for i, one in enumerate(problem.space)}
+    for name, one in names.items():
+        if one.choices:
+            domains[name] = neps.Categorical(one.choices)
+        elif one.is_int:
+            domains[name] = neps.Integer(int(one.low), int(one.high), log=one.is_log)
+        else:
+            domains[name] = neps.Float(one.low, one.high, log=one.is_log)
+
+    def train(**values: Any) -> dict[str, float]:
+        config = active(problem.space, {one.name: values[name] for name, one in names.items()})
+        score, seconds = problem.evaluate(config, parts.size(values["parts"]))
+        return {"objective_to_minimize": 1.0 - score, "cost": seconds}
+
+    with TemporaryDirectory() as folder:
+        space = type("Space", (neps.PipelineSpace,), domains)()
+        neps.run(train, space, root_directory=Path(folder, "new"), total_evaluations_to_spend=MANY)
 
 
 # --- Ours ---
@@ -265,7 +607,8 @@ def pruner_alone(problem: Evaluated, seed: int) -> None:
 class Method:
     """One row of the table of methods."""
 
-    run: Callable[[Evaluated, int], None]
+    run: Callable[[Any, int], None]
+    """On a problem, with a seed. The problem is a `Race`, but elsewhere a `Remote`."""
     family: str
     """Methods of one family share a colour in the picture."""
     home: str = ""
@@ -277,9 +620,12 @@ class Method:
 
 
 HOMES: dict[str, tuple[str, ...]] = {
-    "gp": ("torch==2.13.*", "optuna", "cmaes", "scikit-learn", "scipy"),
+    "gp": ("torch==2.13.*", "optuna", "cmaes", "scikit-learn", "scipy"),  # torch is large
+    "smac": ("smac==2.4.1",),
+    "dehb": ("dehb==0.1.2",),  # wants numpy below 2
+    "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
 }
-"""What pip is asked for, by environment: torch weighs a gigabyte."""
+"""What pip is asked for, by environment."""
 
 METHODS: dict[str, Method] = {
     "random": Method(partial(on_all_data, _random), "all data"),
@@ -290,6 +636,13 @@ METHODS: dict[str, Method] = {
     "TPE + Hyperband": Method(hyperband, "pruners"),
     "TPE + halving": Method(successive_halving, "pruners"),
     "TPE + Wilcoxon": Method(wilcoxon, "pruners"),
+    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), "FLAML", needs=("flaml",)),
+    "FLAML CFO": Method(partial(flaml_tune, "CFO"), "FLAML", needs=("flaml",)),
+    "FLAML AutoML": Method(flaml_automl, "FLAML", needs=("flaml",), is_for_rows_only=True),
+    "scikit-learn halving": Method(halving_random_search, "halving"),
+    "SMAC": Method(smac, "AutoML.org", home="smac"),
+    "DEHB": Method(dehb, "AutoML.org", home="dehb"),
+    "NePS": Method(neps, "AutoML.org", home="neps"),
     "ours, 20 learners": Method(partial(ours, _tpe, {"n_learners": 20}), "ours, closed"),
     "ours, 60 learners": Method(partial(ours, _tpe, {"n_learners": 60}), "ours, closed"),
     "ours, pruner alone": Method(pruner_alone, "ours, closed"),

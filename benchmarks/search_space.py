@@ -129,6 +129,28 @@ def sizes(problem: Evaluated, factor: float) -> list[int]:
     return [problem.smallest, *(round(problem.full / factor**k) for k in reversed(range(n_steps)))]
 
 
+@dataclass(frozen=True)
+class Parts:
+    """Training sizes counted in parts of N, as many as a power of a factor.
+
+    So the brackets of those who multiply by that factor end at N and lose none to rounding.
+    """
+
+    problem: Evaluated
+    whole: int
+    """The number of parts that are N; one part is the smallest size."""
+
+    @classmethod
+    def of(cls, problem: Evaluated, factor: int = 3) -> Parts:
+        """Return the power of the factor that is nearest to N over the smallest size."""
+        return cls(problem, factor ** (len(sizes(problem, factor)) - 1))
+
+    def size(self, parts: float) -> int:
+        """Return the number of rows."""
+        rows = round(self.problem.full * parts / self.whole)
+        return min(max(rows, self.problem.smallest), self.problem.full)
+
+
 class Remote:
     """The problem as a peer sees it that lives in another process: questions go through pipes."""
 
