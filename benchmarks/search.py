@@ -45,6 +45,7 @@ from benchmarks.search_methods import quiet
 from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import Problem
 from benchmarks.search_problems import Race
+from benchmarks.search_problems import of_file
 from benchmarks.search_report import REFERENCE
 from benchmarks.search_report import picture
 from benchmarks.search_report import report
@@ -196,6 +197,8 @@ def _problems(asked: Sequence[str]) -> list[str]:
 def _options() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument("--problems", nargs="+", default=["ranger"], help="names, or families")
+    parser.add_argument("--data", type=Path, help="CSV or Parquet file of yours, instead")
+    parser.add_argument("--target", default="target", help="column of --data to predict")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--budget", type=float, default=100.0, help="in units; but on real data")
@@ -204,7 +207,12 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.smoke:
         options.problems, options.seeds, options.budget = ["made"], 1, SMOKE_BUDGET
-    options.problems = _problems(options.problems)
+    if options.data:
+        source = of_file(options.data, options.target, f"file-{options.data.name}")
+        options.problems = [f"file-{options.data.name}, {options.target}"]
+        PROBLEMS[options.problems[0]] = source
+    else:
+        options.problems = _problems(options.problems)
     return options
 
 

@@ -231,36 +231,6 @@ def _tune_domain(one: Parameter) -> Any:
     return (tune.loguniform if one.is_log else tune.uniform)(one.low, one.high)
 
 
-def _tune_space(problem: Evaluated) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the space as flaml.tune writes it, and the values at which training costs little.
-
-    A parameter on which others hang is a choice between dictionaries ("Hierarchical search
-    space"): https://microsoft.github.io/FLAML/docs/Use-Cases/Tune-User-Defined-Function
-    """
-    from flaml import tune
-
-    space: dict[str, Any] = {}
-    cheap: dict[str, Any] = {}
-    for one in problem.space:
-        children = [child for child in problem.space if child.parent == one.name]
-        if children:
-            of_values = [[c for c in children if value in c.values] for value in one.choices]
-            space[one.name] = tune.choice(
-                [
-                    {one.name: value, **{c.name: _tune_domain(c) for c in those}}
-                    for value, those in zip(one.choices, of_values, strict=True)
-                ]
-            )
-            cheap[one.name] = [
-                {c.name: c.cheap for c in those if c.cheap is not None} for those in of_values
-            ]
-        elif not one.parent:
-            space[one.name] = _tune_domain(one)
-            if one.cheap is not None:
-                cheap[one.name] = one.cheap
-    return space, cheap
-
-
 def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
     """Run BlendSearch or CFO with the training size as resource and the clock as cost.
 
@@ -268,24 +238,23 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
     scheduling", `resource_attr`; with FLAML's own scheduler nothing is reported in between) and
     https://microsoft.github.io/FLAML/docs/FAQ ("About low_cost_partial_config in tune").
     The searcher is made beforehand, as tune.run documents, because only so it takes a seed.
+    Conditions are left out: spaces with conditions are not documented (microsoft/FLAML#873), and
+    fail with low-cost values inside (#717). Parameters that are not active have no effect.
     """
     import flaml
 
-    space, cheap = _tune_space(problem)
-
     def evaluate(config: dict[str, Any]) -> dict[str, float]:
-        values = {k: v for k, v in config.items() if k != "size" and not isinstance(v, dict)}
-        for nested in config.values():
-            values |= nested if isinstance(nested, dict) else {}
         size = min(max(round(config["size"]), problem.smallest), problem.full)
-        score, seconds = problem.evaluate(active(problem.space, values), size)
+        score, seconds = problem.evaluate(active(problem.space, config), size)
         return {"score": score, "seconds": seconds}
 
     search = getattr(flaml, searcher)(
         metric="score",
         mode="max",
-        space=space,
-        low_cost_partial_config=cheap,
+        space={one.name: _tune_domain(one) for one in problem.space},
+        low_cost_partial_config={
+            one.name: one.cheap for one in problem.space if one.cheap is not None
+        },
         resource_attr="size",
         min_resource=problem.smallest,
         max_resource=problem.full,

@@ -492,11 +492,11 @@ class Source:
         return self.path is None or self.path.exists()
 
 
-def of_file(path: Path, target: str, name: str = "", most: int | None = None) -> Source:
+def of_file(path: Path, target: str, name: str, most: int | None = None) -> Source:
     """Return real training on a file."""
 
     def opened(seed: int) -> Problem:
-        return Training(name or f"real-{path.name}", read(path, target, most, seed))
+        return Training(name, read(path, target, most, seed))
 
     return Source(opened, path, is_real=True)
 
