@@ -20,6 +20,7 @@ import json
 import os
 import subprocess
 import time
+import warnings
 from collections.abc import Iterator
 from collections.abc import Sequence
 from functools import cache
@@ -113,7 +114,9 @@ def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
         if chosen.home:
             thinking = _elsewhere(one, method, seed)
         else:
-            chosen.run(one, seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                chosen.run(one, seed)
     except OutOfBudgetError:
         pass
     except Exception as error:
@@ -136,7 +139,7 @@ def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
 
 def _elsewhere(one: Race, method: str, seed: int) -> float:
     """Answer a method that lives in an environment of its own; return its CPU seconds."""
-    command = [environment(METHODS[method].home), "-m", "benchmarks.search_methods"]
+    command = [str(environment(METHODS[method].home)), "-m", "benchmarks.search_methods"]
     place = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
     pipe = subprocess.PIPE
     thinking = 0.0
@@ -146,7 +149,7 @@ def _elsewhere(one: Race, method: str, seed: int) -> float:
         print(introduction(one, method, seed), file=peer.stdin, flush=True)
         for line in peer.stdout:
             asked = json.loads(line)
-            thinking = asked["thinking"]
+            thinking = float(asked["thinking"])
             if "failed" in asked:
                 raise RuntimeError(asked["failed"])
             if "end" in asked:

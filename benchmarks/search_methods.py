@@ -546,7 +546,9 @@ def ours(
             report(trial, size, score, seconds=seconds)
         return score
 
-    given = {k: problem.budget if k == "seconds" else v for k, v in settings.items()}
+    given: dict[str, Any] = {
+        k: problem.budget if k == "seconds" else v for k, v in settings.items()
+    }
     pair = DataAllocationSampler(sampler(seed), **given)
     pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
     _study(problem, seed, pair, pruner).optimize(objective)

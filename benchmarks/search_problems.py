@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -37,10 +38,21 @@ from benchmarks.search_space import draw
 class Problem(Protocol):
     """A search space with what training a point of it on some rows brings and costs."""
 
-    name: str
-    space: Space
-    smallest: int
-    full: int
+    @property
+    def name(self) -> str:
+        """Of the problem."""
+
+    @property
+    def space(self) -> Space:
+        """What is searched."""
+
+    @property
+    def smallest(self) -> int:
+        """The smallest training size."""
+
+    @property
+    def full(self) -> int:
+        """N, the number of all rows to train on."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Return validation score and seconds; infinite seconds where the limit is exceeded."""
@@ -119,6 +131,7 @@ class Race:
 # --- Random forests as YAHPO's surrogate predicts them ---
 
 RANGER = SHARED / "surrogates"
+RANGER_FILE = RANGER / "rbv2_ranger.onnx"
 TASKS = (
     *(40923, 41150, 40996, 41161, 41159, 554, 41168, 41166, 23512, 41164),
     *(1457, 1486, 41163, 4541, 300, 1461, 40978, 1478, 151, 4534),
@@ -178,7 +191,7 @@ class Ranger:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._model = onnxruntime.InferenceSession(
-            str(RANGER / "rbv2_ranger.onnx"), options, providers=["CPUExecutionProvider"]
+            str(RANGER_FILE), options, providers=["CPUExecutionProvider"]
         )
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
@@ -202,7 +215,8 @@ class Ranger:
     def reference(self) -> dict[str, float]:
         """Return the unit from some random configurations, the best score from many."""
         rng = random.Random(0)
-        best, costs = -math.inf, []
+        best = -math.inf
+        costs: list[float] = []
         for _ in range(N_FOR_BEST // BATCH):
             scores, seconds = self.predict(
                 [draw(self.space, rng) for _ in range(BATCH)], self.full
@@ -505,12 +519,13 @@ def _table(stem: str, most: int | None = None, *, kind: str = "parquet", name: s
     return of_file(DATA / f"{stem}.{kind}", "target", f"real-{name or stem}", most)
 
 
+def _ranger(task: int, seed: int) -> Problem:
+    return Ranger(task)
+
+
 PROBLEMS: dict[str, Source] = {
     "made": Source(lambda seed: Made()),
-    **{
-        f"ranger-{task}": Source(lambda seed, task=task: Ranger(task), RANGER / "rbv2_ranger.onnx")
-        for task in TASKS
-    },
+    **{f"ranger-{task}": Source(partial(_ranger, task), RANGER_FILE) for task in TASKS},
     "real-covtype": _table("covtype"),
     "real-flightlate-400k": _table("flightlate", 400_000, name="flightlate-400k"),
     "real-flightlate": _table("flightlate"),

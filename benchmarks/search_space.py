@@ -110,14 +110,25 @@ class OutOfBudgetError(BaseException):
 class Evaluated(Protocol):
     """What every method is given: it calls `evaluate` until that raises `OutOfBudgetError`."""
 
-    name: str
-    space: Space
-    smallest: int
-    """The smallest training size."""
-    full: int
-    """N: only models that were trained on so many rows count."""
-    budget: float
-    """Seconds after which the clock stops, for methods that ask for it."""
+    @property
+    def name(self) -> str:
+        """Of the problem."""
+
+    @property
+    def space(self) -> Space:
+        """What is searched."""
+
+    @property
+    def smallest(self) -> int:
+        """The smallest training size."""
+
+    @property
+    def full(self) -> int:
+        """N: only models that were trained on so many rows count."""
+
+    @property
+    def budget(self) -> float:
+        """Seconds after which the clock stops, for methods that ask for it."""
 
     def evaluate(self, config: Config, size: int) -> tuple[float, float]:
         """Train on so many rows; return the validation score, larger is better, and seconds."""
@@ -151,6 +162,11 @@ class Parts:
         return min(max(rows, self.problem.smallest), self.problem.full)
 
 
+def _with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what JSON has made lists of as tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+
+
 class Remote:
     """The problem as a peer sees it that lives in another process: questions go through pipes."""
 
@@ -159,10 +175,7 @@ class Remote:
         self._answers, self._questions = sys.stdin, os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
         head = json.loads(self._answers.readline())
-        self.space: Space = tuple(
-            Parameter(**{k: tuple(v) if isinstance(v, list) else v for k, v in one.items()})
-            for one in head.pop("space")
-        )
+        self.space: Space = tuple(Parameter(**_with_tuples(one)) for one in head["space"])
         self.name: str = head["name"]
         self.smallest: int = head["smallest"]
         self.full: int = head["full"]
