@@ -9,8 +9,9 @@ CPU seconds of real training. What the method itself thinks is reported beside i
 curve "best score of a model trained on all the data, against seconds". The unit is the mean cost
 of one full training of a random point of the space.
 
-Each run is a row of search.jsonl in results/search, search.md and the pictures there follow from
-all rows there are. Rows that are there are not run again.
+Each run is a row of search.jsonl in results/search. Rows that are there are not run again.
+search.md and the pictures there follow from all rows of the methods asked for; ranks are among
+these. With --report nothing is run.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def main() -> None:
     if not options.report:
         run_all(runs(options, path), path, options.time_limit)
     rows = read_rows(path)
-    (results / "search.md").write_text(report(rows), encoding="utf-8")
-    picture(rows, results)
+    (results / "search.md").write_text(report(rows, options.methods), encoding="utf-8")
+    picture(rows, options.methods, results)
     print(f"{len(rows):,} rows: {results / 'search.md'}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -90,8 +91,11 @@ def family(problem: str) -> str:
     return problem.split("-")[0]
 
 
-def collect(rows: Iterable[Row]) -> dict[str, Results]:
-    """Return the results by family and budget, of those cells that every method has."""
+def collect(rows: Iterable[Row], methods: Collection[str] = tuple(METHODS)) -> dict[str, Results]:
+    """Return the results by family and budget, of those cells that every method has.
+
+    The best score known is that of all rows, also of methods that are not asked for.
+    """
     rows = list(rows)
     references = {r["key"]["problem"]: r for r in rows if r["key"]["method"] == REFERENCE}
     groups: dict[str, dict[tuple[str, int], dict[str, Row]]] = {}
@@ -100,10 +104,10 @@ def collect(rows: Iterable[Row]) -> dict[str, Results]:
         name, method = row["key"]["problem"], row["key"]["method"]
         if method == REFERENCE or name not in references:
             continue
-        group = f"{family(name)}, {row['key']['budget']:g}"
-        cells = groups.setdefault(group, {})
-        cells.setdefault((name, row["key"]["seed"]), {})[method] = row
         best[name] = max([best[name], *(score for _, score, *_ in row["curve"])])
+        if method in methods:
+            cells = groups.setdefault(f"{family(name)}, {row['key']['budget']:g}", {})
+            cells.setdefault((name, row["key"]["seed"]), {})[method] = row
     units = {name: row["unit"] for name, row in references.items()}
     return {group: _complete(cells, units, best) for group, cells in groups.items()}
 
@@ -120,10 +124,10 @@ def _complete(
     return Results(methods, tuple(kept), rows, units, best)
 
 
-def report(rows: list[Row]) -> str:
+def report(rows: list[Row], methods: Collection[str] = tuple(METHODS)) -> str:
     """Return all tables in Markdown."""
     parts = [LEGEND, provenance(rows)] if rows else ["No rows."]
-    for group, results in collect(rows).items():
+    for group, results in collect(rows, methods).items():
         parts.append(f"## {group}")
         n_problems = len({name for name, _ in results.cells})
         n_seeds = len({seed for _, seed in results.cells})
@@ -201,14 +205,14 @@ def _table_of_runs(results: Results) -> str:
     return table((*header, "thinking, s", "broke down"), lines)
 
 
-def picture(rows: list[Row], folder: Path) -> None:
+def picture(rows: list[Row], methods: Collection[str], folder: Path) -> None:
     """Draw mean regret against seconds, in units, with a standard error to either side."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    for group, results in collect(rows).items():
+    for group, results in collect(rows, methods).items():
         if not results.cells:
             continue
         longest = max(row["budget_seconds"] for of_cell in results.rows for row in of_cell)
