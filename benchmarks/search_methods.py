@@ -388,7 +388,7 @@ def halving_random_search(problem: Evaluated, seed: int) -> None:
             refit=False,
             return_train_score=False,
             error_score="raise",
-            random_state=1000 * seed + turn,
+            random_state=(seed + turn) % 2**32,
         ).fit([[0.0]] * 4, [0, 1, 0, 1])
 
 
