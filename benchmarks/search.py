@@ -9,6 +9,9 @@ CPU seconds of real training. What the method itself thinks is reported beside i
 curve "best score of a model trained on all the data, against seconds". The unit is the mean cost
 of one full training of a random point of the space.
 
+Some methods have an environment of their own, which is made when they are first run; two of these
+take some gigabytes.
+
 Each run is a row of search.jsonl in results/search. Rows that are there are not run again.
 search.md and the pictures there follow from all rows of the methods asked for; ranks are among
 these. With --report nothing is run.
@@ -206,7 +209,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--problems", nargs="+", default=["ranger"], help="names, or families")
     parser.add_argument("--data", type=Path, help="CSV or Parquet file of yours, instead")
     parser.add_argument("--target", default="target", help="column of --data to predict")
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--budget", type=float, default=100.0, help="in units; but on real data")
     parser.add_argument("--seconds", type=float, default=180.0, help="of CPU, on real data")
@@ -214,6 +217,8 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.smoke:
         options.problems, options.seeds, options.budget = ["made"], 1, SMOKE_BUDGET
+    if options.methods is None:  # no environments are made for a smoke run
+        options.methods = [m for m in METHODS if not (options.smoke and METHODS[m].home)]
     if options.data:
         source = of_file(options.data, options.target, f"file-{options.data.name}")
         options.problems = [f"file-{options.data.name}, {options.target}"]
