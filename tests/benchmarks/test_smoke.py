@@ -19,7 +19,7 @@ PROGRAMS = sorted(
     for path in (ROOT / "benchmarks").glob("*.py")
     if "__main__" in path.read_text(encoding="utf-8")
 )
-ELSEWHERE = {"paper_tables.py", "replay.py", "training.py"}
+ELSEWHERE = {"paper_tables.py", "replay.py", "search.py", "search_methods.py", "training.py"}
 """Programs of several commands, and those that have a test file of their own."""
 WITHOUT = {"fit_calibrated.py", "gain_spread.py", "ideal_workers.py"}
 """No smoke mode: the first fits what the package ships, and so writes into it; the others take

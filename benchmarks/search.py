@@ -1,0 +1,233 @@
+"""Who has the better model after the same seconds? Methods x problems x seeds, on one clock.
+
+    OMP_NUM_THREADS=1 python benchmarks/search.py [--smoke] [--problems ranger ...]
+        [--methods TPE ...] [--seeds K] [--budget UNITS] [--seconds S] [--results FOLDER]
+    OMP_NUM_THREADS=1 python benchmarks/search.py --data table.csv --target label [--seconds S]
+
+The clock shows the seconds that training and scoring take: those that the surrogate predicts, or
+CPU seconds of real training. What the method itself thinks is reported beside it. A run is the
+curve "best score of a model trained on all the data, against seconds". The unit is the mean cost
+of one full training of a random point of the space.
+
+Some methods have an environment of their own, which is made when they are first run; two of these
+take some gigabytes.
+
+Each run is a row of search.jsonl in results/search. Rows that are there are not run again.
+search.md and the pictures there follow from all rows of the methods asked for; ranks are among
+these. With --report nothing is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import time
+import warnings
+from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cache
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from zlib import crc32
+
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per training
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from benchmarks.options import parser_of
+from benchmarks.options import results_of
+from benchmarks.rows import RESULTS
+from benchmarks.rows import ROOT
+from benchmarks.rows import Row
+from benchmarks.rows import Run
+from benchmarks.rows import read_rows
+from benchmarks.rows import run_all
+from benchmarks.search_methods import METHODS
+from benchmarks.search_methods import environment
+from benchmarks.search_methods import quiet
+from benchmarks.search_problems import PROBLEMS
+from benchmarks.search_problems import Problem
+from benchmarks.search_problems import Race
+from benchmarks.search_problems import of_file
+from benchmarks.search_report import REFERENCE
+from benchmarks.search_report import picture
+from benchmarks.search_report import report
+from benchmarks.search_space import OutOfBudgetError
+from benchmarks.search_space import introduction
+
+
+SMOKE_BUDGET = 10.0
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    options = _options()
+    results = RESULTS / "search"  # rows of this program are too many to be kept in git
+    if options.results or options.smoke:
+        results = results_of(options)
+    results.mkdir(parents=True, exist_ok=True)
+    path = results / "search.jsonl"
+    if not options.report:
+        run_all(runs(options, path), path, options.time_limit)
+    rows = read_rows(path)
+    (results / "search.md").write_text(report(rows, options.methods), encoding="utf-8")
+    picture(rows, options.methods, results)
+    print(f"{len(rows):,} rows: {results / 'search.md'}")
+
+
+def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
+    """Yield, for each seed and problem, the reference and then every method."""
+    methods = [name for name in options.methods if _can_run(name)]
+    for seed in range(options.seeds):
+        for name in options.problems:
+            yield Run({"problem": name, "method": REFERENCE}, partial(_reference, name))
+            for method in methods:
+                if METHODS[method].is_for_rows_only and not PROBLEMS[name].is_real:
+                    continue
+                given = options.seconds if PROBLEMS[name].is_real else options.budget
+                key = {"problem": name, "method": method, "seed": seed, "budget": given}
+                yield Run(key, partial(measure, name, method, seed, given, path))
+
+
+def measure(name: str, method: str, seed: int, given: float, path: Path) -> Row:
+    """Run a method once; the budget is in units, but in seconds on real data."""
+    unit = next(
+        row["unit"]
+        for row in read_rows(path)
+        if row["key"] == {"problem": name, "method": REFERENCE}
+    )
+    budget = given if PROBLEMS[name].is_real else given * unit
+    begun = time.monotonic()
+    # Were it the seed itself, all problems would see the same first proposals.
+    mixed = crc32(f"{name}, {seed}".encode()) % 2**31
+    result = race(_opened(name, seed), method, mixed, budget)
+    result |= {"wall": time.monotonic() - begun, "load": os.getloadavg()[0]}
+    shown = {k: v for k, v in result.items() if k != "curve"}
+    print(name, method, seed, result["curve"][-1:], shown, flush=True)
+    return result
+
+
+def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
+    """Run a method on a problem until its seconds are used up, or it ends by itself."""
+    one = Race(problem, budget)
+    chosen = METHODS[method]
+    begun = time.process_time()
+    failed = {}
+    thinking = 0.0
+    try:
+        if chosen.home:
+            thinking = _elsewhere(one, method, seed)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                chosen.run(one, seed)
+    except OutOfBudgetError:
+        pass
+    except Exception as error:
+        if not one.trainings:
+            raise
+        # A method that breaks down keeps what it had found until then.
+        failed = {"failed": f"{type(error).__name__}: {str(error)[:200]}"}
+    if not chosen.home:
+        thinking = time.process_time() - begun - one.cpu
+    return {
+        "curve": one.curve,
+        "seconds": one.seconds,
+        "budget_seconds": budget,
+        "thinking": thinking,
+        "trainings": one.trainings,
+        "full_trainings": one.full_trainings,
+        **failed,
+    }
+
+
+def _elsewhere(one: Race, method: str, seed: int) -> float:
+    """Answer a method that lives in an environment of its own; return its CPU seconds."""
+    command = [str(environment(METHODS[method].home)), "-m", "benchmarks.search_methods"]
+    place = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    pipe = subprocess.PIPE
+    thinking = 0.0
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=place, text=True) as peer:
+        assert peer.stdin
+        assert peer.stdout
+        print(introduction(one, method, seed), file=peer.stdin, flush=True)
+        for line in peer.stdout:
+            asked = json.loads(line)
+            thinking = float(asked["thinking"])
+            if "failed" in asked:
+                raise RuntimeError(asked["failed"])
+            if "end" in asked:
+                break
+            try:
+                score, seconds = one.evaluate(asked["config"], asked["size"])
+            except OutOfBudgetError:
+                print(json.dumps({"end": True}), file=peer.stdin, flush=True)
+                peer.terminate()
+                return thinking
+            answer = json.dumps({"score": score, "seconds": seconds})
+            print(answer, file=peer.stdin, flush=True)
+        else:
+            raise ChildProcessError(f"{method} ended without a word, with {peer.wait()}")
+    return thinking
+
+
+@cache
+def _opened(name: str, seed: int) -> Problem:
+    return PROBLEMS[name].open(seed)
+
+
+def _reference(name: str) -> Row:
+    return dict(_opened(name, 0).reference())
+
+
+def _can_run(method: str) -> bool:
+    missing = [module for module in METHODS[method].needs if find_spec(module) is None]
+    if missing:
+        print(f"{method} is left out; it needs: {', '.join(missing)}")
+    return not missing
+
+
+def _problems(asked: Sequence[str]) -> list[str]:
+    """Return the problems asked for, by name or by the word before the hyphen."""
+    found = [name for name in PROBLEMS if {name, name.split("-")[0]} & {*asked}]
+    unknown = {*asked} - {*found} - {name.split("-")[0] for name in found}
+    if unknown:
+        raise SystemExit(
+            f"--problems must be among {', '.join(PROBLEMS)}, but got {', '.join(unknown)}."
+        )
+    for name in found:
+        if not PROBLEMS[name].is_there:
+            print(f"{name} is left out: {PROBLEMS[name].path} is not there; it is never copied")
+    return [name for name in found if PROBLEMS[name].is_there]
+
+
+def _options() -> argparse.Namespace:
+    parser = parser_of(__doc__)
+    parser.add_argument("--problems", nargs="+", default=["ranger"], help="names, or families")
+    parser.add_argument("--data", type=Path, help="CSV or Parquet file of yours, instead")
+    parser.add_argument("--target", default="target", help="column of --data to predict")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all")
+    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--budget", type=float, default=100.0, help="in units; but on real data")
+    parser.add_argument("--seconds", type=float, default=180.0, help="of CPU, on real data")
+    parser.add_argument("--report", action="store_true", help="only the tables, of known rows")
+    options = parser.parse_args()
+    if options.smoke:
+        options.problems, options.seeds, options.budget = ["made"], 1, SMOKE_BUDGET
+    if options.methods is None:  # no environments are made for a smoke run
+        options.methods = [m for m in METHODS if not (options.smoke and METHODS[m].home)]
+    if options.data:
+        source = of_file(options.data, options.target, f"file-{options.data.name}")
+        options.problems = [f"file-{options.data.name}, {options.target}"]
+        PROBLEMS[options.problems[0]] = source
+    else:
+        options.problems = _problems(options.problems)
+    return options
+
+
+if __name__ == "__main__":
+    quiet()
+    main()

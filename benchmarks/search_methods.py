@@ -1,0 +1,663 @@
+"""Methods of the search benchmark: peers through their own interfaces, and ours.
+
+A method is a function of a problem and a seed that calls `problem.evaluate` until the clock has
+run out. Each has its defaults; where it can train on less than all the data, the training size is
+its resource, and factors between sizes are its own. No method is told the best score or the unit.
+
+A peer that cannot live beside current numpy, or that weighs gigabytes, has an environment of its
+own in the cache folder, made when it is first used. It is run there by this very file and asks
+for evaluations through pipes:
+
+    python -m benchmarks.search_methods
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import subprocess
+import sys
+import time
+import venv
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from typing import Any
+
+from benchmarks.search_space import Config
+from benchmarks.search_space import Evaluated
+from benchmarks.search_space import OutOfBudgetError
+from benchmarks.search_space import Parameter
+from benchmarks.search_space import Parts
+from benchmarks.search_space import Remote
+from benchmarks.search_space import active
+from benchmarks.search_space import branches
+from benchmarks.search_space import sizes
+
+
+if TYPE_CHECKING:
+    import optuna
+
+    from benchmarks.search_problems import Race
+
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optuna_daub_benchmarks"
+"""Environments of peers that need their own."""
+MANY = 100_000
+"""Evaluations, for peers that want a number of them: the clock ends runs long before."""
+
+
+# --- Optuna ---
+
+
+def suggest(problem: Evaluated, trial: optuna.Trial) -> Config:
+    """Let a trial choose a point of the problem's space, as its documentation writes spaces.
+
+    https://optuna.readthedocs.io/en/stable/tutorial/10_key_features/002_configurations.html
+    """
+    config: dict[str, Any] = {}
+    for one in problem.space:
+        if not one.is_active(config):
+            continue
+        if one.choices:
+            config[one.name] = trial.suggest_categorical(one.name, one.choices)
+        elif one.is_int:
+            low, high = int(one.low), int(one.high)
+            config[one.name] = trial.suggest_int(one.name, low, high, log=one.is_log)
+        else:
+            config[one.name] = trial.suggest_float(one.name, one.low, one.high, log=one.is_log)
+    return config
+
+
+def _study(
+    problem: Evaluated,
+    seed: int,
+    sampler: optuna.samplers.BaseSampler,
+    pruner: optuna.pruners.BasePruner | None = None,
+) -> optuna.Study:
+    import optuna
+
+    return optuna.create_study(
+        direction="maximize",
+        sampler=sampler,
+        pruner=pruner or optuna.pruners.NopPruner(),
+        study_name=f"{problem.name}-{seed}",  # Hyperband deals trials to brackets by the name
+    )
+
+
+def _tpe(seed: int) -> optuna.samplers.BaseSampler:
+    """Return TPE as its documentation recommends it for spaces with conditions.
+
+    https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.TPESampler.html
+    (`multivariate`, `group`).
+    """
+    import optuna
+
+    return optuna.samplers.TPESampler(multivariate=True, group=True, seed=seed)
+
+
+def _default_tpe(seed: int) -> optuna.samplers.BaseSampler:
+    import optuna
+
+    return optuna.samplers.TPESampler(seed=seed)
+
+
+def _gp(seed: int) -> optuna.samplers.BaseSampler:
+    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.GPSampler.html
+    import optuna
+
+    return optuna.samplers.GPSampler(seed=seed)
+
+
+def _cma_es(seed: int) -> optuna.samplers.BaseSampler:
+    # Categories and conditional parameters are drawn at random, as documented:
+    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.CmaEsSampler.html
+    import optuna
+
+    return optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
+
+
+def _random(seed: int) -> optuna.samplers.BaseSampler:
+    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.RandomSampler.html
+    import optuna
+
+    return optuna.samplers.RandomSampler(seed=seed)
+
+
+def on_all_data(
+    sampler: Callable[[int], optuna.samplers.BaseSampler], problem: Evaluated, seed: int
+) -> None:
+    """Run a sampler of Optuna that trains every proposal on all the data."""
+
+    def objective(trial: optuna.Trial) -> float:
+        return problem.evaluate(suggest(problem, trial), problem.full)[0]
+
+    _study(problem, seed, sampler(seed)).optimize(objective)
+
+
+def _pruned(
+    pruner: optuna.pruners.BasePruner,
+    steps: dict[int, int],
+    is_average: bool,
+    problem: Evaluated,
+    seed: int,
+) -> None:
+    """Run TPE with a pruner that is told the score after each size.
+
+    https://optuna.readthedocs.io/en/stable/tutorial/10_key_features/003_efficient_optimization_algorithms.html
+
+    Args:
+        pruner: one of Optuna's.
+        steps: by training size, what the pruner counts in.
+        is_average: whether a pruned trial ends with what it has reached instead of as pruned.
+        problem: what to train.
+        seed: of the sampler.
+    """
+    import optuna
+
+    def objective(trial: optuna.Trial) -> float:
+        config = suggest(problem, trial)
+        for size, step in steps.items():
+            score, _ = problem.evaluate(config, size)
+            trial.report(score, step)
+            if size < problem.full and trial.should_prune():
+                if is_average:
+                    break
+                raise optuna.TrialPruned
+        return score
+
+    _study(problem, seed, _tpe(seed), pruner).optimize(objective)
+
+
+def successive_halving(problem: Evaluated, seed: int) -> None:
+    """Run TPE with SuccessiveHalvingPruner, factor 4 (its default), from the smallest size.
+
+    https://optuna.readthedocs.io/en/stable/reference/generated/optuna.pruners.SuccessiveHalvingPruner.html
+    A trial is trained where the pruner looks, at 1, 4 and 16 times the smallest size, and on all.
+    """
+    import optuna
+
+    rungs = (problem.smallest * 4**k for k in range(30))
+    found = [*takewhile(lambda size: size < problem.full, rungs), problem.full]
+    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=problem.smallest)
+    _pruned(pruner, {size: size for size in found}, False, problem, seed)
+
+
+def hyperband(problem: Evaluated, seed: int) -> None:
+    """Run TPE with HyperbandPruner, factor 3 (its default).
+
+    https://optuna.readthedocs.io/en/stable/reference/generated/optuna.pruners.HyperbandPruner.html
+    """
+    import optuna
+
+    parts = Parts.of(problem)
+    steps = {size: 3**k for k, size in enumerate(sizes(problem, 3))}
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=parts.whole)
+    _pruned(pruner, steps, False, problem, seed)
+
+
+def wilcoxon(problem: Evaluated, seed: int) -> None:
+    """Run TPE with WilcoxonPruner, training sizes as its problem instances.
+
+    https://optuna.readthedocs.io/en/stable/reference/generated/optuna.pruners.WilcoxonPruner.html
+    It compares two trials instance by instance and was made for folds or inputs; with one split,
+    sizes are the only instances there are. A step of 1.5 gives it enough of them for its test to
+    reject anything. As documented, a trial that it stops returns an estimate, here its last
+    score, and is not pruned.
+    """
+    import optuna
+
+    steps = {size: k for k, size in enumerate(sizes(problem, 1.5))}
+    _pruned(optuna.pruners.WilcoxonPruner(), steps, True, problem, seed)
+
+
+# --- FLAML ---
+
+
+def _tune_domain(one: Parameter) -> Any:
+    from flaml import tune
+
+    if one.choices:
+        return tune.choice([*one.choices])
+    if one.is_int:  # the upper end is excluded
+        draw = tune.lograndint if one.is_log else tune.randint
+        return draw(int(one.low), int(one.high) + 1)
+    return (tune.loguniform if one.is_log else tune.uniform)(one.low, one.high)
+
+
+def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
+    """Run BlendSearch or CFO with the training size as resource and the clock as cost.
+
+    https://microsoft.github.io/FLAML/docs/Use-Cases/Tune-User-Defined-Function ("Trial
+    scheduling", `resource_attr`; with FLAML's own scheduler nothing is reported in between) and
+    https://microsoft.github.io/FLAML/docs/FAQ ("About low_cost_partial_config in tune").
+    The searcher is made beforehand, as tune.run documents, because only so it takes a seed.
+    Conditions are left out: spaces with conditions are not documented (microsoft/FLAML#873), and
+    fail with low-cost values inside (#717). Parameters that are not active have no effect.
+    """
+    import flaml
+
+    def evaluate(config: dict[str, Any]) -> dict[str, float]:
+        size = min(max(round(config["size"]), problem.smallest), problem.full)
+        score, seconds = problem.evaluate(active(problem.space, config), size)
+        return {"score": score, "seconds": seconds}
+
+    search = getattr(flaml, searcher)(
+        metric="score",
+        mode="max",
+        space={one.name: _tune_domain(one) for one in problem.space},
+        low_cost_partial_config={
+            one.name: one.cheap for one in problem.space if one.cheap is not None
+        },
+        resource_attr="size",
+        min_resource=problem.smallest,
+        max_resource=problem.full,
+        cost_attr="seconds",
+        cost_budget=problem.budget,
+        seed=seed,
+    )
+    flaml.tune.run(evaluate, search_alg=search, num_samples=-1, verbose=0)
+
+
+def flaml_automl(problem: Race, seed: int) -> None:
+    """Run FLAML's AutoML: its own learners, spaces, portfolio of starts and samples of rows.
+
+    https://microsoft.github.io/FLAML/docs/Use-Cases/Task-Oriented-AutoML (`X_val`, "Optimization
+    metric" for the function that scores, `retrain_full="budget"`, which trains the best on all
+    rows before the time is up). Its clock, by which it plans, is made to show CPU seconds, since
+    others use this machine; its thinking is on the clock, as the two can't be told apart.
+    """
+    from unittest.mock import patch
+
+    from flaml import AutoML
+
+    from benchmarks.search_problems import Training
+    from benchmarks.search_problems import accuracy
+
+    training = problem.problem
+    assert isinstance(training, Training)
+    data = training.data
+    unseen = 0.0  # CPU seconds of scoring on test rows, which nobody charges
+    origin = time.process_time()
+
+    def now() -> float:
+        return time.process_time() - origin - unseen
+
+    def note(model: Any, n_rows: int, score: float) -> None:
+        nonlocal unseen
+        training.model, seconds, begun = model, now() - problem.seconds, time.process_time()
+        try:
+            problem.note(score, min(n_rows, problem.full), seconds)
+        finally:
+            unseen += time.process_time() - begun
+            problem.cpu = problem.seconds + unseen
+
+    def metric(X_val: Any, y_val: Any, model: Any, *given: Any, **_: Any) -> tuple[float, Any]:
+        score = accuracy(model, X_val, y_val)
+        note(model, len(given[2]), score)  # labels, X_train, y_train, ...
+        return 1.0 - score, {}
+
+    automl = AutoML()
+    begun = time.time()
+    with patch("time.time", lambda: begun + now()):
+        automl.fit(
+            data.X,
+            data.y,
+            X_val=data.X_valid,
+            y_val=data.y_valid,
+            task="classification",
+            metric=metric,
+            time_budget=problem.budget,
+            retrain_full="budget",
+            n_jobs=1,
+            seed=seed,
+            verbose=0,
+        )
+        if automl.model is not None:
+            note(automl, problem.full, accuracy(automl, data.X_valid, data.y_valid))
+
+
+# --- scikit-learn ---
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A distribution as SciPy writes them: what is drawn is a parameter's value."""
+
+    one: Parameter
+
+    def rvs(self, random_state: Any) -> Any:
+        """Return a value."""
+        return self.one.draw(random.Random(int(random_state.randint(2**31 - 1))))
+
+
+def halving_random_search(problem: Evaluated, seed: int) -> None:
+    """Run HalvingRandomSearchCV again and again, each time with other candidates.
+
+    https://scikit-learn.org/stable/modules/grid_search.html ("Choosing a resource": any parameter
+    that takes positive integers, here `parts` of N; `max_resources` has to be given then;
+    "Exhausting the available resources": as many candidates as end with a round on all rows).
+    Factor 3 is the default. A list of dictionaries is how it writes spaces with conditions: each
+    is as likely.
+    """
+    from itertools import count
+
+    from sklearn.base import BaseEstimator
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingRandomSearchCV
+
+    class Learner(BaseEstimator):  # type: ignore[misc]
+        """A point of the space as an estimator; all its parameters are candidates' values."""
+
+        def __init__(self, **values: Any) -> None:
+            self.values = values
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]:
+            return self.values
+
+        def set_params(self, **values: Any) -> Learner:
+            self.values = {**self.values, **values}
+            return self
+
+        def fit(self, X: object, y: object) -> Learner:
+            config = active(problem.space, self.values)
+            self.score_, _ = problem.evaluate(config, parts.size(self.values["parts"]))
+            return self
+
+        def score(self, X: object, y: object) -> float:
+            return self.score_
+
+    parts = Parts.of(problem)
+    spaces = [
+        {**{k: [v] for k, v in fixed.items()}, **{one.name: Drawn(one) for one in free}}
+        for fixed, free in branches(problem.space)
+    ]
+    for turn in count():
+        HalvingRandomSearchCV(
+            Learner(parts=parts.whole),
+            spaces,
+            resource="parts",
+            max_resources=parts.whole,
+            cv=[([0, 1], [2, 3])],  # one split: the problem has its own rows
+            refit=False,
+            return_train_score=False,
+            error_score="raise",
+            random_state=(seed + turn) % 2**32,
+        ).fit([[0.0]] * 4, [0, 1, 0, 1])
+
+
+# --- The AutoML groups of Freiburg and Hannover ---
+
+
+def _config_space(problem: Evaluated, seed: int) -> Any:
+    """Return the space as ConfigSpace writes it.
+
+    https://automl.github.io/ConfigSpace/latest/guide/
+    """
+    from ConfigSpace import Categorical
+    from ConfigSpace import ConfigurationSpace
+    from ConfigSpace import Float
+    from ConfigSpace import InCondition
+    from ConfigSpace import Integer
+
+    space = ConfigurationSpace(seed=seed)
+    for one in problem.space:
+        if one.choices:
+            space.add(Categorical(one.name, [*one.choices]))
+        elif one.is_int:
+            space.add(Integer(one.name, (int(one.low), int(one.high)), log=one.is_log))
+        else:
+            space.add(Float(one.name, (one.low, one.high), log=one.is_log))
+    for one in problem.space:
+        if one.parent:
+            space.add(InCondition(space[one.name], space[one.parent], [*one.values]))
+    return space
+
+
+def smac(problem: Evaluated, seed: int) -> None:
+    """Run SMAC3's MultiFidelityFacade, training sizes as budgets.
+
+    https://automl.github.io/SMAC3/latest/examples/2%20Multi-Fidelity%20and%20Multi-Instances/1_mlp_epochs/
+    Its initial design of five configurations is that example's; what it may spend is left to the
+    clock. Scores of a configuration do not depend on a seed.
+    """
+    from smac import MultiFidelityFacade
+    from smac import Scenario
+
+    def train(config: Any, seed: int = 0, budget: float = 0.0) -> float:
+        config = active(problem.space, dict(config))
+        return 1.0 - problem.evaluate(config, parts.size(budget))[0]
+
+    parts = Parts.of(problem)
+
+    with TemporaryDirectory() as folder:
+        scenario = Scenario(
+            _config_space(problem, seed),
+            deterministic=True,
+            n_trials=MANY,
+            min_budget=1,
+            max_budget=parts.whole,
+            seed=seed,
+            output_directory=Path(folder),
+        )
+        MultiFidelityFacade(
+            scenario,
+            train,
+            initial_design=MultiFidelityFacade.get_initial_design(scenario, n_configs=5),
+            logging_level=False,
+            overwrite=True,
+        ).optimize()
+
+
+def dehb(problem: Evaluated, seed: int) -> None:
+    """Run DEHB, training sizes as fidelities.
+
+    https://automl.github.io/DEHB/latest/getting_started/running_dehb/
+    """
+    from dehb import DEHB
+
+    def train(config: Any, fidelity: float, **_: Any) -> dict[str, float]:
+        config = active(problem.space, dict(config))
+        score, seconds = problem.evaluate(config, parts.size(fidelity))
+        return {"fitness": 1.0 - score, "cost": seconds}
+
+    parts = Parts.of(problem)
+    with TemporaryDirectory() as folder:
+        DEHB(
+            f=train,
+            cs=_config_space(problem, seed),
+            min_fidelity=1,
+            max_fidelity=parts.whole,
+            n_workers=1,
+            seed=seed,
+            output_path=folder,
+            log_level="ERROR",
+        ).run(fevals=MANY)
+
+
+def neps(problem: Evaluated, seed: int) -> None:
+    """Run NePS, training size as fidelity, with the optimizer that it chooses itself.
+
+    https://automl.github.io/neps/latest/reference/neps_run/
+    Its spaces of this kind know no conditions: it chooses all parameters, and those that are not
+    active have no effect. It takes its seeds from the global generators, as its page on seeds
+    says.
+    """
+    import neps
+    import numpy as np
+    import torch
+
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    parts = Parts.of(problem)
+    domains: dict[str, Any] = {"parts": neps.IntegerFidelity(1, parts.whole)}
+    names = {f"p{i}": one for i, one in enumerate(problem.space)}
+    for name, one in names.items():
+        if one.choices:
+            domains[name] = neps.Categorical(one.choices)
+        elif one.is_int:
+            domains[name] = neps.Integer(int(one.low), int(one.high), log=one.is_log)
+        else:
+            domains[name] = neps.Float(one.low, one.high, log=one.is_log)
+
+    def train(**values: Any) -> dict[str, float]:
+        config = active(problem.space, {one.name: values[name] for name, one in names.items()})
+        score, seconds = problem.evaluate(config, parts.size(values["parts"]))
+        return {"objective_to_minimize": 1.0 - score, "cost": seconds}
+
+    with TemporaryDirectory() as folder:
+        space = type("Space", (neps.PipelineSpace,), domains)()
+        neps.run(train, space, root_directory=Path(folder, "new"), total_evaluations_to_spend=MANY)
+
+
+# --- Ours ---
+
+
+def ours(
+    sampler: Callable[[int], optuna.samplers.BaseSampler],
+    settings: Config,
+    problem: Evaluated,
+    seed: int,
+) -> None:
+    """Run DataAllocationSampler and DAUBPruner as README.md does.
+
+    Args:
+        sampler: the base sampler.
+        settings: of DataAllocationSampler; `seconds` is replaced by the budget.
+        problem: what to train.
+        seed: of the base sampler.
+    """
+    from optuna_daub import DataAllocationSampler
+    from optuna_daub import DAUBPruner
+    from optuna_daub import report
+    from optuna_daub import training_sizes
+
+    def objective(trial: optuna.Trial) -> float:
+        config = suggest(problem, trial)
+        for size in training_sizes(trial):
+            score, seconds = problem.evaluate(config, size)
+            report(trial, size, score, seconds=seconds)
+        return score
+
+    given: dict[str, Any] = {
+        k: problem.budget if k == "seconds" else v for k, v in settings.items()
+    }
+    pair = DataAllocationSampler(sampler(seed), **given)
+    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
+    _study(problem, seed, pair, pruner).optimize(objective)
+
+
+def pruner_alone(problem: Evaluated, seed: int) -> None:
+    """Run DAUBPruner with TPE, as one would HyperbandPruner."""
+    from optuna_daub import DAUBPruner
+    from optuna_daub import report
+    from optuna_daub import training_sizes
+
+    def objective(trial: optuna.Trial) -> float:
+        config = suggest(problem, trial)
+        for size in training_sizes(trial):
+            score, seconds = problem.evaluate(config, size)
+            report(trial, size, score, seconds=seconds)
+        return score
+
+    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
+    _study(problem, seed, _tpe(seed), pruner).optimize(objective)
+
+
+# --- All of them ---
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table of methods."""
+
+    run: Callable[[Any, int], None]
+    """On a problem, with a seed. The problem is a `Race`, but elsewhere a `Remote`."""
+    family: str
+    """Methods of one family share a colour in the picture."""
+    home: str = ""
+    """The environment it is run in; empty for the one that the program runs in."""
+    needs: tuple[str, ...] = ()
+    """Modules that have to be importable."""
+    is_for_rows_only: bool = False
+    """Whether it trains by itself, so that it can run on real data only."""
+
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "gp": ("torch==2.13.*", "optuna", "cmaes", "scikit-learn", "scipy"),  # torch is large
+    "smac": ("smac==2.4.1",),
+    "dehb": ("dehb==0.1.2",),  # wants numpy below 2
+    "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
+}
+"""What pip is asked for, by environment."""
+
+METHODS: dict[str, Method] = {
+    "random": Method(partial(on_all_data, _random), "all data"),
+    "TPE": Method(partial(on_all_data, _tpe), "all data"),
+    "TPE, its defaults": Method(partial(on_all_data, _default_tpe), "all data"),
+    "GP": Method(partial(on_all_data, _gp), "all data", home="gp"),
+    "CMA-ES": Method(partial(on_all_data, _cma_es), "all data", needs=("cmaes",)),
+    "TPE + Hyperband": Method(hyperband, "pruners"),
+    "TPE + halving": Method(successive_halving, "pruners"),
+    "TPE + Wilcoxon": Method(wilcoxon, "pruners"),
+    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), "FLAML", needs=("flaml",)),
+    "FLAML CFO": Method(partial(flaml_tune, "CFO"), "FLAML", needs=("flaml",)),
+    "FLAML AutoML": Method(flaml_automl, "FLAML", needs=("flaml",), is_for_rows_only=True),
+    "scikit-learn halving": Method(halving_random_search, "halving"),
+    "SMAC": Method(smac, "AutoML.org", home="smac"),
+    "DEHB": Method(dehb, "AutoML.org", home="dehb"),
+    "NePS": Method(neps, "AutoML.org", home="neps"),
+    "ours, 20 learners": Method(partial(ours, _tpe, {"n_learners": 20}), "ours, closed"),
+    "ours, 60 learners": Method(partial(ours, _tpe, {"n_learners": 60}), "ours, closed"),
+    "ours, pruner alone": Method(pruner_alone, "ours, closed"),
+    "ours": Method(partial(ours, _tpe, {}), "ours"),
+    "ours, seconds known": Method(partial(ours, _tpe, {"seconds": None}), "ours"),
+    "ours, TPE's defaults": Method(partial(ours, _default_tpe, {}), "ours"),
+    "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
+}
+"""In the order of the tables."""
+
+
+def environment(home: str) -> Path:
+    """Return the Python of a peer's environment, which is made where it is not there yet."""
+    folder = CACHE / home
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    done = folder / "installed"
+    wanted = "\n".join(HOMES[home])
+    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
+        print(f"Making {folder} for {', '.join(HOMES[home])}", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *HOMES[home]], check=True)
+        done.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def quiet() -> None:
+    """Keep methods from talking while they search."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+
+
+def main() -> None:
+    """Run the method that the first line on standard input asks for."""
+    quiet()
+    problem = Remote()
+    try:
+        METHODS[problem.method].run(problem, problem.seed)
+    except OutOfBudgetError:
+        sys.exit()
+    except Exception as error:
+        problem.finish(failed=f"{type(error).__name__}: {error}")
+        raise
+    problem.finish(end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,538 @@
+"""Problems of the search benchmark: a surrogate of real tuning runs, real training, a made one.
+
+A problem trains one point of its space on so many rows and says what came of it and what it cost.
+What is charged is decided here and nowhere else: the surrogate's seconds, or the CPU seconds that
+fit and validation took.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import signal
+import time
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.rows import SHARED
+from benchmarks.search_space import Config
+from benchmarks.search_space import OutOfBudgetError
+from benchmarks.search_space import Parameter
+from benchmarks.search_space import Space
+from benchmarks.search_space import draw
+
+
+class Problem(Protocol):
+    """A search space with what training a point of it on some rows brings and costs."""
+
+    @property
+    def name(self) -> str:
+        """Of the problem."""
+
+    @property
+    def space(self) -> Space:
+        """What is searched."""
+
+    @property
+    def smallest(self) -> int:
+        """The smallest training size."""
+
+    @property
+    def full(self) -> int:
+        """N, the number of all rows to train on."""
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        """Return validation score and seconds; infinite seconds where the limit is exceeded."""
+
+    def reference(self) -> dict[str, float]:
+        """Return the mean seconds of a full training (`unit`), and the best score known."""
+
+    def judge(self) -> float | None:
+        """Return the test score of what was trained last; None where there are no test rows."""
+
+
+PERFECT = 1.0
+"""A score that nothing can better, so that the run may end: its curve would not change."""
+MOST_TRAININGS = 2000
+"""After which a run ends whatever the clock shows. Few do: those that have found a corner of a
+surrogate where training costs next to nothing, and where some methods would think for hours."""
+
+
+class Race:
+    """One method's run on one problem: keeps the clock, and ends the run when it has run out.
+
+    What finishes after the budget does not count, and neither does what was trained on fewer than
+    all rows.
+    """
+
+    def __init__(self, problem: Problem, budget: float) -> None:
+        self.problem = problem
+        """For methods that train by themselves."""
+        self.name, self.space = problem.name, problem.space
+        self.smallest, self.full = problem.smallest, problem.full
+        self.budget = budget
+        self.seconds = 0.0
+        """On the clock."""
+        self.cpu = 0.0
+        """That this process took for training, which for a surrogate is not what it charges."""
+        self.trainings = self.full_trainings = 0
+        self.curve: list[list[float]] = []
+        """Seconds, validation score and test score of each full-data model better than before."""
+
+    def evaluate(self, config: Config, size: int) -> tuple[float, float]:
+        """Train, charge the seconds, and note the score where it is the best of a full training.
+
+        Raises:
+            OutOfBudgetError: where the clock has run out before or during the training.
+        """
+        if not self.smallest <= size <= self.full:
+            raise ValueError(
+                f"`size` must be in [{self.smallest:,}, {self.full:,}], but got {size:,}."
+            )
+        left = self.budget - self.seconds
+        if left <= 0.0 or self.trainings == MOST_TRAININGS:
+            raise OutOfBudgetError
+        if self.curve and self.curve[-1][1] >= PERFECT:
+            raise OutOfBudgetError
+        begun = time.process_time()
+        score, seconds = self.problem.train(config, size, left)
+        self.note(score, size, seconds)
+        self.cpu += time.process_time() - begun
+        return score, seconds
+
+    def note(self, score: float, size: int, seconds: float) -> None:
+        """Charge a training's seconds and take its score into the curve."""
+        self.seconds += seconds
+        if self.seconds > self.budget:
+            self.seconds = self.budget
+            raise OutOfBudgetError
+        self.trainings += 1
+        if size < self.full:
+            return
+        self.full_trainings += 1
+        if not self.curve or score > self.curve[-1][1]:
+            test = self.problem.judge()
+            self.curve.append([self.seconds, score, *([] if test is None else [test])])
+
+
+# --- Random forests as YAHPO's surrogate predicts them ---
+
+RANGER = SHARED / "surrogates"
+RANGER_FILE = RANGER / "rbv2_ranger.onnx"
+TASKS = (
+    *(40923, 41150, 40996, 41161, 41159, 554, 41168, 41166, 23512, 41164),
+    *(1457, 1486, 41163, 4541, 300, 1461, 40978, 1478, 151, 4534),
+)
+"""OpenML's numbers of the data sets that methods may be developed on."""
+ENCODED = (
+    *("task_id", "respect.unordered.factors", "splitrule", "replace"),
+    *("num.impute.selected.cpo", "repl"),
+)
+NUMBERS = (
+    *("num.trees", "sample.fraction", "mtry.power", "min.node.size"),
+    *("num.random.splits", "trainsize"),
+)
+"""Inputs of the model, in its order."""
+ACCURACY, SECONDS = 0, 5
+"""Columns of its output."""
+LEAST_SECONDS = 0.1
+"""For one training. The model predicts none at all for up to 8 % of all configurations on all
+data and 80 % on the least data, and no training is free; the mean cost does not change."""
+N_FOR_UNIT = 2000
+N_FOR_BEST = 200_000
+BATCH = 10_000
+
+
+class Ranger:
+    """R's random forest on a data set of OpenML: accuracy and seconds, predicted by a model.
+
+    Share 0.03 of the rows is the least that the model was made for; N counts as 100,000.
+    """
+
+    full = 100_000
+    smallest = 3_704
+    space: Space = (
+        Parameter("num.trees", 1, 2000, is_int=True, cheap=1),
+        Parameter("sample.fraction", 0.1, 1.0, cheap=0.1),
+        Parameter("mtry.power", 0.0, 1.0, cheap=0.0),
+        Parameter("min.node.size", 1, 100, is_int=True, cheap=100),
+        Parameter("replace", choices=("TRUE", "FALSE")),
+        Parameter("respect.unordered.factors", choices=("ignore", "order", "partition")),
+        Parameter(
+            "num.impute.selected.cpo", choices=("impute.mean", "impute.median", "impute.hist")
+        ),
+        Parameter("splitrule", choices=("gini", "extratrees")),
+        Parameter(
+            "num.random.splits", 1, 100, is_int=True, parent="splitrule", values=("extratrees",)
+        ),
+    )
+
+    def __init__(self, task: int) -> None:
+        import onnxruntime
+
+        if task not in TASKS:
+            raise ValueError(f"`task` must be one that is for development, but got {task}.")
+        self.name = f"ranger-{task}"
+        self._fixed = {"task_id": str(task), "repl": "10"}
+        self._codes = json.loads((RANGER / "encoding.json").read_text(encoding="utf-8"))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        self._model = onnxruntime.InferenceSession(
+            str(RANGER_FILE), options, providers=["CPUExecutionProvider"]
+        )
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        """Return accuracy and seconds as the model predicts them."""
+        scores, seconds = self.predict([config], size)
+        return float(scores[0]), float(seconds[0])
+
+    def predict(
+        self, configs: Sequence[Config], size: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return accuracies and seconds of many configurations on so many rows."""
+        given = [{**config, **self._fixed, "trainsize": size / self.full} for config in configs]
+        encoded = [[self._codes[k][one.get(k, "#na#")] for k in ENCODED] for one in given]
+        numbers = [[one.get(k, 0.0) for k in NUMBERS] for one in given]
+        inputs = np.array(encoded, np.int32), np.array(numbers, np.float32)
+        names = (one.name for one in self._model.get_inputs())
+        (out,) = self._model.run(None, dict(zip(names, inputs, strict=True)))
+        out = np.asarray(out, np.float64)
+        return out[:, ACCURACY], np.maximum(out[:, SECONDS], LEAST_SECONDS)
+
+    def reference(self) -> dict[str, float]:
+        """Return the unit from some random configurations, the best score from many."""
+        rng = random.Random(0)
+        best = -math.inf
+        costs: list[float] = []
+        for _ in range(N_FOR_BEST // BATCH):
+            scores, seconds = self.predict(
+                [draw(self.space, rng) for _ in range(BATCH)], self.full
+            )
+            best = max(best, float(scores.max()))
+            costs.extend(seconds)
+        return {"unit": float(np.mean(costs[:N_FOR_UNIT])), "best": best}
+
+    def judge(self) -> None:
+        """Return nothing: the model knows one accuracy only."""
+
+
+# --- A made problem ---
+
+
+@dataclass(frozen=True)
+class Made:
+    """Learning curves in closed form that cross: simple learners lead on little data.
+
+    A *line* reaches 0.80 at most and is there soon. A *tree* of depth d could reach
+    0.75 + 0.02 d, but lacks 0.02 d at the smallest size. The score that is lost falls with the
+    power -1/2 of the rows. Best on all rows: a tree of depth 10, at rate 0.1.
+    """
+
+    name: str = "made"
+    smallest: int = 370
+    full: int = 10_000
+    space: Space = (
+        Parameter("kind", choices=("line", "tree")),
+        Parameter("rate", 0.001, 1.0, is_log=True),
+        Parameter("depth", 1, 10, is_int=True, parent="kind", values=("tree",), cheap=1),
+    )
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        """Return score and seconds in closed form."""
+        share = size / self.full
+        off = 0.02 * math.log10(config["rate"] / 0.1) ** 2
+        lost = math.sqrt(self.smallest / size)
+        if config["kind"] == "line":
+            return 0.80 - off - 0.02 * lost, 0.5 * share
+        depth = config["depth"]
+        return 0.75 + 0.02 * depth - off - 0.025 * depth * lost, 0.2 * depth * share
+
+    def reference(self) -> dict[str, float]:
+        """Return the unit, half of 0.5 and half of 0.2 times 5.5, and the best score."""
+        best, _ = self.train({"kind": "tree", "rate": 0.1, "depth": 10}, self.full, math.inf)
+        return {"unit": mean([0.5, 0.2 * 5.5]), "best": best}
+
+    def judge(self) -> None:
+        """Return nothing: there is one score only."""
+
+
+# --- Real training ---
+
+DATA = SHARED / "data"
+HELD_OUT = 0.15
+MOST_HELD_OUT = 20_000
+"""Share and number of rows that are to validate on; as many again are to test on."""
+NEAR_SMALLEST = 5_000
+"""Rows that the smallest size is near, where data are large: N over a power of 3, 27 to 243."""
+UNIT_DRAWS = 2
+"""Random configurations of each algorithm whose full training is timed for the unit."""
+UNIT_CAP = 120.0
+"""CPU seconds that each of them may take; one that takes longer counts as this."""
+
+ALGORITHMS: dict[str, Space] = {
+    "lightgbm": (
+        Parameter("n_estimators", 10, 500, is_int=True, is_log=True, cheap=10),
+        Parameter("num_leaves", 4, 256, is_int=True, is_log=True, cheap=4),
+        Parameter("learning_rate", 0.01, 0.5, is_log=True),
+        Parameter("min_child_samples", 2, 200, is_int=True, is_log=True),
+        Parameter("colsample_bytree", 0.3, 1.0),
+        Parameter("reg_lambda", 1e-3, 1e2, is_log=True),
+    ),
+    "xgboost": (
+        Parameter("n_estimators", 10, 500, is_int=True, is_log=True, cheap=10),
+        Parameter("max_depth", 2, 10, is_int=True, cheap=2),
+        Parameter("learning_rate", 0.01, 0.5, is_log=True),
+        Parameter("min_child_weight", 1.0, 100.0, is_log=True),
+        Parameter("subsample", 0.5, 1.0),
+        Parameter("colsample_bytree", 0.3, 1.0),
+        Parameter("reg_lambda", 1e-3, 1e2, is_log=True),
+    ),
+    "random_forest": (
+        Parameter("n_estimators", 10, 100, is_int=True, is_log=True, cheap=10),
+        Parameter("max_features", 0.05, 1.0, is_log=True, cheap=0.05),
+        Parameter("min_samples_leaf", 1, 50, is_int=True, is_log=True, cheap=50),
+        Parameter("criterion", choices=("gini", "entropy")),
+    ),
+    "extra_trees": (
+        Parameter("n_estimators", 10, 100, is_int=True, is_log=True, cheap=10),
+        Parameter("max_features", 0.05, 1.0, is_log=True, cheap=0.05),
+        Parameter("min_samples_leaf", 1, 50, is_int=True, is_log=True, cheap=50),
+        Parameter("criterion", choices=("gini", "entropy")),
+    ),
+    "logistic": (
+        Parameter("C", 1e-4, 1e2, is_log=True, cheap=1e-4),
+        Parameter("tol", 1e-5, 1e-1, is_log=True, cheap=1e-1),
+    ),
+    "knn": (
+        Parameter("n_neighbors", 1, 100, is_int=True, is_log=True),
+        Parameter("weights", choices=("uniform", "distance")),
+    ),
+}
+"""By name, with the parameters of each; in the space they carry the algorithm's name."""
+ALGORITHM = "algorithm"
+CONDITIONAL: Space = (
+    Parameter(ALGORITHM, choices=tuple(ALGORITHMS)),
+    *(
+        replace(one, name=f"{name}.{one.name}", parent=ALGORITHM, values=(name,))
+        for name, parameters in ALGORITHMS.items()
+        for one in parameters
+    ),
+)
+
+
+def build(config: Config) -> Any:
+    """Return an unfitted classifier that uses one core."""
+    from lightgbm import LGBMClassifier
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from xgboost import XGBClassifier
+
+    given = {name.partition(".")[2]: value for name, value in config.items() if "." in name}
+    match config[ALGORITHM]:
+        case "lightgbm":
+            return LGBMClassifier(**given, n_jobs=1, random_state=0, verbose=-1)
+        case "xgboost":
+            return XGBClassifier(**given, tree_method="hist", n_jobs=1, random_state=0)
+        case "random_forest":
+            return RandomForestClassifier(**given, n_jobs=1, random_state=0)
+        case "extra_trees":
+            return ExtraTreesClassifier(**given, n_jobs=1, random_state=0)
+        case "logistic":
+            return make_pipeline(StandardScaler(), LogisticRegression(**given))
+        case "knn":
+            return make_pipeline(StandardScaler(), KNeighborsClassifier(**given, n_jobs=1))
+        case other:
+            raise ValueError(f"The algorithm must be one of {[*ALGORITHMS]}, but got {other!r}.")
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table as numbers, in three parts; prefixes of the training rows are stratified."""
+
+    X: NDArray[np.float32]
+    y: NDArray[np.int64]
+    X_valid: NDArray[np.float32]
+    y_valid: NDArray[np.int64]
+    X_test: NDArray[np.float32]
+    y_test: NDArray[np.int64]
+
+
+def read(path: Path, target: str, most: int | None, seed: int) -> Data:
+    """Return a file's rows, shuffled and split.
+
+    Columns of text become one column per value, missing numbers the median.
+
+    Args:
+        path: a CSV or Parquet file, or one of NumPy with `X` and `y`.
+        target: the column to predict.
+        most: of rows to train on; None for all that are left.
+        seed: of the shuffle.
+    """
+    if path.suffix == ".npz":
+        with np.load(path) as file:
+            X, y = file["X"].reshape(len(file["y"]), -1).astype(np.float32), file["y"]
+    else:
+        import pandas as pd
+
+        table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        if target not in table:
+            columns = ", ".join(map(str, table))
+            raise SystemExit(f"--target must be a column of {path}, which has {columns}.")
+        y = pd.factorize(table.pop(target), sort=True)[0]
+        table = pd.get_dummies(table, dtype=np.float32)
+        X = table.fillna(table.median()).to_numpy(np.float32)
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(y))
+    n_out = min(MOST_HELD_OUT, round(HELD_OUT * len(y)))
+    valid, test, training = rows[:n_out], rows[n_out : 2 * n_out], rows[2 * n_out :][:most]
+    # The k-th of a class's n rows stands at about k / n of the order, the first at its head.
+    y = y.astype(np.int64)
+    place = np.empty(len(training))
+    for label in np.unique(y):
+        of_class = np.flatnonzero(y[training] == label)
+        place[of_class] = (np.arange(len(of_class)) + rng.random(len(of_class))) / len(of_class)
+        place[of_class[:1]] = 0.0
+    training = training[np.argsort(place, kind="stable")]
+    parts = [(np.ascontiguousarray(X[part]), y[part]) for part in (training, valid, test)]
+    return Data(*(array for part in parts for array in part))
+
+
+class CutOffError(BaseException):
+    """A training has taken all the seconds that are left."""
+
+
+@contextmanager
+def at_most(limit: float) -> Iterator[None]:
+    """Raise `CutOffError` inside after so many CPU seconds, at the next line of Python."""
+
+    def ring(*_: object) -> None:
+        raise CutOffError
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+class Training:
+    """Real training on a table; seconds are CPU seconds of fit and validation."""
+
+    space = CONDITIONAL
+
+    def __init__(self, name: str, data: Data) -> None:
+        self.name, self.data = name, data
+        self.full = len(data.y)
+        n_steps = round(math.log(self.full / NEAR_SMALLEST, 3)) if self.full > 1 else 0
+        self.smallest = max(self.full // 3 ** min(max(n_steps, 3), 5), 1)
+        self.model: Any = None
+        """What was trained last."""
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        """Train and score; a model that cannot be trained has score 0."""
+        begun = time.process_time()
+        try:
+            with at_most(limit):
+                self.model = build(config)
+                self.model.fit(self.data.X[:size], self.data.y[:size])
+                score = accuracy(self.model, self.data.X_valid, self.data.y_valid)
+        except CutOffError:
+            return 0.0, math.inf
+        except Exception as error:
+            print(f"{self.name}, {config} on {size:,} rows: {type(error).__name__}: {error}")
+            score = 0.0
+        return score, time.process_time() - begun
+
+    def reference(self) -> dict[str, float]:
+        """Return the unit and the best score of a few random configurations of each algorithm."""
+        rng = random.Random(0)
+        seconds, best = [], 0.0
+        for algorithm in ALGORITHMS:
+            for _ in range(UNIT_DRAWS):
+                config: Config = {}
+                while config.get(ALGORITHM) != algorithm:
+                    config = draw(self.space, rng)
+                score, taken = self.train(config, self.full, UNIT_CAP)
+                seconds.append(min(taken, UNIT_CAP))
+                best = max(best, score)
+        return {"unit": mean(seconds), "best": best, "cut_off": seconds.count(UNIT_CAP)}
+
+    def judge(self) -> float:
+        """Return the test score of what was trained last."""
+        return accuracy(self.model, self.data.X_test, self.data.y_test)
+
+
+def accuracy(model: Any, X: NDArray[np.float32], y: NDArray[np.int64]) -> float:
+    """Return the share of rows that a model gets right."""
+    return float(np.mean(np.asarray(model.predict(X)).ravel() == y))
+
+
+# --- All of them ---
+
+
+@dataclass(frozen=True)
+class Source:
+    """A problem by name, and what it needs."""
+
+    open: Callable[[int], Problem]
+    """For a seed: real data are shuffled by it."""
+    path: Path | None = None
+    """The file that must be there; None where nothing is read."""
+    is_real: bool = False
+    """Whether training is real, and budgets are seconds."""
+
+    @property
+    def is_there(self) -> bool:
+        """Return whether the file is there."""
+        return self.path is None or self.path.exists()
+
+
+def of_file(path: Path, target: str, name: str, most: int | None = None) -> Source:
+    """Return real training on a file."""
+
+    def opened(seed: int) -> Problem:
+        return Training(name, read(path, target, most, seed))
+
+    return Source(opened, path, is_real=True)
+
+
+def _table(stem: str, most: int | None = None, *, kind: str = "parquet", name: str = "") -> Source:
+    return of_file(DATA / f"{stem}.{kind}", "target", f"real-{name or stem}", most)
+
+
+def _ranger(task: int, seed: int) -> Problem:
+    return Ranger(task)
+
+
+PROBLEMS: dict[str, Source] = {
+    "made": Source(lambda seed: Made()),
+    **{f"ranger-{task}": Source(partial(_ranger, task), RANGER_FILE) for task in TASKS},
+    "real-covtype": _table("covtype"),
+    "real-flightlate-400k": _table("flightlate", 400_000, name="flightlate-400k"),
+    "real-flightlate": _table("flightlate"),
+    "real-higgs": _table("higgs"),
+    "real-adult": _table("adult"),
+    "real-mnist": _table("mnist", kind="npz"),
+    "real-letter": _table("letter"),
+    "real-magic": _table("magic"),
+}
+"""By name; what stands before the first hyphen is the family."""

@@ -1,0 +1,236 @@
+"""Tables and pictures of the search benchmark, from its rows alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from benchmarks.markdown import table
+from benchmarks.rows import Row
+from benchmarks.rows import provenance
+from benchmarks.search_methods import METHODS
+
+
+REFERENCE = "the reference"
+"""Method in the key of the row that says what a problem's unit is."""
+TIMES = (1, 3, 10, 30, 100)
+"""Units after which methods are compared."""
+PERCENT = 100.0
+LEGEND = (
+    "Seconds are those of training and scoring. A unit is the mean seconds of one full training "
+    "of a random point of the space. *Regret*: percentage points of the score by which the best "
+    "model so far that was trained on all the data is below the best score known (of a large "
+    "random sample, where that costs nothing, and of all runs); a run without any such model "
+    "counts as score 0. *Rank* among the methods of the table, ties shared, mean over problems of "
+    "the mean over seeds; ± its standard error over problems, over seeds where there is one "
+    "problem. *None*: share of runs without any model. *Thinking*: CPU seconds of the method "
+    "itself per run, beside the clock."
+)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of some methods on some problems, as far as all of them have been run.
+
+    Arrays are indexed by cell (a problem and a seed) and by method.
+    """
+
+    methods: tuple[str, ...]
+    cells: tuple[tuple[str, int], ...]
+    rows: tuple[tuple[Row, ...], ...]
+    units: Mapping[str, float]
+    """Seconds, by problem."""
+    best: Mapping[str, float]
+    """Score, by problem."""
+
+    def regret(self, units: float) -> NDArray[np.float64]:
+        """Return the percentage points that are missing after so many units."""
+        return np.array(
+            [
+                [
+                    PERCENT * (self.best[name] - (reached(row, units * self.units[name]) or 0.0))
+                    for row in of_cell
+                ]
+                for (name, _), of_cell in zip(self.cells, self.rows, strict=True)
+            ]
+        )
+
+    def has_none(self, units: float) -> NDArray[np.bool_]:
+        """Return where there is no model after so many units."""
+        return np.array(
+            [
+                [reached(row, units * self.units[name]) is None for row in of_cell]
+                for (name, _), of_cell in zip(self.cells, self.rows, strict=True)
+            ]
+        )
+
+    def by_problem(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return means over seeds, one line per problem; all seeds where there is one problem."""
+        names = np.array([name for name, _ in self.cells])
+        if len(set(names)) == 1:
+            return values
+        return np.array([values[names == name].mean(axis=0) for name in dict.fromkeys(names)])
+
+
+def reached(row: Row, seconds: float) -> float | None:
+    """Return the best full-data score of a run after some seconds; None where there is none."""
+    scores = [score for when, score, *_ in row["curve"] if when <= seconds]
+    return scores[-1] if scores else None
+
+
+def family(problem: str) -> str:
+    """Return what a problem's name begins with: problems of one family share a table."""
+    return problem.split("-")[0]
+
+
+def collect(rows: Iterable[Row], methods: Collection[str] = tuple(METHODS)) -> dict[str, Results]:
+    """Return the results by family and budget, of those cells that every method has.
+
+    The best score known is that of all rows, also of methods that are not asked for.
+    """
+    rows = list(rows)
+    references = {r["key"]["problem"]: r for r in rows if r["key"]["method"] == REFERENCE}
+    groups: dict[str, dict[tuple[str, int], dict[str, Row]]] = {}
+    best = {name: row.get("best", -math.inf) for name, row in references.items()}
+    for row in rows:
+        name, method = row["key"]["problem"], row["key"]["method"]
+        if method == REFERENCE or name not in references:
+            continue
+        best[name] = max([best[name], *(score for _, score, *_ in row["curve"])])
+        if method in methods:
+            cells = groups.setdefault(f"{family(name)}, {row['key']['budget']:g}", {})
+            cells.setdefault((name, row["key"]["seed"]), {})[method] = row
+    units = {name: row["unit"] for name, row in references.items()}
+    return {group: _complete(cells, units, best) for group, cells in groups.items()}
+
+
+def _complete(
+    cells: Mapping[tuple[str, int], Mapping[str, Row]],
+    units: Mapping[str, float],
+    best: Mapping[str, float],
+) -> Results:
+    there = {method for of_cell in cells.values() for method in of_cell}
+    methods = tuple(method for method in METHODS if method in there)
+    kept = sorted(cell for cell, of_cell in cells.items() if {*methods} <= {*of_cell})
+    rows = tuple(tuple(cells[cell][method] for method in methods) for cell in kept)
+    return Results(methods, tuple(kept), rows, units, best)
+
+
+def report(rows: list[Row], methods: Collection[str] = tuple(METHODS)) -> str:
+    """Return all tables in Markdown."""
+    parts = [LEGEND, provenance(rows)] if rows else ["No rows."]
+    for group, results in collect(rows, methods).items():
+        parts.append(f"## {group}")
+        n_problems = len({name for name, _ in results.cells})
+        n_seeds = len({seed for _, seed in results.cells})
+        parts.append(
+            f"{n_problems} problems, {n_seeds} seeds, {len(results.cells)} cells with all methods."
+        )
+        if results.cells:
+            parts += _tables(results)
+    return "\n\n".join(parts) + "\n"
+
+
+def _tables(results: Results) -> list[str]:
+    """Return tables of regrets, of ranks, of runs without a model, and of what runs were like."""
+    longest = min(
+        row["budget_seconds"] / results.units[name]
+        for (name, _), of_cell in zip(results.cells, results.rows, strict=True)
+        for row in of_cell
+    )
+    times = [t for t in TIMES if t <= longest * 1.001]
+    if not times or times[-1] < longest * 0.999:
+        times.append(longest)
+    header = [f"{units:.3g}" for units in times]
+    regrets, ranks, nones = [], [], []
+    for units in times:
+        regret = results.regret(units)
+        means, medians = results.by_problem(regret).mean(axis=0), np.median(regret, axis=0)
+        regrets.append([f"{a:.2f} ({b:.2f})" for a, b in zip(means, medians, strict=True)])
+        # Rounded, so that rank does not hang on the last digit of a sum.
+        ranked = results.by_problem(np.array([rankdata(line) for line in regret.round(6)]))
+        error = ranked.std(axis=0, ddof=1) / math.sqrt(len(ranked)) if len(ranked) > 1 else None
+        ranks.append(
+            [
+                f"{rank:.1f}" + ("" if error is None else f" ± {error[i]:.1f}")
+                for i, rank in enumerate(ranked.mean(axis=0))
+            ]
+        )
+        nones.append([f"{PERCENT * x:.0f} %" for x in results.has_none(units).mean(axis=0)])
+    named = {"mean regret (median) after units": regrets, "rank": ranks, "none": nones}
+    return [
+        *(
+            table([title, *header], zip(results.methods, *columns, strict=True))
+            for title, columns in named.items()
+        ),
+        _table_of_runs(results),
+    ]
+
+
+def _table_of_runs(results: Results) -> str:
+    """Return what runs of each method were like on average."""
+    lines = []
+    for i, method in enumerate(results.methods):
+        rows = [of_cell[i] for of_cell in results.rows]
+        means = {
+            name: float(np.mean([row[name] for row in rows]))
+            for name in ("trainings", "full_trainings", "thinking")
+        }
+        used = np.mean([row["seconds"] / row["budget_seconds"] for row in rows])
+        firsts = [
+            row["curve"][0][0] / results.units[name] if row["curve"] else math.inf
+            for (name, _), row in zip(results.cells, rows, strict=True)
+        ]
+        failures = sum("failed" in row for row in rows)
+        lines.append(
+            [
+                method,
+                f"{np.median(firsts):.2f}",
+                f"{means['trainings']:.0f}",
+                f"{means['full_trainings']:.0f}",
+                f"{PERCENT * used:.0f} %",
+                f"{means['thinking']:.1f}",
+                f"{failures}",
+            ]
+        )
+    header = ("method", "first model, units", "trainings", "on all data", "budget used")
+    return table((*header, "thinking, s", "broke down"), lines)
+
+
+def picture(rows: list[Row], methods: Collection[str], folder: Path) -> None:
+    """Draw mean regret against seconds, in units, with a standard error to either side."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    for group, results in collect(rows, methods).items():
+        if not results.cells:
+            continue
+        longest = max(row["budget_seconds"] for of_cell in results.rows for row in of_cell)
+        last = longest / max(results.units[name] for name, _ in results.cells)
+        units = np.geomspace(0.3, max(last, 1.0), 60)
+        regrets = np.array([results.by_problem(results.regret(t)) for t in units])
+        means = regrets.mean(axis=1)
+        errors = regrets.std(axis=1) / math.sqrt(regrets.shape[1])
+        figure, axes = pyplot.subplots(figsize=(9, 6))
+        colours = {m: pyplot.colormaps["tab20"](i % 20) for i, m in enumerate(results.methods)}
+        for i, method in enumerate(results.methods):
+            width = 2.5 if METHODS[method].family == "ours" else 1.2
+            axes.plot(units, means[:, i], label=method, color=colours[method], linewidth=width)
+            low, high = means[:, i] - errors[:, i], means[:, i] + errors[:, i]
+            axes.fill_between(units, low.clip(1e-3), high, color=colours[method], alpha=0.12)
+        axes.set(xscale="log", yscale="log", xlabel="seconds, in mean full trainings")
+        axes.set(ylabel="regret, percentage points", title=group)
+        axes.legend(fontsize=8, loc="lower left")
+        figure.tight_layout()
+        figure.savefig(folder / f"search {group}.png".replace(" ", "_").replace(",", ""), dpi=110)
+        pyplot.close(figure)

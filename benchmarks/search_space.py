@@ -1,0 +1,208 @@
+"""What a method of the search benchmark sees of a problem: a space, and a clock that runs out.
+
+Standard library only, because peers that need other versions of numpy import it too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import dataclass
+from typing import Any
+from typing import Protocol
+from typing import TypeAlias
+
+
+Config: TypeAlias = Mapping[str, Any]
+"""Names and values of one point of the space; parameters that are not active are absent."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One dimension of a search space."""
+
+    name: str
+    low: float = 0.0
+    high: float = 1.0
+    """Of numbers; both ends belong to the range."""
+    is_int: bool = False
+    is_log: bool = False
+    choices: tuple[str, ...] = ()
+    """Of a categorical parameter; empty for numbers."""
+    parent: str = ""
+    """The categorical parameter that decides whether this one is active; empty: always active."""
+    values: tuple[str, ...] = ()
+    """Of the parent for which this one is active."""
+    cheap: float | None = None
+    """A value at which training costs little, for methods that ask where to begin."""
+
+    def is_active(self, config: Config) -> bool:
+        """Return whether it has a value beside those that the config has so far."""
+        return not self.parent or config.get(self.parent) in self.values
+
+    def draw(self, rng: random.Random) -> Any:
+        """Return a value, uniform in the range or in its logarithm."""
+        if self.choices:
+            return rng.choice(self.choices)
+        if self.is_int and not self.is_log:
+            return rng.randint(int(self.low), int(self.high))
+        if not self.is_log:
+            return rng.uniform(self.low, self.high)
+        # An integer has the same share of the logarithm's range that rounding gives it.
+        half = 0.5 if self.is_int else 0.0
+        value = math.exp(rng.uniform(math.log(self.low - half), math.log(self.high + half)))
+        return min(max(round(value), int(self.low)), int(self.high)) if self.is_int else value
+
+
+Space: TypeAlias = tuple[Parameter, ...]
+"""Parents stand before their children."""
+
+
+def draw(space: Space, rng: random.Random) -> Config:
+    """Return a random point of a space."""
+    config: dict[str, Any] = {}
+    for parameter in space:
+        if parameter.is_active(config):
+            config[parameter.name] = parameter.draw(rng)
+    return config
+
+
+def active(space: Space, values: Config) -> Config:
+    """Return the values of the active parameters only, as plain Python ones."""
+    config: dict[str, Any] = {}
+    for parameter in space:
+        if parameter.is_active(config):
+            value = values[parameter.name]
+            kind = str if parameter.choices else int if parameter.is_int else float
+            config[parameter.name] = kind(value)
+    return config
+
+
+def branches(space: Space) -> Iterator[tuple[Config, Space]]:
+    """Yield each combination of the values of parents, with the other parameters active there."""
+    parents = [one for one in space if any(other.parent == one.name for other in space)]
+    chosen: list[dict[str, Any]] = [{}]
+    for parent in parents:
+        chosen = [
+            {**config, parent.name: value} if parent.is_active(config) else config
+            for config in chosen
+            for value in (parent.choices if parent.is_active(config) else ("",))
+        ]
+    for config in chosen:
+        yield config, tuple(p for p in space if p not in parents and p.is_active(config))
+
+
+class OutOfBudgetError(BaseException):
+    """The clock has run out: the run ends here.
+
+    No `Exception`, since methods take those for trials that failed, and go on.
+    """
+
+
+class Evaluated(Protocol):
+    """What every method is given: it calls `evaluate` until that raises `OutOfBudgetError`."""
+
+    @property
+    def name(self) -> str:
+        """Of the problem."""
+
+    @property
+    def space(self) -> Space:
+        """What is searched."""
+
+    @property
+    def smallest(self) -> int:
+        """The smallest training size."""
+
+    @property
+    def full(self) -> int:
+        """N: only models that were trained on so many rows count."""
+
+    @property
+    def budget(self) -> float:
+        """Seconds after which the clock stops, for methods that ask for it."""
+
+    def evaluate(self, config: Config, size: int) -> tuple[float, float]:
+        """Train on so many rows; return the validation score, larger is better, and seconds."""
+
+
+def sizes(problem: Evaluated, factor: float) -> list[int]:
+    """Return the smallest size and N divided by powers of a factor, as many as fit between."""
+    n_steps = round(math.log(problem.full / problem.smallest, factor))
+    return [problem.smallest, *(round(problem.full / factor**k) for k in reversed(range(n_steps)))]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Training sizes counted in parts of N, as many as a power of a factor.
+
+    So the brackets of those who multiply by that factor end at N and lose none to rounding.
+    """
+
+    problem: Evaluated
+    whole: int
+    """The number of parts that are N; one part is the smallest size."""
+
+    @classmethod
+    def of(cls, problem: Evaluated, factor: int = 3) -> Parts:
+        """Return the power of the factor that is nearest to N over the smallest size."""
+        return cls(problem, factor ** (len(sizes(problem, factor)) - 1))
+
+    def size(self, parts: float) -> int:
+        """Return the number of rows."""
+        rows = round(self.problem.full * parts / self.whole)
+        return min(max(rows, self.problem.smallest), self.problem.full)
+
+
+def _with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what JSON has made lists of as tuples."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+
+
+class Remote:
+    """The problem as a peer sees it that lives in another process: questions go through pipes."""
+
+    def __init__(self) -> None:
+        # What the peer prints must not mix with the questions.
+        self._answers, self._questions = sys.stdin, os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+        head = json.loads(self._answers.readline())
+        self.space: Space = tuple(Parameter(**_with_tuples(one)) for one in head["space"])
+        self.name: str = head["name"]
+        self.smallest: int = head["smallest"]
+        self.full: int = head["full"]
+        self.budget: float = head["budget"]
+        self.method: str = head["method"]
+        self.seed: int = head["seed"]
+        self._origin = time.process_time()
+
+    def evaluate(self, config: Config, size: int) -> tuple[float, float]:
+        """Ask the process that has the problem."""
+        self._say({"config": active(self.space, config), "size": int(size)})
+        answer = json.loads(self._answers.readline())
+        if "end" in answer:
+            raise OutOfBudgetError
+        return answer["score"], answer["seconds"]
+
+    def finish(self, **message: str) -> None:
+        """Say that the method has ended by itself (`end`), or how it broke down (`failed`)."""
+        self._say(message)
+
+    def _say(self, message: Config) -> None:
+        thinking = time.process_time() - self._origin
+        print(json.dumps({**message, "thinking": thinking}), file=self._questions, flush=True)
+
+
+def introduction(problem: Evaluated, method: str, seed: int) -> str:
+    """Return the line that `Remote` reads first."""
+    space: Sequence[Any] = [asdict(parameter) for parameter in problem.space]
+    facts = {name: getattr(problem, name) for name in ("name", "smallest", "full", "budget")}
+    return json.dumps({**facts, "space": space, "method": method, "seed": seed})

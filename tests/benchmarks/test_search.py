@@ -1,0 +1,284 @@
+"""The benchmark of search: its clock, its figures, its methods on a made problem."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.rows import ROOT
+from benchmarks.rows import Row
+from benchmarks.rows import read_rows
+from benchmarks.search import race
+from benchmarks.search_methods import METHODS
+from benchmarks.search_problems import RANGER
+from benchmarks.search_problems import Made
+from benchmarks.search_problems import Race
+from benchmarks.search_problems import Ranger
+from benchmarks.search_problems import Training
+from benchmarks.search_problems import read
+from benchmarks.search_report import REFERENCE
+from benchmarks.search_report import collect
+from benchmarks.search_report import reached
+from benchmarks.search_report import report
+from benchmarks.search_space import OutOfBudgetError
+from benchmarks.search_space import Parts
+from benchmarks.search_space import active
+from benchmarks.search_space import branches
+from benchmarks.search_space import draw
+from benchmarks.search_space import introduction
+from benchmarks.search_space import sizes
+
+
+HERE = [
+    name
+    for name, method in METHODS.items()
+    if not method.home and not method.is_for_rows_only and name.startswith(("TPE", "ra", "CMA"))
+]
+"""Methods of this environment whose runs are the same on every machine."""
+LINE = {"kind": "line", "rate": 0.1}
+DEEP = {"kind": "tree", "rate": 0.1, "depth": 10}
+
+
+def _run(*arguments: str, seed: int = 0) -> None:
+    subprocess.run(
+        [sys.executable, "benchmarks/search.py", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)},
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+
+
+def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
+    methods = ["random", "TPE + Hyperband", "ours, 20 learners"]
+    for _ in range(2):
+        _run("--smoke", "--results", str(tmp_path), "--methods", *methods)
+    rows = read_rows(tmp_path / "search.jsonl")
+    assert [row["key"]["method"] for row in rows] == [REFERENCE, *methods]
+    table = (tmp_path / "search.md").read_text(encoding="utf-8")
+    assert all(f"| {name} |" in table for name in methods)
+    assert len([*tmp_path.glob("*.png")]) == 1
+
+
+def test_a_fresh_process_gives_the_same_figures(tmp_path: Path) -> None:
+    for seed in (1, 2):  # strings are hashed differently
+        folder = str(tmp_path / str(seed))
+        _run("--smoke", "--results", folder, "--methods", *HERE, seed=seed)
+    first, second = (read_rows(tmp_path / str(seed) / "search.jsonl") for seed in (1, 2))
+    assert [row.get("curve") for row in first] == [row.get("curve") for row in second]
+    assert len(first) == len(HERE) + 1
+
+
+def test_the_clock_adds_seconds_and_only_full_trainings_count() -> None:
+    problem = Made()
+    one = Race(problem, budget=5.0)
+    one.evaluate(DEEP, 5_000)  # 0.2 * 10 * 0.5 = 1 second
+    assert one.seconds == pytest.approx(1.0)
+    assert one.curve == []
+    one.evaluate(LINE, 10_000)  # 0.5 seconds
+    one.evaluate(DEEP, 10_000)  # 2 seconds
+    one.evaluate(LINE, 10_000)  # no better than before
+    lost = math.sqrt(370 / 10_000)
+    assert [when for when, _ in one.curve] == pytest.approx([1.5, 3.5])
+    assert [score for _, score in one.curve] == pytest.approx(
+        [0.80 - 0.02 * lost, 0.95 - 0.25 * lost]
+    )
+    assert (one.trainings, one.full_trainings) == (4, 3)
+    assert one.seconds == pytest.approx(4.0)
+
+
+def test_what_ends_after_the_budget_does_not_count() -> None:
+    one = Race(Made(), budget=2.4)
+    one.evaluate(LINE, 10_000)
+    with pytest.raises(OutOfBudgetError):
+        one.evaluate(DEEP, 10_000)
+    assert one.seconds == 2.4
+    assert len(one.curve) == 1
+    with pytest.raises(OutOfBudgetError):
+        one.evaluate(LINE, 370)
+    assert one.trainings == 1
+
+
+def test_a_size_out_of_range_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`size` must be in \[370, 10,000\], but got 369"):
+        Race(Made(), budget=1.0).evaluate(LINE, 369)
+
+
+def test_a_run_on_all_data_is_the_sum_of_its_parts() -> None:
+    row = race(Made(), "random", seed=0, budget=30.0)
+    assert row["trainings"] == row["full_trainings"]
+    assert row["seconds"] == 30.0  # the last training was under way
+    assert row["curve"] == sorted(row["curve"])
+    assert row["thinking"] > 0.0
+
+
+@pytest.mark.parametrize("method", HERE)
+def test_methods_find_a_model_before_the_clock_runs_out(method: str) -> None:
+    row = race(Made(), method, seed=0, budget=40.0)
+    assert "failed" not in row
+    assert row["curve"][-1][1] > 0.80  # which no line reaches
+
+
+def _row(method: str, seed: int, *curve: tuple[float, float]) -> Row:
+    key = {"problem": "made", "method": method, "seed": seed, "budget": 10.0}
+    counts = {"trainings": 1, "full_trainings": 1, "thinking": 0.0}
+    used = {"seconds": 20.0, "budget_seconds": 20.0}
+    return {"key": key, "curve": [[*point] for point in curve], **counts, **used, "stamp": {}}
+
+
+REFERENCE_ROW: Row = {
+    "key": {"problem": "made", "method": REFERENCE},
+    "unit": 2.0,
+    "best": 0.9,
+    "stamp": {},
+}
+
+
+def test_regret_and_rank_of_curves_known_by_hand() -> None:
+    rows = [
+        REFERENCE_ROW,
+        _row("random", 0, (1.0, 0.5), (6.0, 0.8)),
+        _row("TPE", 0, (4.0, 0.95)),
+        _row("random", 1),
+        _row("TPE", 1, (2.0, 0.75)),
+        _row("random", 2, (2.0, 0.75)),  # TPE has not been run
+    ]
+    (results,) = collect(rows).values()
+    assert results.cells == (("made", 0), ("made", 1))
+    assert results.methods == ("random", "TPE")
+    # The best known is 0.95, which a method found; a unit is two seconds.
+    np.testing.assert_allclose(results.regret(1.0), [[45.0, 95.0], [95.0, 20.0]])
+    np.testing.assert_allclose(results.regret(3.0), [[15.0, 0.0], [95.0, 20.0]])
+    assert results.has_none(1.0).tolist() == [[False, True], [True, False]]
+    assert reached(rows[1], 5.9) == 0.5
+
+
+def test_tables_hold_the_figures() -> None:
+    rows = [REFERENCE_ROW, _row("random", 0, (1.0, 0.5)), _row("TPE", 0, (4.0, 0.8))]
+    for row in rows:
+        row["stamp"] = {"date": "2026-11-22", "commit": "c", "numpy": "2"}
+    text = report(rows)
+    assert "| random | 40.00 (40.00) | 40.00 (40.00) | 40.00 (40.00) |" in text
+    assert "| TPE | 90.00 (90.00) | 10.00 (10.00) | 10.00 (10.00) |" in text
+    assert "| random | 1.0 | 2.0 | 2.0 |" in text
+
+
+def test_the_made_problem_has_curves_that_cross_and_a_known_best() -> None:
+    problem = Made()
+    (line, _), (deep, _) = (problem.train(c, 370, math.inf) for c in (LINE, DEEP))
+    assert line > deep
+    rng = random.Random(0)
+    points = [draw(problem.space, rng) for _ in range(2_000)]
+    scores, seconds = zip(*(problem.train(c, 10_000, math.inf) for c in points), strict=True)
+    reference = problem.reference()
+    assert 0.0 < reference["best"] - max(scores) < 0.005
+    assert np.mean(seconds) == pytest.approx(reference["unit"], rel=0.05)
+
+
+def test_spaces_keep_conditions() -> None:
+    space = Made().space
+    assert active(space, {"kind": "line", "rate": 1, "depth": 3}) == {"kind": "line", "rate": 1.0}
+    assert [(fixed, [p.name for p in free]) for fixed, free in branches(space)] == [
+        ({"kind": "line"}, ["rate"]),
+        ({"kind": "tree"}, ["rate", "depth"]),
+    ]
+
+
+def test_sizes_end_at_all_rows_and_begin_at_the_smallest() -> None:
+    one = Race(Made(), budget=1.0)
+    assert sizes(one, 3) == [370, 1_111, 3_333, 10_000]
+    parts = Parts.of(one)
+    assert [parts.size(k) for k in (1, 3, 9, 27)] == sizes(one, 3)
+
+
+def test_a_peer_in_another_process_is_answered(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.search_methods"]
+    here: dict[str, Any] = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}}
+    one = Race(Made(), budget=8.0)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, **here) as peer:
+        assert peer.stdin
+        assert peer.stdout
+        print(introduction(one, "random", 0), file=peer.stdin, flush=True)
+        for line in peer.stdout:
+            asked = json.loads(line)
+            try:
+                score, seconds = one.evaluate(asked["config"], asked["size"])
+            except OutOfBudgetError:
+                print(json.dumps({"end": True}), file=peer.stdin, flush=True)
+                break
+            print(json.dumps({"score": score, "seconds": seconds}), file=peer.stdin, flush=True)
+    assert peer.returncode == 0
+    assert one.curve == race(Made(), "random", seed=0, budget=8.0)["curve"]
+
+
+def _table(folder: Path, n_rows: int = 1_500) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 4))
+    y = (X[:, 0] + 0.3 * rng.normal(size=n_rows) > 0).astype(int)
+    path = folder / "table.csv"
+    columns = ",".join(["a", "b", "c", "d", "label"])
+    np.savetxt(path, np.c_[X, y], delimiter=",", header=columns, comments="")
+    return path
+
+
+def test_a_file_is_split_and_its_prefixes_are_stratified(tmp_path: Path) -> None:
+    data = read(_table(tmp_path), "label", None, seed=0)
+    assert [len(part) for part in (data.y, data.y_valid, data.y_test)] == [1050, 225, 225]
+    whole = data.y.mean()
+    assert all(abs(data.y[:n].mean() - whole) < 1.5 / n for n in (2, 10, 39, 500))
+
+
+def test_training_is_cut_off_when_the_seconds_are_used_up(tmp_path: Path) -> None:
+    problem = Training("file", read(_table(tmp_path), "label", None, seed=0))
+    slow = {
+        "algorithm": "extra_trees",
+        "extra_trees.n_estimators": 100_000,
+        "extra_trees.max_features": 1.0,
+        "extra_trees.min_samples_leaf": 1,
+        "extra_trees.criterion": "gini",
+    }
+    one = Race(problem, budget=0.3)
+    with pytest.raises(OutOfBudgetError):
+        one.evaluate(slow, problem.full)
+    assert one.seconds == 0.3
+    assert one.curve == []
+    quick = {"algorithm": "logistic", "logistic.C": 1.0, "logistic.tol": 1e-3}
+    other = Race(problem, budget=30.0)
+    score, seconds = other.evaluate(quick, problem.full)
+    assert score > 0.8
+    assert 0.0 < seconds < 5.0
+    assert other.curve == [[seconds, score, problem.judge()]]
+
+
+@pytest.mark.skipif(not RANGER.exists(), reason="the surrogate is not there")
+def test_the_surrogate_answers_alike_alone_and_in_batches() -> None:
+    pytest.importorskip("onnxruntime")
+    problem = Ranger(40923)
+    rng = random.Random(1)
+    points = [draw(problem.space, rng) for _ in range(50)]
+    scores, seconds = problem.predict(points, problem.full)
+    alone = [problem.train(point, problem.full, math.inf) for point in points]
+    np.testing.assert_allclose(alone, np.c_[scores, seconds], rtol=1e-5)
+    assert 0.5 < scores.min() < scores.max() < 0.93
+    assert (seconds >= 0.1).all()
+    less, cheaper = problem.predict(points, problem.smallest)
+    assert less.mean() < scores.mean() - 0.1
+    assert cheaper.mean() < 0.2 * seconds.mean()
+
+
+@pytest.mark.skipif(not RANGER.exists(), reason="the surrogate is not there")
+def test_tasks_that_are_not_for_development_are_refused() -> None:
+    pytest.importorskip("onnxruntime")
+    with pytest.raises(ValueError, match="must be one that is for development, but got 3"):
+        Ranger(3)
