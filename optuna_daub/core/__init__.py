@@ -38,6 +38,7 @@ from optuna_daub.core.forecasts.forecast import Forecaster as Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts as Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic as Logistic
 from optuna_daub.core.forecasts.forecast import Quantiles as Quantiles
+from optuna_daub.core.forecasts.joint import Joint as Joint
 from optuna_daub.core.forecasts.projection import Projection as Projection
 from optuna_daub.core.forecasts.projection import projected_bound as projected_bound
 from optuna_daub.core.intervals.confidence import confidence_interval as confidence_interval
@@ -50,6 +51,7 @@ from optuna_daub.core.policies.schedulers import gradient_ci as gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin as round_robin
 from optuna_daub.core.policies.schedulers import step_for_growth as step_for_growth
 from optuna_daub.core.policies.schedulers import ucb as ucb
+from optuna_daub.core.policies.value_per_second import ValuePerSecond as ValuePerSecond
 from optuna_daub.core.policy import Needs as Needs
 from optuna_daub.core.policy import Policy as Policy
 from optuna_daub.core.pool import Cost as Cost

@@ -53,7 +53,8 @@ class DAUBPruner(AllocationPruner):
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an explicit increasing list of at least three training sizes, the last of them the
             whole training set, in place of the three arguments above.
-        use_training_score: use the training score too where one is reported.
+        use_training_score: with `bound`: use the training score too where one is reported. Default
+            True; the default rule does without.
         cost: "seconds" weighs what probes take; "examples" weighs their sizes, and the same seeds
             then give the same study on any machine.
         bound: None for the default rule; "projection" (the paper's) or "calibrated" for DAUB's
@@ -91,7 +92,7 @@ class DAUBPruner(AllocationPruner):
         max_resource: int | None = None,
         reduction_factor: float = 1.5,
         sizes: Sequence[int] | None = None,
-        use_training_score: bool = True,
+        use_training_score: bool | None = None,
         cost: Literal["seconds", "examples"] = "seconds",
         bound: Literal["calibrated", "projection"] | None = None,
         step: Literal["adaptive", "geometric"] | None = None,
@@ -102,7 +103,7 @@ class DAUBPruner(AllocationPruner):
         ceiling: float | None = None,
         first_sizes: Sequence[int] | None = None,
     ) -> None:
-        if not isinstance(use_training_score, bool):
+        if use_training_score not in (None, True, False):
             raise ValueError(
                 f"`use_training_score` must be True or False, but got {use_training_score!r}."
             )
@@ -111,8 +112,11 @@ class DAUBPruner(AllocationPruner):
         of_calibrated = {"confidence": confidence, "price": price, "ceiling": ceiling}
         if bound is None:
             _check_absent({**of_bound, **of_calibrated}, '`bound="projection"` or "calibrated"')
-            policy: Policy = ValuePerSecond(grid, Joint(use_training_score), cost)
+            if use_training_score:
+                _check_absent({"use_training_score": True}, '`bound="projection"` or "calibrated"')
+            policy: Policy = ValuePerSecond(grid, Joint(), cost)
         else:
+            use_training_score = use_training_score is not False
             given = {"tolerance": tolerance, "stop": stop, "first_sizes": first_sizes}
             options: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
             forecaster: Forecaster = Projection(use_training_score)
