@@ -6,6 +6,9 @@ from older databases, since its own functions are made for one figure at the end
 `save_plotly_graph_object` writes pieces of 2,045 characters, one second for 128 KB on SQLite, and
 a page that is loaded meanwhile gets broken JSON; `save_note` reads all attributes of the study
 several times for each note. Only what has changed is written.
+
+The pages that optuna-dashboard makes of trials, such as importances and contours, say little of a
+study whose trials are runs. So a second study beside it has one trial per learner.
 """
 
 from __future__ import annotations
@@ -15,13 +18,17 @@ import threading
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.study import bulk
+from optuna_daub.study import host
 from optuna_daub.study import storage
+from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.visualization import plot_allocations
@@ -51,8 +58,15 @@ PIECE = 40_000
 """Characters of a figure in one attribute. MySQL's TEXT holds 65,535 bytes, and quotation marks
 are stored as two; most figures fit into one piece, and so change in one moment."""
 
-MAX_SHARE = 0.05
-"""Share of a worker's time that drawing may take."""
+MAX_SHARE = 0.02
+"""Share of the study's time that drawing may take."""
+
+LONGEST_PAUSE = 3600.0
+"""Seconds between two drawings, however long one takes; a stored time farther ahead than this is
+that of a clock which goes wrong."""
+
+MOST_LEARNERS = 20
+"""In the table of the note on the study."""
 
 _DRAWING = threading.Lock()
 """Held by the thread of this process that draws; not in the callback, which is sent to workers."""
@@ -66,10 +80,15 @@ class DashboardCallback:
     """Keep pictures and notes up to date in optuna-dashboard while a study runs.
 
     A callback of `study.optimize`. It draws when a run has ended, in one worker at a time, at most
-    once in `every` seconds, and less often where drawing would take more than 5 % of the time; at
+    once in `every` seconds, and less often where drawing would take more than 2 % of the time; at
     the end of the study it draws in any case. A picture that cannot be drawn is a warning in the
     log, never the end of the study. What you write above the heading "Data allocation" in the note
     on the study stays. Look at it with `optuna-dashboard sqlite:///study.db`.
+
+    Beside the study, in the same storage, there is then another one, "<name> (learners)", with
+    one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
+    importances, contours, ranks and parallel coordinates speak of learners. It is written anew
+    each time, and the note on the study links to it; reload its open pages to see what changed.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -89,8 +108,13 @@ class DashboardCallback:
     ...     return skill - 10 / n
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=3)
     >>> pruner = DAUBPruner(max_resource=2000)
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    >>> study = optuna.create_study(
+    ...     study_name="skills", direction="maximize", sampler=sampler, pruner=pruner
+    ... )
     >>> study.optimize(objective, callbacks=[DashboardCallback(every=10)])
+    >>> learners = optuna.load_study(study_name="skills (learners)", storage=study._storage)
+    >>> len(learners.trials)
+    3
     """
 
     def __init__(self, *, every: float = 10.0) -> None:
@@ -102,7 +126,7 @@ class DashboardCallback:
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Draw, if it is time."""
-        is_ending = study._stop_flag
+        is_ending = host.is_ending(study)
         if not is_ending and time.monotonic() < self._next:
             return
         if not _DRAWING.acquire(blocking=is_ending):
@@ -116,32 +140,81 @@ class DashboardCallback:
             _DRAWING.release()
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
-        last = storage.read_drawing(study)
-        age = time.time() - last  # below 0 where another machine's clock is ahead
         begun = time.monotonic()
-        if 0 <= age < self._every and not is_ending:
-            self._next = begun + self._every - age
+        wait = storage.read_drawing(study) - time.time()
+        if 0 < wait < LONGEST_PAUSE and not is_ending:
+            self._next = begun + wait  # until then another worker sees to it
             return
-        storage.write_drawing(study, time.time())
+        storage.write_drawing(study, time.time() + self._every)
         update_dashboard(study)
         spent = time.monotonic() - begun
-        self._next = begun + max(self._every, spent + spent / MAX_SHARE)
+        pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
+        self._next = begun + spent + pause
+        if pause > self._every:
+            storage.write_drawing(study, time.time() + pause)
 
 
 def update_dashboard(study: optuna.Study) -> None:
     """Draw the pictures of a study and write its notes for optuna-dashboard, at once.
 
-    For a study that is over, or was run without `DashboardCallback`.
+    For a study that is over, or was run without `DashboardCallback`. The study "<name>
+    (learners)" beside it is brought up to date too.
 
     Raises:
         ImportError: where plotly is not installed.
         ValueError: where the study's pruner is none of optuna_daub.
     """
     stored = study._storage.get_study_system_attrs(study._study_id)
-    news = {**_graphs(study, stored), **_study_note(study, stored), **_run_notes(study, stored)}
-    for key, value in news.items():
-        if stored.get(key) != value:
-            study._storage.set_study_system_attr(study._study_id, key, value)
+    rows = learner_rows(study)
+    learners_id = _update_learners(study, rows)
+    news = {
+        **_graphs(study, stored),
+        **_study_note(stored, _summary(study, rows, learners_id)),
+        **_run_notes(study, stored),
+    }
+    _write(study, study._study_id, stored, news)
+
+
+def _write(
+    study: optuna.Study, study_id: int, stored: Mapping[str, Any], news: Mapping[str, Any]
+) -> None:
+    changed = {key: value for key, value in news.items() if stored.get(key) != value}
+    bulk.set_study_attrs(study._storage, study_id, changed)
+
+
+def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | None:
+    """Write the study of learners beside the study; return its id, None if the name is taken."""
+    name, mark = f"{study.study_name} (learners)", storage.companion_mark(study)
+    try:
+        study_id = study._storage.get_study_id_from_name(name)
+    except KeyError:
+        study_id = study._storage.create_new_study([study.direction], name)
+        bulk.set_study_attrs(study._storage, study_id, mark)
+    attrs = study._storage.get_study_system_attrs(study_id)
+    if not mark.items() <= attrs.items():
+        _logger.warning(
+            "A study must not be named '%s' while it is not this package's: the learners of '%s' "
+            "are shown in a study of this name. Rename yours to see them.", name, study.study_name
+        )  # fmt: skip
+        return None
+    study_id = bulk.replace_trials(study._storage, study_id, rows)
+    attrs = study._storage.get_study_system_attrs(study_id)
+    text = (
+        f"{HEADING}\nThe learners of [{study.study_name}]({_page(study._study_id)}), one trial "
+        "each. Its value is the score on all the data where `daub:forecast` is false, and the "
+        "forecast of it where it is true. Written anew while the study runs: reload the page."
+    )
+    news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
+    if study.metric_names is not None:
+        news[storage.METRIC_NAMES] = study.metric_names
+    _write(study, study_id, attrs, news)
+    return study_id
+
+
+def _page(study_id: int, *numbers: int) -> str:
+    """Return where optuna-dashboard shows a study, or some of its trials."""
+    trials = f"/trials?numbers={','.join(map(str, numbers))}" if numbers else ""
+    return f"/dashboard/studies/{study_id}{trials}"
 
 
 def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
@@ -172,33 +245,47 @@ def _for_any_theme() -> dict[str, Any]:
     }
 
 
-def _study_note(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
-    key = "dashboard:note_str:"
-    pieces = sorted(
-        (int(name.removeprefix(key)), text)
-        for name, text in stored.items()
-        if name.startswith(key)
-    )
-    before = "".join(text for _, text in pieces)
+def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
+    before = _joined("dashboard:note_str:", stored)
     own, _, _ = before.partition(HEADING)
-    return _note("dashboard:note_", f"{own}{HEADING}\n{_summary(study)}", stored, before)
+    return _note("dashboard:note_", f"{own}{HEADING}\n{text}", stored, before)
 
 
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes on runs that have ended and have none; a user's own note is left alone."""
-    attrs: dict[str, Any] = {}
+    """Return the notes on runs that have ended; a user's own note is left alone."""
+    ended: dict[int, list[tuple[FrozenTrial, storage.Run]]] = {}
     for trial in study.get_trials(deepcopy=False):
-        prefix = f"dashboard:{trial._trial_id}:note_"
         run = storage.read_run(trial.system_attrs)
-        if (
-            run is None
-            or run.learner is None
-            or not trial.state.is_finished()
-            or f"{prefix}ver" in stored
-        ):
-            continue
-        attrs |= _note(prefix, _told(trial, run), stored, "")
+        if run is not None and run.learner is not None and trial.state.is_finished():
+            ended.setdefault(run.learner, []).append((trial, run))
+    attrs: dict[str, Any] = {}
+    for learner, runs in ended.items():
+        links = [f"[{trial.number}]({_page(study._study_id, trial.number)})" for trial, _ in runs]
+        title = f"**Learner {learner}**"
+        for trial, run in runs:
+            prefix = f"dashboard:{trial._trial_id}:note_"
+            before = _joined(f"{prefix}str:", stored)
+            own, mark, _ = before.partition(title)
+            if before and not mark:
+                continue  # the user's
+            sizes = storage.own_sizes(trial, run.inherited)
+            trained = " then ".join(f"{size:,}" for size in sizes) or "no"
+            error = "ended by an error" if trial.state == TrialState.FAIL else ""
+            reason = storage.read_summary(trial, "reason")
+            text = f"{own}{title}, trained on {trained} examples in this run.\n\n"
+            text += "; ".join(filter(None, (error, reason)))
+            if len(runs) > 1:
+                text += f"\n\nIts runs: {', '.join(links)}."
+            attrs |= _note(prefix, text, stored, before)
     return attrs
+
+
+def _joined(key: str, stored: Mapping[str, Any]) -> str:
+    """Return a text that is stored in pieces."""
+    pieces: list[str] = []
+    while (piece := stored.get(f"{key}{len(pieces)}")) is not None:
+        pieces.append(piece)
+    return "".join(pieces)
 
 
 def _note(prefix: str, text: str, stored: Mapping[str, Any], before: str) -> dict[str, Any]:
@@ -216,8 +303,8 @@ def _pieces(key: str, text: str, stored: Mapping[str, Any]) -> dict[str, str]:
     return cut | left
 
 
-def _summary(study: optuna.Study) -> str:
-    """Return who leads by how much, and what was spent and saved, in Markdown."""
+def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int | None) -> str:
+    """Return who leads by how much, what was spent and what others could reach, in Markdown."""
     best = best_learner(study)
     if best is None:
         return "No score has been reported yet."
@@ -227,9 +314,12 @@ def _summary(study: optuna.Study) -> str:
         *(() if best.rival_bound is None else (_gap(study, best, best.rival_bound),)),
         f"The last decision on it: {best.reason}.",
         *((best.promise,) if best.promise else ()),
-        *(_expense(allocations_record(study, unit)) for unit in UNITS),
+        _expense(*(allocations_record(study, unit) for unit in UNITS)),
     ]
-    return "\n".join(f"* {line}" for line in lines)
+    if learners_id is not None:
+        name = f"{study.study_name} (learners)"
+        lines.append(f"One learner, one trial: [{name}]({_page(learners_id)}).")
+    return "\n".join(f"* {line}" for line in lines) + "\n\n" + _forecasts(study, rows)
 
 
 def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
@@ -239,16 +329,39 @@ def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
     return f"Another may still come out {gap:.4f} ahead of it (bound {rival_bound:.4f})."
 
 
-def _expense(record: AllocationsRecord) -> str:
-    saved = record.everything - record.spent
-    is_known = record.unit == "examples" and saved > 0
-    return record.spending + (f": {saved:,.0f} saved." if is_known else ".")
+def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
+    """Return what was spent in examples and in seconds, beside training everything."""
+    if not seconds.spent:
+        return f"{examples.spending}."
+    count = sum(bool(curve.observations) for curve in examples.curves)
+    return (
+        f"{examples.share} of training {count} learners on all the data; {seconds.share} of the "
+        f"{seconds.everything:,.0f} seconds that this would take."
+    )
 
 
-def _told(trial: FrozenTrial, run: storage.Run) -> str:
-    """Return what a run did and why it ended, in Markdown."""
-    sizes = storage.own_sizes(trial, run.inherited)
-    trained = " then ".join(f"{size:,}" for size in sizes) or "no"
-    error = "ended by an error" if trial.state == TrialState.FAIL else ""
-    ended = "; ".join(filter(None, (error, storage.read_summary(trial, "reason"))))
-    return f"**Learner {run.learner}**, trained on {trained} examples in this run.\n\n{ended}"
+def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
+    """Return a table of what the foremost learners may reach, and what that rests on."""
+    facts = [
+        (row, learner, row.user_attrs)
+        for row in rows
+        if row.values and (learner := storage.read_summary(row, "learner")) is not None
+    ]
+    sign = sign_of(study)
+    facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
+    promotions = sum(len(row.intermediate_values) - 1 for row, *_ in facts)
+    lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
+    for row, learner, _ in facts[:MOST_LEARNERS]:
+        bound, score = storage.read_summary(row, "bound"), storage.read_summary(row, "score")
+        kind = "forecast" if storage.read_summary(row, "forecast") else "score"
+        size = storage.read_summary(row, "training_size")
+        link = f"[{learner}]({_page(study._study_id, learner)})"
+        reach = "" if bound is None else f"{bound:.4f}"
+        known = f"{score:.4f} on {size:,} examples"
+        lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
+    more = len(facts) - MOST_LEARNERS
+    rest = f", and {more} more learners" if more > 0 else ""
+    return "\n".join(lines) + (
+        f"\n\nA forecast rests on the learner's last score and on {promotions:,} promotions to "
+        f"more data, of all learners of this study{rest}."
+    )

@@ -40,6 +40,25 @@ def seconds_since_begin() -> float | None:
     return (datetime.now() - begun).total_seconds() if isinstance(begun, datetime) else None
 
 
+def trials_left() -> int | None:
+    """Return how many trials the thread's `study.optimize` may still begin.
+
+    None where there is no limit, or several threads share it.
+    """
+    if _of_caller("reseed_sampler_rng"):
+        return None
+    limit, begun = _of_caller("n_trials"), _of_caller("i_trial")
+    return None if limit is None or begun is None else int(limit) - int(begun)
+
+
+def is_ending(study: optuna.Study) -> bool:
+    """Return whether the thread's `study.optimize` begins no other trial, as far as it knows."""
+    if study._stop_flag or not is_optimizing(study):
+        return bool(study._stop_flag)
+    seconds = seconds_left()
+    return trials_left() == 0 or (seconds is not None and seconds <= 0)
+
+
 def error_of_run() -> BaseException | None:
     """Return what ended the run that Optuna is about to store, None where it is not known.
 

@@ -33,6 +33,7 @@ _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
 _DRAWN = _PREFIX + "dashboard"
+_LEARNERS_OF = _PREFIX + "learners_of"
 _REPLACES = _PREFIX + "replaces"
 _FIXED = "fixed_params"
 """Optuna's own: what `study.enqueue_trial` was given."""
@@ -280,15 +281,20 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
             )
 
 
-def write_drawing(study: optuna.Study, at: float) -> None:
-    """Store when some worker began to draw the study, seconds since the epoch."""
-    study._storage.set_study_system_attr(study._study_id, _DRAWN, at)
+def write_drawing(study: optuna.Study, due: float) -> None:
+    """Store when the study is next to be drawn, seconds since the epoch."""
+    study._storage.set_study_system_attr(study._study_id, _DRAWN, due)
 
 
 def read_drawing(study: optuna.Study) -> float:
-    """Return when the study was last begun to be drawn, 0 if never."""
+    """Return when the study is next to be drawn by the clock of who drew it last, 0 if at once."""
     stored = study._storage.get_study_system_attrs(study._study_id).get(_DRAWN, 0.0)
     return float(stored)
+
+
+def companion_mark(study: optuna.Study) -> dict[str, str]:
+    """Return the attribute by which the study of a study's learners is known as ours."""
+    return {_LEARNERS_OF: study.study_name}
 
 
 def write_inheritance(
