@@ -21,8 +21,14 @@ from typing import Any
 import optuna
 import pytest
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.dashboard import GRAPHS
 from optuna_daub.dashboard import DashboardCallback
+from optuna_daub.dashboard import update_dashboard
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -189,3 +195,105 @@ def test_the_notes_are_read_on_their_pages(
 def text(browser: Any) -> str:
     shown: str = browser.execute_script("return document.body.innerText")
     return shown
+
+
+class GatedSearch:
+    """Learners that one parameter decides; after twelve runs the next waits for the gate."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.is_waiting = threading.Event()
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        live = trial.suggest_float("live", 0.0, 1.0)
+        trial.suggest_float("dead", 0.0, 1.0)
+        trial.suggest_categorical("kind", ["tree", "net"])
+        if trial.number == 12:
+            self.is_waiting.set()
+            assert self.gate.wait(3 * PATIENCE)
+        score = 0.0
+        for size in training_sizes(trial):
+            score = 0.5 + 0.4 * live - 10 / size
+            report(trial, size, score, training_score=1.0, seconds=size / 100)
+        return score
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Iterator[tuple[optuna.Study, GatedSearch, threading.Thread]]:
+    study = optuna.create_study(
+        study_name="wide",
+        storage=f"sqlite:///{tmp_path}/study.db",
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=20),
+        pruner=DAUBPruner.paper(sizes=studies.SIZES),
+    )
+    objective = GatedSearch()
+    callbacks = [DashboardCallback(every=0)]
+    thread = threading.Thread(
+        target=study.optimize, args=(objective,), kwargs={"callbacks": callbacks}
+    )
+    thread.start()
+    assert objective.is_waiting.wait(PATIENCE)
+    update_dashboard(study)  # the callback may be resting
+    yield study, objective, thread
+    objective.gate.set()
+    thread.join(PATIENCE)
+
+
+def drawn(browser: Any, plot_id: str) -> list[dict[str, Any]]:
+    """Return what a plot of the page draws, nothing before it is drawn."""
+    script = """
+        const plot = document.getElementById(arguments[0]);
+        if (!plot || !plot.data || !plot.querySelector("svg.main-svg")) return [];
+        return plot.data.map(trace => ({
+            type: trace.type, mode: trace.mode || "", x: [...(trace.x || [])],
+            y: [...(trace.y || [])], n_dimensions: (trace.dimensions || []).length,
+        }));
+    """
+    found: list[dict[str, Any]] = browser.execute_script(script, plot_id)
+    return found
+
+
+def test_the_study_of_learners_fills_the_pages_that_runs_leave_empty(
+    search: tuple[optuna.Study, GatedSearch, threading.Thread], address: str, browser: Any
+) -> None:
+    study, objective, thread = search
+
+    browser.get(f"{address}/note")
+    until(lambda: "wide (learners)" in text(browser), "the note links to the study of learners")
+    browser.find_element("link text", "wide (learners)").click()
+    page = f"{address.rpartition('/')[0]}/2"
+    until(lambda: browser.current_url == page, "the link leads to the study of learners")
+    assert thread.is_alive(), "the worker runs while the page is open"
+
+    until(lambda: drawn(browser, "plot-history"), "the history")
+    values = [y for trace in drawn(browser, "plot-history") for y in trace["y"]]
+    assert len({*values}) >= 12, "a value for each learner"
+    importances = "graph-hyperparameter-importances"
+    until(lambda: any(trace["y"] for trace in drawn(browser, importances)), "the importances")
+    (bars,) = drawn(browser, importances)
+    found = dict(zip([label.strip() for label in bars["y"]], bars["x"], strict=True))
+    assert found["live"] > found["dead"] > 0.0
+
+    browser.get(f"{page}/analytics")
+    until(lambda: any(t["type"] == "contour" for t in drawn(browser, "graph-contour")), "contours")
+    until(lambda: any(len(t["x"]) >= 12 for t in drawn(browser, "graph-rank")), "a rank for each")
+    browser.get(f"{page}/smartSelection")
+    coordinates = "plot-parallel-coordinate"
+    until(
+        lambda: any(t["n_dimensions"] == 4 for t in drawn(browser, coordinates)),
+        "a value and three parameters as parallel coordinates",
+    )
+    browser.get(f"{page}/trials?numbers=0")
+    until(lambda: "daub:forecast" in text(browser), "what is known of the learner")
+    assert errors(browser) == []
+
+    objective.gate.set()
+    thread.join(PATIENCE)
+    browser.get(page)
+    until(lambda: "Best Trial" in text(browser), "the page after the end")
+    until(
+        lambda: len(drawn(browser, "graph-intermediate-values")) == len(learning_curves(study)),
+        "a curve for each learner",
+    )
+    assert errors(browser) == []
