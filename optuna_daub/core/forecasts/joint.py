@@ -29,7 +29,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
@@ -83,7 +82,7 @@ class Joint:
     ...     return LearningCurve(learner, tuple(Observation(n, score) for n, score in seen))
     >>> pool = Pool(Curves([curve(0, 0.70, 0.74), curve(1, 0.69), curve(2, 0.60)]))
     >>> [round(float(Joint().forecasts(pool, 2000)[i].mean), 3) for i in range(3)]
-    [0.74, 0.726, 0.636]
+    [0.74, 0.717, 0.627]
     """
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
@@ -193,7 +192,8 @@ def spread_of(scores: Numbers) -> float:
 
 def _table(pool: Pool) -> _Table:
     facts = pool.curves.columns(_facts) if len(pool.curves) else np.empty((0, 6))
-    return _Table(*facts[:, :4].T, facts[:, 4] > 0.0, facts[:, 5] > 0.0)
+    start, first, at, score, is_begun, is_alive = facts.T
+    return _Table(start, first, at, score, is_begun > 0.0, is_alive > 0.0)
 
 
 def _group(pool: Pool) -> _Group:
@@ -270,9 +270,9 @@ def _gains(curve: LearningCurve, lowest: int, end: int) -> tuple[float, ...]:
     return tuple(gains.tolist())
 
 
-def _passed(since: ArrayLike, to: ArrayLike, lowest: int, end: int) -> Numbers:
+def _passed(since: Numbers | float, to: Numbers | float, lowest: int, end: int) -> Numbers:
     """Return how much of each doubling from `lowest` to `end` lies between, from 0 to 1."""
-    lower, since, to = np.arange(lowest, end), np.asarray(since), np.asarray(to)
+    lower = np.arange(lowest, end)
     return np.asarray(np.clip(to - lower, 0.0, 1.0) - np.clip(since - lower, 0.0, 1.0))
 
 
@@ -280,7 +280,7 @@ def _between(sums: Numbers, since: Numbers, to: float) -> Numbers:
     return np.asarray(np.where(since < to, _up_to(sums, to) - _up_to(sums, since), 0.0))
 
 
-def _up_to(sums: Numbers, doublings: ArrayLike) -> Numbers:
+def _up_to(sums: Numbers, doublings: Numbers | float) -> Numbers:
     """Return the sum up to a number of doublings, linear within each."""
     whole = np.minimum(np.asarray(doublings).astype(int), len(sums) - 2)
     return np.asarray(sums[whole] + (sums[whole + 1] - sums[whole]) * (doublings - whole))
