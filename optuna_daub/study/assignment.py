@@ -148,7 +148,7 @@ def _claim(
     if run.learner != trial.number:
         learner = state.learners[run.learner]
         scores = state.scores(run.learner)
-        stored.write_inheritance(study, trial, scores, learner.user_attrs)
+        stored.write_inheritance(study, trial, scores, learner.user_attrs, learner.constraints)
     return run
 
 

@@ -425,7 +425,6 @@ def _close(
     if math.isfinite(upper):
         summary["bound"] = upper
     stored.write_summary(study, trial._trial_id, summary)
-    stored.write_constraints(study, trial._trial_id, known.learners[run.learner].constraints)
 
 
 def _take_back(known: State, values: Sequence[float] | None) -> None:

@@ -105,6 +105,7 @@ class State:
         self._n_trials = 0
         self._newest_run = -1
         self._is_exhausted = False
+        self._repeats: set[int] = set()
         self._n_repeats = 0
         self._n_counted: dict[int, int] = {}
         self._by_params: dict[str, tuple[int, ...]] = {}
@@ -356,7 +357,9 @@ class State:
         if trial.number in self.learners and run.learner != trial.number:
             self._forget(trial.number)  # withdrawn from it before it was trained
         if run.learner is None:
-            self._n_repeats += run.repeats is not None and trial.state.is_finished()
+            if run.repeats is not None and trial.number not in self._repeats:
+                self._repeats.add(trial.number)
+                self._n_repeats += 1
             return
         learner, pool = run.learner, self._pool
         if learner not in self.learners:

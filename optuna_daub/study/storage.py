@@ -153,15 +153,6 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
     return {name: value for name, value in attrs if not name.startswith((_PREFIX, _FIXED))}
 
 
-def constraints_of(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the system attributes of a trial that hold the values of constraints."""
-    return {
-        name: value
-        for name, value in attrs.items()
-        if value is not None and (name == _CONSTRAINTS or name.startswith(f"{_CONSTRAINTS}:"))
-    }
-
-
 def violation(constraints: Mapping[str, Any]) -> str:
     """Return which constraint is violated, by Optuna's rule; empty where none is.
 
@@ -171,23 +162,11 @@ def violation(constraints: Mapping[str, Any]) -> str:
     for name, stored in constraints.items():
         values = {name.partition(":")[2]: stored}
         if name == _CONSTRAINTS:
-            values = {str(place): value for place, value in enumerate(stored)}
+            values = {str(place): value for place, value in enumerate(stored or ())}
         for which, value in values.items():
             if value > 0:
                 return f"infeasible: constraint {which} is {value:.6g}, above 0"
     return ""
-
-
-def write_constraints(study: optuna.Study, trial_id: int, constraints: Mapping[str, Any]) -> None:
-    """Give a run that is about to end the constraints of its learner that it did not measure.
-
-    The study's best trial is so as feasible as its learner is; earlier, an objective that sets
-    them once more would be warned.
-    """
-    has = study._storage.get_trial_system_attrs(trial_id)
-    for name, value in constraints.items():
-        if has.get(name) is None:
-            study._storage.set_trial_system_attr(trial_id, name, value)
 
 
 def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:
