@@ -160,12 +160,8 @@ def one_row_per_learner(
         row.params = {name: row.params[name] for name in row.distributions}
         row.user_attrs = {**known.user_attrs}
         row.intermediate_values = state.scores(learner)
-        row.system_attrs = {
-            **row.system_attrs,
-            **marks.get(learner, {}),
-            **known.constraints,
-        }
-        if curve.observations and not (curve.dropped and not state.is_dropped_by_policy(learner)):
+        row.system_attrs = {**row.system_attrs, **marks.get(learner, {}), **known.constraints}
+        if curve.observations and (not curve.dropped or not state.has_failed(learner)):
             row.state = TrialState.COMPLETE
             row.values = [state.sign * means[learner]]
         elif learner in busy:

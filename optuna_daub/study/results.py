@@ -202,6 +202,7 @@ def _winner(study: optuna.Study, state: State, decision: Decision) -> int | None
         if trial.number not in state.copies
         and (run := stored.read_run(trial.system_attrs)) is not None
         and run.learner is not None
+        and state.is_feasible(run.learner)
     ]
     chosen = decision.learner if isinstance(decision, Finish) else None
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen

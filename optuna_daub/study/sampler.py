@@ -413,7 +413,7 @@ def _close(
         stored.write_failure(study, trial._trial_id, failure)
         known.fail(run.learner, trial.number, failure)
         curve = known.curve(run.learner)
-    if curve.dropped and not known.is_dropped_by_policy(run.learner):
+    if curve.dropped and known.has_failed(run.learner):
         _logger.warning("Learner %d is dropped: %s.", run.learner, curve.dropped)
     stored.write_constraints(study, trial, known.learners[run.learner].constraints)
     pool, decision = known.answer(policy, trial.number)

@@ -61,7 +61,8 @@ class Learner:
     user_attrs: Mapping[str, Any] = field(default_factory=dict)
     """What its runs have noted; later runs are given it."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
-    """What Optuna stores of its constraints; empty where none were measured."""
+    """The values of its constraints, as Optuna has them; a learner that violates one is no
+    answer, and gets no more data."""
 
 
 class Answer(NamedTuple):
@@ -104,6 +105,7 @@ class State:
         self._n_trials = 0
         self._newest_run = -1
         self._is_exhausted = False
+        self._repeats: set[int] = set()
         self._n_repeats = 0
         self._n_counted: dict[int, int] = {}
         self._by_params: dict[str, tuple[int, ...]] = {}
@@ -205,9 +207,15 @@ class State:
         self._put(self.curve(learner))
         self._answered = None
 
-    def is_dropped_by_policy(self, learner: int) -> bool:
-        """Return whether the policy, and no failure, has dropped a learner."""
-        return learner in self._drops
+    def has_failed(self, learner: int) -> bool:
+        """Return whether a learner was dropped for its errors or for a score that is no number."""
+        curve = self.curve(learner)
+        is_judged = learner in self._drops or not self.is_feasible(learner)
+        return bool(curve.dropped) and not is_judged
+
+    def is_feasible(self, learner: int) -> bool:
+        """Return whether a learner violates no constraint, as far as it was measured."""
+        return not stored.violation(self.learners[learner].constraints)
 
     def enqueued(self, state: TrialState) -> list[FrozenTrial]:
         """Return the enqueued trials in this state that were not assigned their learner yet."""
@@ -349,7 +357,9 @@ class State:
         if trial.number in self.learners and run.learner != trial.number:
             self._forget(trial.number)  # withdrawn from it before it was trained
         if run.learner is None:
-            self._n_repeats += run.repeats is not None and trial.state.is_finished()
+            if run.repeats is not None and trial.number not in self._repeats:
+                self._repeats.add(trial.number)
+                self._n_repeats += 1
             return
         learner, pool = run.learner, self._pool
         if learner not in self.learners:
@@ -369,7 +379,7 @@ class State:
         if facts.failure is not None:
             self._note(learner, trial.number, facts.failure)
         added = [observation for size, observation in seen.items() if size not in curve.sizes]
-        if added or facts.failure is not None or curve is not known:
+        if added or facts.failure is not None or facts.constraints or curve is not known:
             self._put(curve, *added)
         if news:
             self._n_repeats = 0
@@ -412,8 +422,10 @@ class State:
         learner = curve.learner
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         curve = LearningCurve(learner, dropped=self._drops.get(learner, "")).extended(*seen)
-        failures = self.learners[learner].failures
-        if failures and (reason := reason_to_drop(failures)):
+        known = self.learners[learner]
+        if known.constraints and (reason := stored.violation(known.constraints)):
+            curve = curve.drop(reason)
+        if known.failures and (reason := reason_to_drop(known.failures)):
             curve = curve.drop(reason)
         self.is_begun = self.is_begun or bool(seen)
         self._pool = self._pool.put(curve)

@@ -154,6 +154,22 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
     return {name: value for name, value in attrs if not name.startswith((_PREFIX, _FIXED))}
 
 
+def violation(constraints: Mapping[str, Any]) -> str:
+    """Return which constraint is violated, by Optuna's rule; empty where none is.
+
+    >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
+    ('infeasible: constraint 1 is 0.5, above 0', '')
+    """
+    for name, stored in constraints.items():
+        values = {name.partition(":")[2]: stored}
+        if name == _CONSTRAINTS:
+            values = {str(place): value for place, value in enumerate(stored or ())}
+        for which, value in values.items():
+            if value > 0:
+                return f"infeasible: constraint {which} is {value:.6g}, above 0"
+    return ""
+
+
 def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:
     """Store what `trial.report` cannot hold; to be called before the score is reported.
 

@@ -164,6 +164,12 @@ def idle(study: optuna.Study) -> list[FrozenTrial]:
     return [trial for trial in study.trials if trial.number not in busy]
 
 
+def repeats(study: optuna.Study) -> dict[int, int]:
+    """Return the learner that each trial repeats which was given a learner's parameters again."""
+    assigned = {t.number: stored.read_run(t.system_attrs) for t in study.trials}
+    return {n: run.repeats for n, run in assigned.items() if run and run.repeats is not None}
+
+
 def replayed(
     policy: Policy, known: Sequence[LearningCurve]
 ) -> tuple[list[tuple[int, int]], Decision]:

@@ -1,0 +1,152 @@
+"""Constraints: carried from run to run, seen by the base sampler, and no answer violates one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+from optuna.samplers import TPESampler
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.strategies import PAPER
+from tests.study.table_study import SIZES
+from tests.study.table_study import runs
+from tests.study.table_study import sqlite
+
+
+needs_set_constraint = pytest.mark.skipif(
+    not hasattr(optuna.Trial, "set_constraint"), reason="set_constraint came with Optuna 5"
+)
+
+LIMIT = 0.5
+
+
+def trained(trial: optuna.Trial, x: float) -> float:
+    """Larger x are better, and those above the limit infeasible."""
+    score = 0.0
+    for size in training_sizes(trial):
+        score = 0.4 + x / 2 - (1 + 3 * x) / size
+        report(trial, size, score, training_score=0.4 + x / 2 + 1 / size)
+    return score
+
+
+def by_attribute(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    trial.set_user_attr("x", x)
+    return trained(trial, x)
+
+
+def by_method(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    trial.set_constraint("x", x - LIMIT)
+    return trained(trial, x)
+
+
+def measured(trial: FrozenTrial) -> tuple[float]:
+    return (trial.user_attrs["x"] - LIMIT,)
+
+
+def tpe(objective: Callable[[optuna.Trial], float]) -> TPESampler:
+    if objective is by_method:
+        return TPESampler(seed=0, n_startup_trials=5)
+    with warnings.catch_warnings():  # experimental in 4, deprecated in 5
+        warnings.simplefilter("ignore")
+        return TPESampler(seed=0, n_startup_trials=5, constraints_func=measured)
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_learners", "storage"),
+    [({}, None, "memory"), ({}, 12, "memory"), (PAPER, 12, "memory"), (PAPER, 12, "sqlite")],
+)
+@pytest.mark.parametrize(
+    "objective", [by_attribute, pytest.param(by_method, marks=needs_set_constraint)]
+)
+def test_the_answer_is_feasible_and_optunas_own(
+    objective: Callable[[optuna.Trial], float],
+    rule: dict[str, str],
+    n_learners: int | None,
+    storage: str,
+    tmp_path: Path,
+) -> None:
+    study = optuna.create_study(
+        storage=sqlite(tmp_path) if storage == "sqlite" else None,
+        direction="maximize",
+        sampler=DataAllocationSampler(tpe(objective), n_learners=n_learners),
+        pruner=DAUBPruner(sizes=SIZES, **rule),  # type: ignore[arg-type]
+    )
+    study.optimize(objective, n_trials=30)
+    best = best_learner(study)
+    assert best is not None
+    assert best.params["x"] <= LIMIT
+    assert study.best_params == best.params
+    for curve in learning_curves(study):
+        violates = curve.params["x"] > LIMIT
+        assert ("infeasible: constraint" in curve.reason) == violates
+        assert (curve.state == "dropped") == violates
+        if violates and objective is by_method:  # known before the first training
+            assert curve.size == SIZES[0]
+    for trial, run in runs(study):
+        assert run.learner is not None
+        assert trial.params == study.trials[run.learner].params
+        values = [v for k, v in trial.system_attrs.items() if k.startswith("constraints")]
+        expected = trial.params["x"] - LIMIT
+        assert values == [expected] or values == [(expected,)] or values == [[expected]]
+
+
+@needs_set_constraint
+def test_where_all_are_infeasible_there_is_no_answer() -> None:
+    def hopeless(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        trial.set_constraint("x", 1 + x)
+        return trained(trial, x)
+
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=4),
+        pruner=DAUBPruner(sizes=SIZES, **PAPER),
+    )
+    study.optimize(hopeless)
+    assert best_learner(study) is None
+    assert len(study.trials) == 4
+    with pytest.raises(ValueError, match="No trials are completed yet"):
+        study.best_trial  # noqa: B018
+
+
+@needs_set_constraint
+def test_a_constraint_measured_late_takes_the_answer_back() -> None:
+    """What the model of all the data needs is known when it is trained."""
+
+    def late(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        score = 0.0
+        for size in training_sizes(trial):
+            score = 0.4 + x / 2 - 1 / size
+            if size == SIZES[-1]:
+                trial.set_constraint("x", x - LIMIT)
+            report(trial, size, score, training_score=0.4 + x / 2 + 1 / size)
+        return score
+
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=8),
+        pruner=DAUBPruner(sizes=SIZES, **PAPER),
+    )
+    study.optimize(late)
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.params == study.best_params
+    assert best.params["x"] <= LIMIT
+    complete = [t for t in study.trials if t.state == TrialState.COMPLETE]
+    assert max(t.params["x"] for t in complete) > LIMIT

@@ -1,0 +1,203 @@
+"""How an objective may end: too early, without a value, with an error after the last report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+Ending = Callable[[float], Any]
+
+
+def raising(error: BaseException) -> Ending:
+    def ending(score: float) -> float:
+        raise error
+
+    return ending
+
+
+ENDINGS: dict[str, Ending] = {
+    "None": lambda score: None,
+    "nan": lambda score: math.nan,
+    "text": lambda score: "good",
+    "two values": lambda score: [score, score],
+    "an error": raising(ValueError("no disk for the model")),
+    "pruned": raising(optuna.TrialPruned()),
+}
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_full_size_report_without_its_value_is_tried_once_more(
+    ending: str, direction: str
+) -> None:
+    """Optuna has no COMPLETE trial then, so the study does not end with that learner yet."""
+    sign = 1 if direction == "maximize" else -1
+    study = table_study(direction=direction)
+    spoilt: list[int] = []
+
+    def objective(trial: optuna.Trial) -> Any:
+        score = TableObjective(RIVALS, sign)(trial)
+        if not spoilt:
+            spoilt.append(trial.number)
+            return ENDINGS[ending](score)
+        return score
+
+    study.optimize(objective, n_trials=99, catch=(ValueError,))
+    assert study.trials[spoilt[0]].state in (TrialState.FAIL, TrialState.PRUNED)
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.params == study.best_params == {"row": WINNER}
+    assert best.score == study.best_value
+    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
+    twice = study.trials[spoilt[0]].params["row"], SIZES[-1]
+    assert sorted(made) == sorted([*MADE, twice])
+    assert best.examples == sum(size for _, size in made)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) -> None:
+    study = table_study()
+
+    def objective(trial: optuna.Trial) -> Any:
+        score = TableObjective(RIVALS)(trial)
+        return ENDINGS[ending](score) if trial.params["row"] == WINNER else score
+
+    study.optimize(objective, n_trials=99, catch=(ValueError,))
+    states = {curve.params["row"]: curve for curve in learning_curves(study)}
+    assert states[WINNER].state == "dropped"
+    assert "failed 2 times at 54 examples" in states[WINNER].reason
+    if ending == "an error":
+        assert states[WINNER].reason.endswith("ValueError: no disk for the model")
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.params == study.best_params
+    assert best.params != {"row": WINNER}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
+    study = table_study(2)
+    study.optimize(
+        lambda trial: ENDINGS[ending](TableObjective(RIVALS)(trial)),
+        n_trials=99,
+        catch=(ValueError,),
+    )
+    assert best_learner(study) is None
+    assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 2
+    assert len(study.trials) < 20
+
+
+def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0)),
+        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+    )
+
+    def objective(trial: optuna.Trial) -> float | None:
+        x = trial.suggest_float("x", 0, 1)
+        score = 0.0
+        for size in training_sizes(trial):
+            score = 0.5 + x / 3 - 1 / size
+            report(trial, size, score, training_score=0.9)
+        return None if x > 0.7 else score
+
+    study.optimize(objective, n_trials=60)
+    assert len(study.trials) == 60
+    best = best_learner(study)
+    assert best is not None
+    assert best.params["x"] <= 0.7 or best.size < SIZES[-1]
+    assert study.best_params["x"] <= 0.7
+
+
+# A value before the sizes are at an end: the idiom for infeasible trials
+
+
+@pytest.mark.parametrize("value", [0.0, -1e9, 1e9])
+@pytest.mark.parametrize("after", [0, 1, 4])
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_value_returned_early_ends_the_learner_and_the_study_goes_on(
+    direction: str, after: int, value: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    sign = 1 if direction == "maximize" else -1
+    study = table_study(direction=direction)
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 4)
+        if row != WINNER:
+            return TableObjective(RIVALS, sign)(trial)
+        for size in training_sizes(trial):
+            seen = RIVALS[row].at(size)
+            assert seen is not None
+            if size == SIZES[after]:
+                return value
+            report(trial, size, sign * seen.score, training_score=sign * seen.training_score)  # type: ignore[operator]
+        raise AssertionError
+
+    study.optimize(objective)
+    curve = next(c for c in learning_curves(study) if c.params["row"] == WINNER)
+    upto = SIZES[after - 1] if after else 0
+    reason = f"the objective returned after {upto} of 54 examples"
+    where = f"at {upto}" if after else "before its first size"
+    assert (curve.state, curve.reason) == ("dropped", f"dropped {where}: {reason}")
+    assert f"Learner {curve.learner} ends: {reason}." in caplog.text
+    assert study.best_params != {"row": WINNER}
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.params == study.best_params
+    assert study.best_value == best.score
+    ended = [t for t in study.trials if t.params == {"row": WINNER}][-1]
+    assert ended.state != TrialState.COMPLETE or not math.isfinite(ended.value)
+
+
+def test_an_early_end_is_the_end_of_that_learner_only() -> None:
+    study = table_study()
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 4)
+        return 0.0 if row == 2 else TableObjective(RIVALS)(trial)
+
+    study.optimize(objective)
+    assert study.best_params == {"row": WINNER}
+    dropped = [c.params["row"] for c in learning_curves(study) if c.state == "dropped"]
+    assert dropped == [2]
+
+
+def test_an_objective_that_trains_nothing_ends_the_study_without_an_answer() -> None:
+    study = table_study(3)
+    study.optimize(lambda trial: float(trial.suggest_int("row", 0, 4)), n_trials=50)
+    assert best_learner(study) is None
+    assert len(study.trials) == 3
+    assert not [t for t in study.trials if t.value is not None and math.isfinite(t.value)]
+
+
+def test_an_end_as_it_should_be_is_left_alone() -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS))
+    assert_sound(study)

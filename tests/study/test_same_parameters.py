@@ -1,0 +1,214 @@
+"""The same parameters twice are one learner: the second time costs nothing and says so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.samplers import BaseSampler
+from optuna.samplers import NSGAIISampler
+from optuna.samplers import RandomSampler
+from optuna.samplers import TPESampler
+from optuna.trial import TrialState
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import expected
+from tests.study.table_study import idle
+from tests.study.table_study import repeats
+from tests.study.table_study import table_study
+
+
+def open_study(base: BaseSampler, **options: Any) -> optuna.Study:
+    return optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(base, **options),
+        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+    )
+
+
+def trained(trial: optuna.Trial, skill: float) -> float:
+    score = 0.0
+    for size in training_sizes(trial):
+        score = skill - 1 / size
+        report(trial, size, score, training_score=skill + 0.5 / size)
+    return score
+
+
+def six_points(trial: optuna.Trial) -> float:
+    x, y = trial.suggest_int("x", 0, 2), trial.suggest_categorical("y", ["a", "b"])
+    return trained(trial, 0.5 + x / 10 + (0.05 if y == "b" else 0.0))
+
+
+def conditional(trial: optuna.Trial) -> float:
+    if trial.suggest_categorical("kind", ["tree", "linear"]) == "tree":
+        return trained(trial, 0.5 + trial.suggest_int("depth", 1, 3) / 10)
+    scaled = trial.suggest_categorical("scaled", [True, False, None])
+    return trained(trial, 0.4 + (0.1 if scaled else 0.0))
+
+
+def floats(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0.1, 0.4, step=0.1)  # 0.1 + 2 * 0.1 is not 0.3
+    y = trial.suggest_float("y", 1e-3, 1e-3)
+    return trained(trial, 0.4 + x + y)
+
+
+def plain(trial: optuna.Trial) -> float:
+    """Nothing of ours in it: found out after the first score."""
+    x = trial.suggest_int("x", 0, 5)
+    score = 0.0
+    done = trial.study._storage.get_trial(trial._trial_id).intermediate_values
+    for size in SIZES:
+        score = 0.5 + x / 20 - 1 / size
+        if size not in done:
+            trial.report(score, size)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+    return score
+
+
+SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
+    "random": lambda: RandomSampler(seed=0),
+    "tpe": lambda: TPESampler(seed=0, n_startup_trials=3),
+    "nsga-ii": lambda: NSGAIISampler(seed=0, population_size=4),
+}
+
+
+def assert_each_is_one(study: optuna.Study) -> None:
+    """Assert that no two learners have the same parameters, and that repeats cost nothing."""
+    curves = learning_curves(study)
+    times = Counter(str(sorted(curve.params.items())) for curve in curves)
+    assert set(times.values()) == {1}
+    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
+    assert len(made) == len(set(made))
+    for number, learner in repeats(study).items():
+        trial = study.trials[number]
+        assert trial.state == TrialState.PRUNED
+        assert trial.params == study.trials[learner].params
+        said = f"has the parameters of learner {learner}: the same parameters are one learner"
+        assert trial.user_attrs["daub:reason"] == said
+
+
+@pytest.mark.parametrize("n_learners", [None, 50])
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    ("objective", "n_points"), [(six_points, 6), (conditional, 6), (floats, 4)]
+)
+def test_a_space_of_a_few_points_ends_by_itself(
+    objective: Callable[[optuna.Trial], float], n_points: int, name: str, n_learners: int | None
+) -> None:
+    study = open_study(SAMPLERS[name](), n_learners=n_learners)
+    study.optimize(objective, n_trials=1000)
+    assert_each_is_one(study)
+    n_found = len(learning_curves(study))
+    assert n_found == n_points if name == "random" else n_points - 2 <= n_found <= n_points
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.size == SIZES[-1]
+    assert not [trial for trial in repeats(study) if study.trials[trial].intermediate_values]
+    assert len(idle(study)) <= 10 * (n_points + 1)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> None:
+    study = open_study(RandomSampler(seed=0))
+    study.optimize(six_points, n_trials=1000, n_jobs=n_jobs)
+    assert_each_is_one(study)
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.params == {"x": 2, "y": "b"}
+
+
+def test_a_plain_objective_pays_one_probe_at_most() -> None:
+    study = open_study(RandomSampler(seed=0))
+    study.optimize(plain, n_trials=300)
+    assert_each_is_one(study)
+    assert len(learning_curves(study)) == 6
+    assert repeats(study)
+    for number in repeats(study):
+        assert [*study.trials[number].intermediate_values] == [SIZES[0]]
+    assert study.best_params == {"x": 5}
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"x": 2, "y": "b"},
+        {"x": 2.0, "y": "b"},
+        {"x": np.int64(2), "y": "b"},
+        {"y": "b", "x": 2},
+        {"x": 2, "y": "b", "never asked for": 1},
+    ],
+)
+def test_enqueued_twice_is_one_learner(again: dict[str, Any]) -> None:
+    study = open_study(RandomSampler(seed=0), n_learners=6)
+    study.enqueue_trial({"x": 2, "y": "b"})
+    study.enqueue_trial(again)
+    study.optimize(six_points)
+    assert_each_is_one(study)
+    assert repeats(study)[1] == 0
+    assert study.best_params == {"x": 2, "y": "b"}
+
+
+def test_enqueued_after_the_end_it_is_known() -> None:
+    study = open_study(RandomSampler(seed=0), n_learners=4)
+    study.optimize(six_points)
+    before = best_learner(study)
+    study.enqueue_trial(study.best_params)
+    study.optimize(six_points)
+    assert best_learner(study) == before
+    assert [*repeats(study)][-1] == study.trials[-1].number
+
+
+def test_what_was_left_out_when_it_was_enqueued_is_told_apart() -> None:
+    study = open_study(RandomSampler(seed=3), n_learners=4)
+    study.enqueue_trial({"x": 2})
+    study.enqueue_trial({"x": 2})
+    study.optimize(six_points)
+    assert_each_is_one(study)
+
+
+def test_a_repeat_is_no_learner_of_a_closed_pool() -> None:
+    """Exactly as many learners are compared as were asked for."""
+    study = open_study(RandomSampler(seed=0), n_learners=5)
+    study.optimize(six_points)
+    assert len(learning_curves(study)) == 5
+    assert repeats(study)
+    assert_each_is_one(study)
+
+
+def test_decisions_are_those_of_a_study_without_repeats() -> None:
+    study = table_study()
+    for row in (0, 0, 1, 2, 1, 3, 0, 4):
+        study.enqueue_trial({"row": row})
+    study.optimize(TableObjective(RIVALS))
+    made, winner = expected()
+    rows = [study.trials[p.learner].params["row"] for p in allocations(study)]
+    assert [*zip(rows, (p.observation.size for p in allocations(study)), strict=True)] == made
+    assert study.best_params == {"row": winner}
+
+
+def test_params_that_are_no_parameters_make_no_two_learners_alike() -> None:
+    """An objective that asks for nothing trains something else each time, for all we know."""
+
+    def without(trial: optuna.Trial) -> float:
+        return trained(trial, 0.5 + trial.number / 100)
+
+    study = open_study(RandomSampler(seed=0), n_learners=5)
+    study.optimize(without)
+    assert len(learning_curves(study)) == 5
+    assert not repeats(study)
