@@ -14,7 +14,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 
 
-pytest.register_assert_rewrite("tests.core.policy_suite", "tests.study.process_study")
+pytest.register_assert_rewrite("tests.core.stepping", "tests.study.process_study")
 
 # One decision may be slow on a loaded machine, so that no example has a deadline.
 settings.register_profile("dev", deadline=None)

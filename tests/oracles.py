@@ -5,6 +5,7 @@ Numbers may be floats or, for exact ties, fractions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ def exact(curves: Sequence[LearningCurve]) -> dict[int, Scores]:
 
 @dataclass
 class Daub:
-    """Algorithm 1 of Sabharwal, Samulowitz, Tesauro (2016), with rungs instead of floats n/r."""
+    """Algorithm 1 of Sabharwal, Samulowitz, Tesauro (2016), with places in a list for the n/r."""
 
     sizes: Sequence[int]
     table: Mapping[int, Scores]
@@ -55,16 +56,16 @@ class Daub:
     def __post_init__(self) -> None:
         N = self.sizes[-1]
         C = sorted(self.table)
-        self.fV: dict[int, list[Any]] = {i: [] for i in C}  # mended validation scores, by rung
+        self.fV: dict[int, list[Any]] = {i: [] for i in C}  # mended validation scores, by place
         self.raw: dict[int, list[Any]] = {i: [] for i in C}
         self.fT: dict[int, list[Any]] = {i: [] for i in C}
-        self.k = dict.fromkeys(C, -1)  # rung reached
+        self.k = dict.fromkeys(C, -1)  # place reached
         u: dict[int, Any] = {}
 
-        # line 1: bootstrap
-        for i in C:
-            for rung in range(3):
-                if not self.train_learner(i, rung):
+        # line 1: bootstrap, in the order in which the learners are proposed
+        for i in self.table:
+            for place in range(3):
+                if not self.train_learner(i, place):
                     break
             else:
                 u[i] = self.U[-1] = self.update_bound(i)
@@ -105,23 +106,23 @@ class Daub:
         tied = [i for i in tied if self.raw[i][-1] == highest]
         return tied[0]
 
-    def train_learner(self, i: int, rung: int) -> bool:
-        self.S.append((i, self.sizes[rung]))
+    def train_learner(self, i: int, place: int) -> bool:
+        self.S.append((i, self.sizes[place]))
         self.U.append(None)
-        if self.sizes[rung] not in self.table[i]:
+        if self.sizes[place] not in self.table[i]:
             self.failed.append(i)
             return False
-        validation, training = self.table[i][self.sizes[rung]]
-        self.k[i] = rung
+        validation, training = self.table[i][self.sizes[place]]
+        self.k[i] = place
         self.raw[i].append(validation)
         self.fT[i].append(training)
         f = self.fV[i]
         f.append(validation)
-        if rung > 0:
-            delta = f[rung] - f[rung - 1]
+        if place > 0:
+            delta = f[place] - f[place - 1]
             if delta < 0:
-                f[rung - 1] = f[rung - 1] + delta / 2
-                f[rung] = f[rung] - delta / 2
+                f[place - 1] = f[place - 1] + delta / 2
+                f[place] = f[place] - delta / 2
         return True
 
     def update_bound(self, i: int) -> Any:
@@ -155,13 +156,13 @@ class Halving:
     winner: int | None = None
 
     def __post_init__(self) -> None:
-        left = sorted(self.table)
+        left = [*self.table]  # the first round goes by the order of proposal, later ones by id
         M, N = len(left), self.sizes[-1]
         scores: dict[int, Any] = {}
         for k, size in enumerate(self.sizes):
             for i in list(left):
-                n = N if len(left) == 1 else size
-                if N in (at for _, who, at in self.trained() if who == i):
+                n = N if len(left) == 1 and k else size  # newcomers begin on the smallest
+                if N in (at for _, j, at in self.trained() if j == i):
                     continue
                 self.events.append(("train", i, n))
                 if n in self.table[i]:
@@ -169,6 +170,7 @@ class Halving:
                 else:
                     self.events.append(("fail", i))
                     left.remove(i)
+            left.sort()
             if size == N:
                 break
             while len(left) > -(-M // self.eta ** (k + 1)):
@@ -180,3 +182,76 @@ class Halving:
 
     def trained(self) -> list[tuple[Any, ...]]:
         return [event for event in self.events if event[0] == "train"]
+
+
+@dataclass
+class Abc:
+    """Algorithms 1 and 2 of Huang, Wang, Ding, Chaudhuri (2019), as formulas.md 2.3 and 2.6 read."""
+
+    sizes: Sequence[int]
+    table: Sequence[LearningCurve]
+    D_te: int
+    epsilon: float
+    delta: float
+    scheduler: str
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        n = len(self.table)
+        self.d_c = self.delta / n**2
+        self.k = [-1] * n
+        self.l, self.u, self.T = ([[start] for _ in range(n)] for start in (0.0, 1.0, 0.0))
+        C_r = list(range(n))
+        for i in C_r:
+            self.probe(i)
+        while True:
+            best = min(C_r, key=lambda j: (-self.l[j][-1], j))
+            out = [
+                j for j in C_r if j != best and self.u[j][-1] - self.l[best][-1] <= self.epsilon
+            ]
+            for j in out:
+                C_r.remove(j)
+                self.events.append(("drop", j))
+            if len(C_r) == 1 or all(self.k[i] == len(self.sizes) - 1 for i in C_r):
+                break
+            self.probe(self.schedule(C_r))
+        self.winner = min(C_r, key=lambda j: (-self.l[j][-1], j))
+
+    def probe(self, i: int) -> None:
+        self.k[i] += 1
+        seen = self.table[i].observations[self.k[i]]
+        self.events.append(("train", i, seen.size))
+        N = self.sizes[-1]
+        assert seen.training_score is not None
+        assert seen.n_validation is not None
+        l_new = seen.score - math.sqrt(math.log(2 / self.d_c) / (2 * seen.n_validation))
+        u_new = (
+            seen.training_score
+            + math.sqrt(math.log(4 / self.d_c) / (2 * seen.size))
+            + math.sqrt(math.log(4 / self.d_c) / (2 * self.D_te))
+        )
+        lower, upper = max(self.l[i][-1], l_new), min(self.u[i][-1], u_new)
+        if seen.n_validation == self.D_te:
+            lower = max(lower, seen.score)
+            if seen.size == N:
+                lower = upper = seen.score
+        self.l[i].append(lower)
+        self.u[i].append(max(lower, upper))
+        self.T[i].append(seen.seconds or 0.0)
+
+    def schedule(self, C_r: list[int]) -> int:
+        by_u = sorted(C_r, key=lambda i: (-self.u[i][-1], -self.l[i][-1], i))
+        full = len(self.sizes) - 1
+        if self.scheduler == "round_robin":
+            by_u = sorted(C_r, key=lambda i: (self.k[i], i))
+        if self.scheduler == "gradient_ci" and len(by_u) > 1:
+            first = by_u[0]
+            slope = self.slope(self.T[first], self.l[first], +1)
+            if not slope < sum(self.slope(self.T[i], self.u[i], -1) for i in by_u[1:]):
+                by_u[0], by_u[1] = by_u[1], by_u[0]
+        return next(i for i in by_u if self.k[i] < full)
+
+    @staticmethod
+    def slope(T: list[float], end: list[float], sign: int) -> float:
+        moved = sign * (end[-1] - end[-2])
+        return max(0.0, T[-1] - T[-2]) / moved if moved > 0 else math.inf

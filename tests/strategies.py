@@ -10,23 +10,39 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
+from optuna_daub.core import ABC
 from optuna_daub.core import DAUB
+from optuna_daub.core import Certain
+from optuna_daub.core import Cost
+from optuna_daub.core import Curves
 from optuna_daub.core import Decision
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
+from optuna_daub.core import Forecast
 from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
+from optuna_daub.core import Logistic
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Projection
+from optuna_daub.core import Propose
+from optuna_daub.core import Quantiles
 from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import Wait
+from optuna_daub.core import gradient_ci
+from optuna_daub.core import round_robin
+from optuna_daub.core import ucb
 
 
-LADDER = (6, 9, 15, 24, 36, 54)
-"""A short ladder for where the sizes do not matter."""
+GRID = (6, 9, 15, 24, 36, 54)
+"""A short grid for where the sizes do not matter."""
+
+LADDER = GRID
 
 PAPER: dict[str, Any] = {"bound": "projection", "step": "geometric"}
 """The options of `DAUBPruner` that make it the paper's algorithm."""
@@ -44,7 +60,7 @@ scores = st.one_of(
 training_scores = st.sampled_from([0.375, 0.75, 1.0]) | scores  # many a learner memorises
 
 
-def ladders(min_length: int = 3, max_length: int = 7) -> st.SearchStrategy[tuple[int, ...]]:
+def grids(min_length: int = 3, max_length: int = 7) -> st.SearchStrategy[tuple[int, ...]]:
     """Increasing training sizes."""
     steps = st.sets(st.integers(1, 200), min_size=min_length, max_size=max_length)
     return steps.map(lambda found: tuple(3 * step for step in sorted(found)))
@@ -61,7 +77,7 @@ def observations(draw: st.DrawFn, size: int, *, with_training_score: bool = True
 def learning_curves(
     draw: st.DrawFn,
     learner: int,
-    sizes: tuple[int, ...] = LADDER,
+    sizes: tuple[int, ...] = GRID,
     *,
     complete: bool = False,
     with_training_score: bool = True,
@@ -80,7 +96,7 @@ def learning_curves(
 @st.composite
 def known_curves(
     draw: st.DrawFn,
-    sizes: tuple[int, ...] = LADDER,
+    sizes: tuple[int, ...] = GRID,
     *,
     max_learners: int = 6,
     with_training_score: bool = True,
@@ -122,6 +138,27 @@ def power_laws(draw: st.DrawFn, sizes: tuple[int, ...], count: int = 6) -> list[
     return [power_law(learner, sizes, *shape) for learner, shape in enumerate(drawn)]
 
 
+costs = st.builds(Cost, st.integers(0, 10**9), st.floats(0, 1e6))
+
+
+@st.composite
+def pools(
+    draw: st.DrawFn, sizes: tuple[int, ...] = GRID, *, with_training_score: bool = True
+) -> Pool:
+    """A snapshot as a study may be in: learners begun or not, some dropped, some busy."""
+    ids = draw(st.lists(learners, max_size=6, unique=True))
+    curves = [
+        draw(learning_curves(i, sizes, with_training_score=with_training_score)) for i in ids
+    ]
+    return Pool(
+        Curves(curve.drop(draw(st.sampled_from(["", "", "failed"]))) for curve in curves),
+        frozenset(i for i in ids if draw(st.booleans())),
+        draw(st.none() | st.integers(0, 5)),
+        draw(costs),
+        draw(st.none() | costs),
+    )
+
+
 intervals = st.tuples(finite, finite).map(lambda ends: Interval(min(ends), max(ends)))
 
 reasons = st.lists(finite, min_size=1, max_size=3).map(
@@ -132,17 +169,64 @@ reasons = st.lists(finite, min_size=1, max_size=3).map(
 
 decisions: st.SearchStrategy[Decision] = st.one_of(
     st.builds(Extend, learners, st.integers(1, 10_000), reasons),
+    st.builds(Propose, st.integers(1, 10_000), reasons),
     st.builds(Drop, learners, reasons),
     st.builds(Finish, st.none() | learners, reasons),
     st.builds(Wait, reasons),
 )
 
+levels = st.floats(-10, 10)
+
+
+@st.composite
+def certains(draw: st.DrawFn, count: int) -> Certain:
+    """Known scores of so many learners."""
+    return Certain(np.array(draw(st.lists(levels, min_size=count, max_size=count))))
+
+
+@st.composite
+def quantiles(draw: st.DrawFn, count: int) -> Quantiles:
+    """Quantiles of the scores of so many learners, at probabilities shared or of each."""
+    k, of_each = draw(st.integers(1, 5)), draw(st.booleans())
+    percents = st.lists(st.integers(1, 99), min_size=k, max_size=k, unique=True).map(sorted)
+    shared = draw(percents)
+    probabilities = np.array([draw(percents) if of_each else shared for _ in range(count)]) / 100
+    rows = [sorted(draw(st.lists(levels, min_size=k + 1, max_size=k + 1))) for _ in range(count)]
+    points = np.array(rows)
+    return Quantiles(probabilities if of_each else probabilities[0], points[:, 1:], points[:, 0])
+
+
+@st.composite
+def logistics(draw: st.DrawFn, count: int) -> Logistic:
+    """Logistic distributions of the scores of so many learners, some of them cut off."""
+    spread = st.just(0.0) | st.floats(1e-3, 5)
+    above = st.just(math.inf) | st.floats(0, 5)
+    of_each = [(draw(levels), draw(spread), draw(above)) for _ in range(count)]
+    location, scale, room = np.array(of_each).reshape(count, 3).T
+    return Logistic(location, scale, location + room)
+
+
+def forecasts(count: int) -> st.SearchStrategy[Forecast]:
+    """Forecasts of so many learners at once, of any kind."""
+    return st.one_of(certains(count), quantiles(count), logistics(count))
+
+
 daubs = st.builds(
     DAUB,
-    ladders(),
-    use_training_score=st.booleans(),
+    grids(),
+    st.builds(Projection, use_training_score=st.booleans()),
     tolerance=st.just(0.0) | st.sampled_from([3 / 256, 0.125, math.inf]),
     stop=st.sampled_from(["verified", "first"]),
 )
 
-halvings = st.builds(SuccessiveHalving, ladders(), keep_one_in=st.integers(2, 4))
+halvings = st.builds(SuccessiveHalving, grids(), keep_one_in=st.integers(2, 4))
+
+abcs = st.builds(
+    ABC,
+    grids(),
+    st.none() | st.just(N_VALIDATION),
+    epsilon=st.sampled_from([0.01, 0.05, 0.2]),
+    delta=st.sampled_from([0.05, 0.5]),
+    scheduler=st.sampled_from([gradient_ci, ucb, round_robin]),
+    refit=st.booleans(),
+)

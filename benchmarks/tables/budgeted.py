@@ -39,7 +39,7 @@ from benchmarks.tables.binary_data import DATA
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 from optuna_daub.learners import SpeedBoostClassifier
 from optuna_daub.learners.boosting import Ensemble
-from optuna_daub.learners.purse import Purse
+from optuna_daub.learners.budget import Budget
 from optuna_daub.learners.vote_sampling import sample_votes
 
 
@@ -106,11 +106,11 @@ def _errors_by_budget(
     ensemble: Ensemble, right: NDArray[np.float64], costs: NDArray[np.float64]
 ) -> list[float]:
     margins = np.cumsum(ensemble.weights * right, axis=0)
-    purse = Purse(costs, np.inf)
+    paid = Budget(costs, np.inf)
     spent = []
     for (one,) in ensemble.hypotheses:
-        purse = purse.buy(one.features)
-        spent.append(purse.spent)
+        paid = paid.buy(one.features)
+        spent.append(paid.spent)
     rounds = np.searchsorted(spent, BUDGETS, side="right")
     return [_error(margins[number - 1]) for number in rounds]
 
@@ -124,7 +124,7 @@ def _sampled_errors(
     names = tuple(map(str, range(len(costs))))
     errors = []
     for budget in BUDGETS:
-        sampled, _ = sample_votes(whole, Purse(costs, budget), DRAWS, rng, names)
+        sampled, _ = sample_votes(whole, Budget(costs, budget), DRAWS, rng, names)
         errors.append(_error(sampled.weights[:, 0] @ right))
     return errors
 

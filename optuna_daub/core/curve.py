@@ -1,4 +1,4 @@
-"""What is known of a learner: its scores at the training sizes it was trained on."""
+"""Learning curves: the scores of a learner at the training sizes it was trained on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every policy can be asked."""
+"""Policy: the questions that every rule of allocation answers, and what it needs to be told."""
 
 from __future__ import annotations
 

@@ -83,6 +83,8 @@ class Curves(Mapping[int, LearningCurve]):
 
     def remove(self, learner: int) -> Curves:
         """Return the curves without that of `learner`."""
+        if learner not in self:
+            raise KeyError(learner)
         number = learner // CHUNK
         kept = {**self._chunks[number].curves}
         del kept[learner]

@@ -16,18 +16,18 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.stopping import MadaBoostRule
-from optuna_daub.core.stopping import SizeRule
-from optuna_daub.core.stopping import StoppingRule
-from optuna_daub.core.stopping import advantage_size
+from optuna_daub.core.intervals import chernoff
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
 from optuna_daub.learners.base import BoostingClassifier
 from optuna_daub.learners.base import TrainingSet
 from optuna_daub.learners.base import run
 from optuna_daub.learners.boosting import Ensemble
 from optuna_daub.learners.example_sampling import SampleSource
+from optuna_daub.learners.stopping import MadaBoostRule
+from optuna_daub.learners.stopping import SizeRule
+from optuna_daub.learners.stopping import StoppingRule
+from optuna_daub.learners.stopping import advantage_size
 from optuna_daub.learners.stumps import interval_bins
 from optuna_daub.learners.stumps import require_stumps
 

@@ -1,4 +1,4 @@
-"""What the boosting classifiers share as scikit-learn estimators: checks, votes, probabilities.
+"""The base of the boosting classifiers, scikit-learn estimators: checks, votes, probabilities.
 
 [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: A Statistical View of
     Boosting", Annals of Statistics 28, 2000. https://doi.org/10.1214/aos/1016218223

@@ -33,13 +33,13 @@ from optuna_daub.learners.boosting import Hypothesis
 from optuna_daub.learners.boosting import Round
 from optuna_daub.learners.boosting import exponential_weights
 from optuna_daub.learners.boosting import vote_weight
+from optuna_daub.learners.budget import Budget
+from optuna_daub.learners.budget import checked_budget
+from optuna_daub.learners.budget import nothing_bought
 from optuna_daub.learners.candidates import Candidates
 from optuna_daub.learners.candidates import FindCandidates
 from optuna_daub.learners.candidates import StumpCandidates
 from optuna_daub.learners.candidates import fit_candidates
-from optuna_daub.learners.purse import Purse
-from optuna_daub.learners.purse import nothing_bought
-from optuna_daub.learners.purse import open_purse
 from optuna_daub.learners.stumps import TIE
 from optuna_daub.learners.stumps import require_stumps
 from optuna_daub.learners.stumps import threshold_bins
@@ -62,11 +62,11 @@ class PurchaseSource:
         data: TrainingSet,
         find: FindCandidates,
         trade_off: TradeOff,
-        purse: Purse,
+        budget: Budget,
         *,
         affordable_only: bool = False,
     ) -> None:
-        self.purse = purse
+        self.budget = budget
         self._data = data
         self._find = find
         self._trade_off = trade_off
@@ -81,7 +81,7 @@ class PurchaseSource:
         """
         if len(self._faultless) == len(self._data.labels):
             return None
-        purse = self.purse
+        budget = self.budget
         choices = []
         weights = exponential_weights(self._margins, self._data.weights)
         for problem, labels in enumerate(self._data.labels):
@@ -89,13 +89,13 @@ class PurchaseSource:
                 choices.append(Choice(self._faultless[problem], 0.0))
                 continue
             candidates = self._find(weights[problem], labels)
-            best = self._select(candidates, purse)
-            if not purse.affords(candidates.price(purse.unpaid)[best]):
-                if not self.purse.bought:
+            best = self._select(candidates, budget)
+            if not budget.affords(candidates.price(budget.unpaid)[best]):
+                if not self.budget.bought:
                     raise ValueError(self._too_dear(candidates, best))
                 return None  # [1] Alg. 1: set T = t - 1
             hypothesis = candidates.hypothesis(best)
-            purse = purse.buy(hypothesis.features)
+            budget = budget.buy(hypothesis.features)
             choices.append(Choice(hypothesis, float(candidates.edges[best])))
         return choices
 
@@ -104,23 +104,23 @@ class PurchaseSource:
         votes = zip(accepted.hypotheses, accepted.weights, strict=True)
         for problem, (hypothesis, weight) in enumerate(votes):
             if weight > 0.0:
-                self.purse = self.purse.buy(hypothesis.features)  # [1] Alg. 1: B_{t+1} = B_t - p
+                self.budget = self.budget.buy(hypothesis.features)  # [1] Alg. 1: B_{t+1} = B_t - p
                 vote = hypothesis.vote(self._data.X)
                 self._margins[problem] += weight * self._data.labels[problem] * vote
             if weight >= vote_weight(MAX_EDGE):
                 self._faultless[problem] = hypothesis
 
-    def _select(self, candidates: Candidates, purse: Purse) -> int:
+    def _select(self, candidates: Candidates, budget: Budget) -> int:
         edges = np.clip(candidates.edges, 0.0, MAX_EDGE)
-        scores = self._trade_off(edges, candidates.price(purse.costs), purse.spent)
+        scores = self._trade_off(edges, candidates.price(budget.costs), budget.spent)
         if self._affordable_only:
-            scores = np.where(purse.affords(candidates.price(purse.unpaid)), scores, -np.inf)
+            scores = np.where(budget.affords(candidates.price(budget.unpaid)), scores, -np.inf)
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
     def _too_dear(self, candidates: Candidates, best: int) -> str:
         return (
-            f"{nothing_bought(self.purse, self._data.names)} The hypothesis chosen first costs "
-            f"{candidates.price(self.purse.costs)[best]}: raise the budget or set "
+            f"{nothing_bought(self.budget, self._data.names)} The hypothesis chosen first costs "
+            f"{candidates.price(self.budget.costs)[best]}: raise the budget or set "
             "affordable_only=True."
         )
 
@@ -148,12 +148,12 @@ class PurchasingClassifier(BoostingClassifier):
             random_state=check_random_state(self.random_state),
         )
 
-    def _open_purse(self, data: TrainingSet) -> Purse:
-        return open_purse(self.feature_costs, self.budget, data.X.shape[1], data.names)
+    def _checked_budget(self, data: TrainingSet) -> Budget:
+        return checked_budget(self.feature_costs, self.budget, data.X.shape[1], data.names)
 
-    def _keep(self, purse: Purse) -> None:
-        self.spent_ = purse.spent
-        self.features_bought_ = np.array(purse.bought, dtype=np.int64)
+    def _keep(self, budget: Budget) -> None:
+        self.spent_ = budget.spent
+        self.features_bought_ = np.array(budget.bought, dtype=np.int64)
 
 
 class BudgetedAdaBoostClassifier(PurchasingClassifier):
@@ -223,11 +223,11 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
             data,
             self._find_candidates(data, alternatives=alternatives),
             self._weighed,
-            self._open_purse(data),
+            self._checked_budget(data),
             affordable_only=self.affordable_only,
         )
         ensemble = run(source, self.n_estimators)
-        self._keep(source.purse)
+        self._keep(source.budget)
         return ensemble
 
     def _weighed(
@@ -276,7 +276,7 @@ class SpeedBoostClassifier(PurchasingClassifier):
 
     def _boost(self, data: TrainingSet) -> Ensemble:
         find = self._find_candidates(data, alternatives=True)
-        source = PurchaseSource(data, find, speedboost, self._open_purse(data))
+        source = PurchaseSource(data, find, speedboost, self._checked_budget(data))
         ensemble = run(source, self.n_estimators)
-        self._keep(source.purse)
+        self._keep(source.budget)
         return ensemble

@@ -1,4 +1,4 @@
-"""What a round can choose from: every stump, or classifiers fitted by scikit-learn.
+"""Candidates of a boosting round: every stump, or classifiers fitted by scikit-learn.
 
 The base learner of [1] returns one hypothesis, its trade-offs choose from all. Both are served
 by candidates that tell their edge and what their features cost.

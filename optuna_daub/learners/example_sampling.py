@@ -24,12 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optuna_daub.core.stopping import StoppingRule
-from optuna_daub.core.stopping import first_stop
 from optuna_daub.learners.base import TrainingSet
 from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.boosting import Round
 from optuna_daub.learners.boosting import madaboost_weights
+from optuna_daub.learners.stopping import StoppingRule
+from optuna_daub.learners.stopping import first_stop
 from optuna_daub.learners.stumps import BLOCK
 from optuna_daub.learners.stumps import Bins
 
@@ -79,7 +79,7 @@ def select_hypothesis(
         The leader at the first example at which the rule holds, the first one of several; None
         if the blocks end before.
 
-    >>> from optuna_daub.core.stopping import SizeRule, advantage_size
+    >>> from optuna_daub.learners.stopping import SizeRule, advantage_size
     >>> outcomes = np.tile(np.array([[1, 1, 1, -1], [1, -1, 1, -1]], dtype=np.int8), 100)
     >>> rule = SizeRule(advantage_size, epsilon=0.5, delta=0.1)
     >>> selection = select_hypothesis([outcomes], rule, max_samples=1000)

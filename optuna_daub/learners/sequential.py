@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_consistent_length
 
-from optuna_daub.core.stopping import SizeRule
-from optuna_daub.core.stopping import StoppingRule
-from optuna_daub.core.stopping import absolute_error_size
-from optuna_daub.core.stopping import first_stop
 from optuna_daub.learners.adaptive import EXPONENTS
+from optuna_daub.learners.stopping import SizeRule
+from optuna_daub.learners.stopping import StoppingRule
+from optuna_daub.learners.stopping import absolute_error_size
+from optuna_daub.learners.stopping import first_stop
 
 
 HORIZON = 1000

@@ -1,4 +1,4 @@
-"""How a boosting round weighs the edge of a hypothesis against the cost of its features.
+"""Trade-offs between the edge of a hypothesis and the cost of its features.
 
 Each function scores candidates, larger is better; none of them knows how candidates are found.
 Costs are those of all features a candidate uses, paid or not: if paid features counted as free,

@@ -22,9 +22,9 @@ from optuna_daub.learners.base import TrainingSet
 from optuna_daub.learners.base import run
 from optuna_daub.learners.boosting import Ensemble
 from optuna_daub.learners.boosting import Hypothesis
+from optuna_daub.learners.budget import Budget
 from optuna_daub.learners.budgeted import PurchaseSource
 from optuna_daub.learners.budgeted import PurchasingClassifier
-from optuna_daub.learners.purse import Purse
 from optuna_daub.learners.trade_offs import plain
 
 
@@ -77,26 +77,26 @@ class AdaBoostRSClassifier(PurchasingClassifier):
             raise ValueError(
                 f"`n_draws` must be an integer of at least 1, but got {self.n_draws!r}."
             )
-        purse = self._open_purse(data)
+        budget = self._checked_budget(data)
         find = self._find_candidates(data, alternatives=False)
         whole = run(
-            PurchaseSource(data, find, plain, replace(purse, budget=np.inf)), self.n_estimators
+            PurchaseSource(data, find, plain, replace(budget, limit=np.inf)), self.n_estimators
         )
-        sampled, purse = sample_votes(
-            whole, purse, self.n_draws, check_random_state(self.random_state), data.names
+        sampled, budget = sample_votes(
+            whole, budget, self.n_draws, check_random_state(self.random_state), data.names
         )
-        self._keep(purse)
+        self._keep(budget)
         return sampled
 
 
 def sample_votes(
     whole: Ensemble,
-    purse: Purse,
+    budget: Budget,
     n_draws: int,
     random_state: np.random.RandomState,
     names: Sequence[str],
-) -> tuple[Ensemble, Purse]:
-    """Return an unbiased sample of a vote that the purse can pay, and the purse after it.
+) -> tuple[Ensemble, Budget]:
+    """Return an unbiased sample of a vote that the budget can pay, and the budget after it.
 
     With vote weights a and costs c, hypotheses are drawn with probability proportional to a / c
     and vote with weight proportional to c; for equal costs these are the draws by a and the
@@ -106,7 +106,7 @@ def sample_votes(
 
     Args:
         whole: the vote to be sampled.
-        purse: costs, budget and what is already bought.
+        budget: costs, budget and what is already bought.
         n_draws: largest number of draws.
         random_state: source of the draws.
         names: of the features, for messages.
@@ -116,37 +116,37 @@ def sample_votes(
     """
     hypotheses = [one for round_ in whole.hypotheses for one in round_]
     votes = whole.weights.ravel()
-    prices = np.array([purse.costs[list(one.features)].sum() for one in hypotheses])
-    possible = (votes > 0.0) & purse.affords(prices)
+    prices = np.array([budget.costs[list(one.features)].sum() for one in hypotheses])
+    possible = (votes > 0.0) & budget.affords(prices)
     if not possible.any():
         raise ValueError(
             "`budget` must pay for at least one hypothesis, but got "
-            f"{purse.budget}; the cheapest one uses "
+            f"{budget.limit}; the cheapest one uses "
             f"{[names[one] for one in hypotheses[int(prices.argmin())].features]} at "
             f"{prices.min()}. Raise the budget."
         )
     free = possible & (prices == 0.0)
     for index in np.flatnonzero(free):
-        purse = purse.buy(hypotheses[index].features)
+        budget = budget.buy(hypotheses[index].features)
     weights = np.where(free, votes, 0.0)
     rates = np.divide(votes, prices, out=np.zeros_like(votes), where=possible & ~free)
     if rates.any():
         draws = random_state.choice(len(votes), size=n_draws, p=rates / rates.sum())
-        counts, purse = _buy_in_turn(draws, hypotheses, purse)
+        counts, budget = _buy_in_turn(draws, hypotheses, budget)
         # The importance weight a_i / p_i of a draw is c_i times the sum of all rates.
         weights = weights + rates.sum() * prices * counts / counts.sum()
-    return replace(whole, weights=weights.reshape(whole.weights.shape)), purse
+    return replace(whole, weights=weights.reshape(whole.weights.shape)), budget
 
 
 def _buy_in_turn(
-    draws: NDArray[np.int64], hypotheses: Sequence[Hypothesis], purse: Purse
-) -> tuple[NDArray[np.int64], Purse]:
-    """Return how often each hypothesis was drawn before one could not be paid, and the purse."""
+    draws: NDArray[np.int64], hypotheses: Sequence[Hypothesis], budget: Budget
+) -> tuple[NDArray[np.int64], Budget]:
+    """Return how often each hypothesis was drawn before one could not be paid, and the budget."""
     counts = np.zeros(len(hypotheses), dtype=np.int64)
     for draw in draws:
         features = hypotheses[draw].features
-        if not purse.affords(purse.unpaid[list(features)].sum()):
+        if not budget.affords(budget.unpaid[list(features)].sum()):
             break
-        purse = purse.buy(features)
+        budget = budget.buy(features)
         counts[draw] += 1
-    return counts, purse
+    return counts, budget

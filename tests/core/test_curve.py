@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from tests.strategies import LADDER
+from tests.strategies import GRID
 from tests.strategies import learning_curves
 from tests.strategies import observations
 from tests.strategies import scores
@@ -42,10 +42,10 @@ def test_before_the_first_probe_every_other_score_is_better() -> None:
 def test_size_and_score_are_those_of_the_last_probe(seen: LearningCurve) -> None:
     last = seen.observations[-1]
     assert (seen.size, seen.score) == (last.size, last.score)
-    assert seen.sizes == LADDER[: len(seen.observations)]
+    assert seen.sizes == GRID[: len(seen.observations)]
 
 
-@given(seen=learning_curves(7), probe=observations(LADDER[-1] + 1))
+@given(seen=learning_curves(7), probe=observations(GRID[-1] + 1))
 def test_extended_adds_at_the_end_of_a_new_curve(seen: LearningCurve, probe: Observation) -> None:
     before = seen.observations
     longer = seen.extended(probe)
@@ -90,7 +90,7 @@ def test_drop_keeps_the_observations_and_says_why(seen: LearningCurve) -> None:
 
 @given(seen=learning_curves(7))
 def test_a_dropped_learner_stays_dropped(seen: LearningCurve) -> None:
-    probe = Observation(LADDER[-1] + 1, 0.5)
+    probe = Observation(GRID[-1] + 1, 0.5)
     assert seen.drop("worst").extended(probe).dropped == "worst"
 
 

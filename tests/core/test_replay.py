@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from dataclasses import field
 
@@ -11,19 +10,21 @@ import pytest
 from hypothesis import given
 
 from optuna_daub.core import DAUB
-from optuna_daub.core import Curves
 from optuna_daub.core import Decision
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
+from optuna_daub.core import Needs
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Propose
 from optuna_daub.core import Reason
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
-from tests.core.policy_suite import steps
-from tests.strategies import LADDER
+from tests.core.stepping import steps
+from tests.strategies import GRID
 from tests.strategies import known_curves
 
 
@@ -36,18 +37,28 @@ class Scripted:
 
     script: list[Decision]
     sizes: tuple[int, ...] = (1, 2, 3)
-    shown: list[dict[int, LearningCurve]] = field(default_factory=list)
+    shown: list[Pool] = field(default_factory=list)
 
-    def decide(self, curves: Curves, busy: Collection[int] = frozenset()) -> Decision:
-        assert not busy
-        self.shown.append(dict(curves))
+    @property
+    def needs(self) -> Needs:
+        return Needs()
+
+    def decide(self, pool: Pool) -> Decision:
+        assert not pool.busy
+        self.shown.append(pool)
         return self.script[len(self.shown) - 1]
 
-    def interval(self, curve: LearningCurve, curves: Curves) -> Interval:
-        return Interval()
-
-    def outranked(self, curve: LearningCurve, by: LearningCurve, curves: Curves) -> Reason:
+    def explain(self, pool: Pool, learner: int) -> Reason:
         return WHY
+
+    def promise(self, pool: Pool, learner: int) -> None:
+        return None
+
+    def leader(self, pool: Pool) -> None:
+        return None
+
+    def interval(self, pool: Pool, learner: int) -> Interval:
+        return Interval()
 
 
 def known(*learners: int) -> list[LearningCurve]:
@@ -56,51 +67,55 @@ def known(*learners: int) -> list[LearningCurve]:
 
 
 def test_a_policy_sees_an_observation_only_once_it_has_asked_for_it() -> None:
-    policy = Scripted([Extend(4, 1, WHY), Extend(7, 2, WHY), Extend(4, 3, WHY), Finish(4, WHY)])
-    assert list(replay(policy, known(4, 7))) == policy.script
-    assert [{i: curve.sizes for i, curve in shown.items()} for shown in policy.shown] == [
-        {4: (), 7: ()},
-        {4: (1,), 7: ()},
-        {4: (1,), 7: (2,)},
-        {4: (1, 3), 7: (2,)},
+    script = [Propose(1, WHY), Propose(2, WHY), Extend(7, 3, WHY), Finish(7, WHY)]
+    policy = Scripted(script)
+    told = list(replay(policy, known(7, 4)))
+    assert told == [Extend(7, 1, WHY), Extend(4, 2, WHY), *script[2:]]
+    assert [{i: curve.sizes for i, curve in pool.curves.items()} for pool in policy.shown] == [
+        {},
+        {7: (1,)},
+        {4: (2,), 7: (1,)},
+        {4: (2,), 7: (1, 3)},
     ]
+    assert [pool.to_come for pool in policy.shown] == [2, 1, 0, 0]
+    assert [pool.spent.examples for pool in policy.shown] == [0, 1, 3, 6]
 
 
 def test_a_drop_is_carried_out() -> None:
-    policy = Scripted([Drop(7, WHY), Finish(4, WHY)])
-    assert list(replay(policy, known(4, 7))) == policy.script
-    assert policy.shown[-1][7].dropped == "as the script says"
-    assert not policy.shown[-1][4].dropped
+    policy = Scripted([Propose(1, WHY), Propose(1, WHY), Drop(7, WHY), Finish(4, WHY)])
+    assert list(replay(policy, known(4, 7)))[2:] == policy.script[2:]
+    assert policy.shown[-1].curves[7].dropped == "as the script says"
+    assert not policy.shown[-1].curves[4].dropped
 
 
 def test_a_learner_that_lacks_the_size_is_dropped() -> None:
-    policy = Scripted([Extend(0, 1000, WHY), Finish(None, WHY)], sizes=(1000, 2000, 3000))
+    policy = Scripted([Propose(1000, WHY), Finish(None, WHY)], sizes=(1000, 2000, 3000))
     told = list(replay(policy, [LearningCurve(0)]))
-    assert told == [policy.script[0], Drop(0, Reason("failed at 1,000")), policy.script[1]]
-    assert policy.shown[-1][0].dropped == "failed at 1,000"
+    assert told == [Extend(0, 1000, WHY), Drop(0, Reason("failed at 1,000")), policy.script[1]]
+    assert policy.shown[-1].curves[0].dropped == "failed at 1,000"
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> None:
-    policy = Scripted([Extend(0, 1, WHY), Finish(None, WHY)])
+    policy = Scripted([Propose(1, WHY), Finish(None, WHY)])
     _, dropped, _ = replay(policy, [LearningCurve(0, (Observation(1, score),))])
     assert isinstance(dropped, Drop)
     assert str(dropped.reason) == f"score {score} at 1 examples"
 
 
-def test_waiting_for_nobody_is_an_error() -> None:
+def test_waiting_for_no_learner_is_an_error() -> None:
     with pytest.raises(AssertionError, match="waits although no learner is busy"):
         list(replay(Scripted([Wait(WHY)]), known(0)))
 
 
 def test_training_twice_at_a_size_is_an_error() -> None:
-    policy = Scripted([Extend(0, 1, WHY), Extend(0, 1, WHY)])
+    policy = Scripted([Propose(1, WHY), Extend(0, 1, WHY)])
     with pytest.raises(ValueError, match="strictly increasing"):
         list(replay(policy, known(0)))
 
 
-def test_nobody_is_trained_before_the_decision_is_read() -> None:
-    policy = Scripted([Extend(0, 1, WHY), Finish(0, WHY)])
+def test_no_learner_is_trained_before_the_decision_is_read() -> None:
+    policy = Scripted([Propose(1, WHY), Finish(0, WHY)])
     decisions = replay(policy, known(0))
     assert policy.shown == []
     next(decisions)
@@ -109,6 +124,11 @@ def test_nobody_is_trained_before_the_decision_is_read() -> None:
 
 @given(curves=known_curves())
 def test_makes_the_decisions_of_one_worker(curves: list[LearningCurve]) -> None:
-    policy = DAUB(LADDER)
-    expected = [step.decision for step in steps(policy, curves)]
+    policy = DAUB(GRID)
+    expected = [
+        Extend(step.newcomer, step.decision.size, step.decision.reason)
+        if isinstance(step.decision, Propose) and step.newcomer is not None
+        else step.decision
+        for step in steps(policy, curves)
+    ]
     assert list(replay(policy, curves)) == expected

@@ -11,17 +11,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.stopping import MadaBoostRule
-from optuna_daub.core.stopping import SizeRule
-from optuna_daub.core.stopping import StoppingRule
-from optuna_daub.core.stopping import advantage_size
+from optuna_daub.core.intervals import chernoff
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.example_sampling import PATIENCE
 from optuna_daub.learners.example_sampling import SampleSource
 from optuna_daub.learners.example_sampling import accepted_rows
 from optuna_daub.learners.example_sampling import select_hypothesis
+from optuna_daub.learners.stopping import MadaBoostRule
+from optuna_daub.learners.stopping import SizeRule
+from optuna_daub.learners.stopping import StoppingRule
+from optuna_daub.learners.stopping import advantage_size
 from tests.learners.data import noisy
 from tests.learners.transcriptions import Interval
 from tests.learners.transcriptions import boost_by_sampling

@@ -57,6 +57,44 @@ def test_vote_is_the_weighted_sum_of_the_hypotheses(model: Any) -> None:
     np.testing.assert_array_equal(model.predict(X), (votes > 0).astype(int))
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_stages_are_the_votes_of_the_first_rounds(model: Any, n_classes: int) -> None:
+    """Each stage against the sum of its rounds, and the logistic function of it by hand."""
+    X, y = noisy(200, 4, seed=12, n_classes=n_classes)
+    model.fit(X, y)
+    scale = 1.0 if isinstance(model, AdaptiveSamplingBoostClassifier) else 2.0
+    of_rounds = [one if isinstance(one, tuple) else (one,) for one in model.estimators_]
+    weights = np.reshape(model.estimator_weights_, (len(of_rounds), -1))
+    votes, probabilities = (
+        list(getattr(model, f"staged_{name}")(X))
+        for name in ("decision_function", "predict_proba")
+    )
+    predictions = list(model.staged_predict(X))
+    assert len(votes) == len(probabilities) == len(of_rounds)
+    for k in range(len(of_rounds)):
+        expected = np.zeros((len(X), weights.shape[1]))
+        for hypotheses, weight in zip(of_rounds[: k + 1], weights, strict=False):
+            for problem, hypothesis in enumerate(hypotheses):
+                expected[:, problem] += weight[problem] * hypothesis.vote(X)
+        np.testing.assert_allclose(votes[k].reshape(expected.shape), expected, atol=1e-12)
+        positive = 1.0 / (1.0 + np.exp(-scale * expected))
+        if n_classes == 2:
+            positive = np.hstack([1.0 - positive, positive])
+        shares = positive / positive.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(probabilities[k], shares, atol=1e-12)
+        best = model.classes_[probabilities[k].argmax(axis=1)]
+        clear = np.ptp(np.sort(probabilities[k], axis=1)[:, -2:], axis=1) > 1e-9
+        np.testing.assert_array_equal(predictions[k][clear], best[clear])
+
+
+def test_stages_of_the_vote_are_arrays_of_their_own(model: Any) -> None:
+    X, y = noisy(100, 3, seed=13)
+    model.fit(X, y)
+    one_by_one = [stage.copy() for stage in model.staged_decision_function(X)]
+    for kept, seen in zip(list(model.staged_decision_function(X)), one_by_one, strict=True):
+        np.testing.assert_array_equal(kept, seen)
+
+
 def test_more_classes_are_each_against_the_rest(model: Any) -> None:
     X, y = noisy(400, 4, seed=2, n_classes=4)
     names = np.array(["ash", "birch", "cedar", "date"])

@@ -20,12 +20,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.stopping import SizeRule
-from optuna_daub.core.stopping import absolute_error_size
+from optuna_daub.core.intervals import massart
 from optuna_daub.learners import sequential_score
 from optuna_daub.learners.sequential import SequentialScorer
 from optuna_daub.learners.sequential import next_possible_stop
+from optuna_daub.learners.stopping import SizeRule
+from optuna_daub.learners.stopping import absolute_error_size
 from tests.learners.data import noisy
 
 

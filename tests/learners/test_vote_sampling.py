@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from optuna_daub.learners import AdaBoostRSClassifier
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 from optuna_daub.learners.boosting import Ensemble
-from optuna_daub.learners.purse import ROUNDING
-from optuna_daub.learners.purse import Purse
+from optuna_daub.learners.budget import ROUNDING
+from optuna_daub.learners.budget import Budget
 from optuna_daub.learners.vote_sampling import sample_votes
 from tests.learners.data import noisy
 
@@ -40,7 +40,7 @@ NAMES = tuple(f"x{j}" for j in range(5))
 
 def draw(budget: float, n_draws: int, seed: int, costs: NDArray[np.float64] = COSTS) -> Any:
     rng = np.random.RandomState(seed)
-    return sample_votes(WHOLE, Purse(costs, budget), n_draws, rng, NAMES)
+    return sample_votes(WHOLE, Budget(costs, budget), n_draws, rng, NAMES)
 
 
 def test_sampled_vote_of_the_published_example_is_unbiased() -> None:
@@ -73,15 +73,15 @@ def test_equal_costs_draw_by_weight_and_vote_alike() -> None:
 @settings(max_examples=50)
 @given(budget=st.floats(0.1, 4.0), seed=st.integers(0, 1000))
 def test_drawing_ends_where_the_budget_does(budget: float, seed: int) -> None:
-    sampled, purse = draw(budget, 100, seed)
-    assert purse.spent <= budget * (1.0 + ROUNDING)
-    assert set(purse.bought) == set(np.flatnonzero(sampled.weights[:, 0]).tolist())
+    sampled, after = draw(budget, 100, seed)
+    assert after.spent <= budget * (1.0 + ROUNDING)
+    assert set(after.bought) == set(np.flatnonzero(sampled.weights[:, 0]).tolist())
 
 
 def test_free_hypotheses_vote_whole() -> None:
-    sampled, purse = draw(0.0, 10, seed=0, costs=np.array([0.0, 1.0, 0.0, 1.0, 1.0]))
+    sampled, after = draw(0.0, 10, seed=0, costs=np.array([0.0, 1.0, 0.0, 1.0, 1.0]))
     assert sampled.weights[:, 0].tolist() == [0.9, 0.0, 0.4, 0.0, 0.0]
-    assert purse.bought == (0, 2)
+    assert after.bought == (0, 2)
 
 
 def test_a_budget_below_every_hypothesis_is_refused() -> None:

@@ -272,33 +272,6 @@ def assert_sound(study: optuna.Study) -> None:
     assert sum(curve.state == "best" for curve in curves.values()) == 1
 
 
-@pytest.mark.xfail(reason="GradientCI as decided: a lower end that did not rise costs infinity")
-def test_one_unlucky_probe_does_not_stop_the_best() -> None:
-    """Learner 0 looks bad at 2,000 examples: that is no reason to train all others fully."""
-
-    def curve(learner: int, end: float, dip: int | None = None) -> LearningCurve:
-        return LearningCurve(
-            learner,
-            tuple(
-                Observation(
-                    size,
-                    0.55 if size == dip else end - 3 / math.sqrt(size),
-                    min(1.0, end + 5 / math.sqrt(size)),
-                    min(2 * size, 100_000),
-                    seconds=size / 1000,
-                )
-                for size in SIZES
-            ),
-        )
-
-    study = abc_study(3, refit=False)
-    study.optimize(Known([curve(0, 0.80, dip=2000), curve(1, 0.70), curve(2, 0.70)]))
-    best = best_learner(study)
-    assert best is not None
-    assert best.learner == 0
-    assert best.examples < 200_000
-
-
 # ---- Two ways to end ---------------------------------------------------------------------------
 
 

@@ -16,15 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
-from optuna_daub.core.forecasts.forecast import Quantiles
+from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.pool import Pool
 
 
@@ -84,11 +84,10 @@ class Audited:
         """Return the forecasts with all gains multiplied by the factor of the audit."""
         stated = self.forecaster.forecasts(pool, size)
         factor = pool.once(self.audit).inflation
-        if factor == 1.0 or not isinstance(stated.all, Quantiles):
+        if factor == 1.0:
             return stated
-        least = np.asarray(stated.all.least)[:, np.newaxis]
-        widened = least + factor * (stated.all.values - least)
-        return Forecasts(stated.learners, replace(stated.all, values=widened))
+        scores = pool.curves.columns(_last_score).reshape(-1)
+        return Forecasts(stated.learners, Widened(stated.all, scores, factor))
 
     def newcomer(self, pool: Pool, size: int) -> Forecast:
         """Return the forecast of a newcomer as it is."""
@@ -104,6 +103,50 @@ class Audited:
         held = sum(ratio <= 1.0 for ratio in ratios)
         factor = inflation(ratios, self.confidence)
         return Audit(held, len(ratios), self.confidence, factor)
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A forecast whose every distance from the last score is multiplied by a factor.
+
+    >>> from optuna_daub.core.forecasts.forecast import Certain
+    >>> wide = Widened(Certain(0.75), last_score=0.70, factor=2.0)
+    >>> float(wide.mean.round(6)), float(wide.expected_improvement(0.72).round(6))
+    (0.8, 0.08)
+    """
+
+    stated: Forecast
+    last_score: ArrayLike
+    """Finite; any number for a learner of which the forecast says nothing."""
+    factor: float
+    """Above 0; 1 leaves the forecast as it is."""
+
+    @property
+    def mean(self) -> Numbers:
+        """The expected score."""
+        return self._moved(self.stated.mean)
+
+    def quantile(self, probability: float) -> Numbers:
+        """Return what the score stays below with `probability`."""
+        return self._moved(self.stated.quantile(probability))
+
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return E[max(0, score - over)]: that of the stated gain over a gain, times the factor."""
+        last = np.asarray(self.last_score)
+        stated = last + (np.asarray(over) - last) / self.factor
+        return np.asarray(self.factor * self.stated.expected_improvement(stated))
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return the score over which the expected improvement is worth `cost`, no more."""
+        return self._moved(self.stated.reservation_value(np.asarray(cost) / self.factor))
+
+    def at(self, place: int) -> Widened:
+        """Return the forecast of one learner out of many."""
+        return Widened(self.stated.at(place), np.asarray(self.last_score)[place], self.factor)
+
+    def _moved(self, values: Numbers) -> Numbers:
+        last = np.asarray(self.last_score)
+        return np.asarray(last + self.factor * (values - last))
 
 
 def inflation(ratios: Sequence[float], confidence: float) -> float:
@@ -124,6 +167,10 @@ def inflation(ratios: Sequence[float], confidence: float) -> float:
     if rank > len(ratios):
         return 1.0
     return min(max(ratios[rank - 1], 1.0), LARGEST)
+
+
+def _last_score(curve: LearningCurve) -> tuple[float]:
+    return (curve.score if math.isfinite(curve.score) else 0.0,)
 
 
 def _ratios(curve: LearningCurve, forecaster: Forecaster, confidence: float) -> tuple[float, ...]:

@@ -54,39 +54,50 @@ class Calibrated:
     def __post_init__(self) -> None:
         if self.ceiling is not None and math.isnan(self.ceiling):
             raise ValueError("`ceiling` must be a number or None, but got nan.")
+        scored, unscored = (len(table.probabilities) for table in self._tables)
+        if scored != unscored:
+            raise ValueError(
+                "`with_training_score` and `without_training_score` must state equally many "
+                f"quantiles, but got {scored} and {unscored}."
+            )
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the quantiles of every learner's score; infinite ones before two observations."""
-        values = pool.curves.columns(_quantiles, self, size)
-        if not len(values):
+        rows = pool.curves.columns(_quantiles, self, size)
+        if not len(rows):
             return Forecasts(pool.curves.learners, Certain(np.empty(0)))
-        return Forecasts(
-            pool.curves.learners,
-            Quantiles(
-                self._table(has_training_scores=False).probabilities, values[:, 1:], values[:, 0]
-            ),
-        )
+        # The two tables state quantiles at probabilities of their own.
+        scored, unscored = (np.array(table.probabilities) for table in self._tables)
+        probabilities = np.where(rows[:, :1] == 1.0, scored, unscored)
+        return Forecasts(pool.curves.learners, Quantiles(probabilities, rows[:, 2:], rows[:, 1]))
 
     def newcomer(self, pool: Pool, size: int) -> Certain:
         """Return infinity: nothing bounds a learner before it was seen."""
         del pool, size
         return Certain(math.inf)
 
-    def _table(self, *, has_training_scores: bool) -> GainTable:
-        own = self.with_training_score if has_training_scores else self.without_training_score
-        return own or shipped()[has_training_scores]
+    @property
+    def _tables(self) -> tuple[GainTable, GainTable]:
+        """The table for learners with training scores, and the one for those without."""
+        return (
+            self.with_training_score or shipped()[True],
+            self.without_training_score or shipped()[False],
+        )
 
 
 def _quantiles(curve: LearningCurve, rule: Calibrated, size: int) -> tuple[float, ...]:
-    """Return the last score, and what the score at `size` stays below, per probability."""
+    """Return 1 or 0 for the table used, the last score, and the quantiles of that at `size`."""
     last = curve.observations[-POINTS:]
+    least = curve.score if last else math.inf  # of a learner without a score, nothing is known
     is_scored = all(seen.training_score is not None for seen in last[-2:])
-    table = rule._table(has_training_scores=rule.use_training_score and is_scored)
+    is_scored = rule.use_training_score and is_scored
+    scored, unscored = rule._tables
+    table = scored if is_scored else unscored
     probabilities = table.probabilities
     if len(last) < 2 and curve.size < size:
-        return (curve.score, *[math.inf] * len(probabilities))
+        return (float(is_scored), least, *[math.inf] * len(probabilities))
     if curve.size >= size:
-        return (curve.score, *[curve.score] * len(probabilities))
+        return (float(is_scored), curve.score, *[curve.score] * len(probabilities))
     doublings = math.log2(size / curve.size)
     most = max(0.0, min(_room(last[-1], rule.ceiling), projected_gain(last, size)))
     gains = table.gains(describe(last), doublings)
@@ -98,7 +109,8 @@ def _quantiles(curve: LearningCurve, rule: Calibrated, size: int) -> tuple[float
             gain + z * math.sqrt(min(gain, 1.0) / n)
             for z, gain in zip(deviates, gains, strict=True)
         ]
-    return (curve.score, *[curve.score + min(gain, most) for gain in gains])
+    quantiles = [curve.score + min(gain, most) for gain in gains]
+    return (float(is_scored), curve.score, *quantiles)
 
 
 def _room(last: Observation, ceiling: float | None) -> float:

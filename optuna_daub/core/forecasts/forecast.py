@@ -132,13 +132,13 @@ class Quantiles:
     quantile stands for all.
 
     >>> import numpy as np
-    >>> gains = Quantiles((0.5, 0.9), np.array([0.02, 0.10]), least=0.0)
+    >>> gains = Quantiles(np.array([0.5, 0.9]), np.array([0.02, 0.10]), least=0.0)
     >>> float(gains.quantile(0.7)), float(gains.quantile(0.25))
     (0.06, 0.01)
     """
 
-    probabilities: tuple[float, ...]
-    """Increasing, in (0, 1); k of them."""
+    probabilities: Numbers
+    """Increasing along the last axis, in (0, 1); shape (k,), or one row per learner."""
     values: Numbers
     """The quantiles, shape (k,) or (number of learners, k), increasing along the last axis."""
     least: ArrayLike
@@ -147,24 +147,25 @@ class Quantiles:
     @property
     def mean(self) -> Numbers:
         """The mean by the trapezoidal rule."""
-        return np.asarray(self._points @ self._weights)
+        return np.asarray((self._points * self._weights).sum(axis=-1))
 
     def quantile(self, probability: float) -> Numbers:
         """Return what the score stays below with `probability`, linear between neighbours."""
-        edges = 0.0, *self.probabilities
-        right = int(np.searchsorted(edges, probability))
-        points = self._points
-        if right == len(edges):
-            return points[..., -1]
-        step = (probability - edges[right - 1]) / (edges[right] - edges[right - 1])
-        low, high = points[..., right - 1], points[..., right]
+        edges, points = self._edges, self._points
+        k = points.shape[-1] - 1
+        right = np.clip((edges < probability).sum(axis=-1, keepdims=True), 1, k)
+        (before, low), (after, high) = (
+            [np.take_along_axis(of_all, place, -1)[..., 0] for of_all in (edges, points)]
+            for place in (right - 1, right)
+        )
+        share = np.minimum(1.0, (probability - before) / (after - before))
         with np.errstate(invalid="ignore"):  # both infinite: the quantile is too
-            return np.where(low == high, low, low + (high - low) * step)
+            return np.where(low == high, low, low + (high - low) * share)
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
         """Return E[max(0, score - over)], each point with the probability it stands for."""
         excess = np.maximum(0.0, self._points - np.asarray(over)[..., np.newaxis])
-        return np.asarray(excess @ self._weights)
+        return np.asarray((excess * self._weights).sum(axis=-1))
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
         """Return the score over which the expected improvement is `cost`.
@@ -172,16 +173,16 @@ class Quantiles:
         Over the k-th largest point and less, the expected improvement over v is
         sum_(j <= k) w_j (x_j - v): linear in v, and the largest of these k solutions holds.
         """
-        largest_first = self._points[..., ::-1]
-        weights = self._weights[::-1]
+        largest_first, weights = self._points[..., ::-1], self._weights[..., ::-1]
         excess = np.cumsum(largest_first * weights, axis=-1)
-        values = (excess - np.asarray(cost)[..., np.newaxis]) / np.cumsum(weights)
+        values = (excess - np.asarray(cost)[..., np.newaxis]) / np.cumsum(weights, axis=-1)
         return np.asarray(values.max(axis=-1))
 
     def at(self, place: int) -> Quantiles:
         """Return the quantiles of one learner out of many."""
         least = np.broadcast_to(np.asarray(self.least), self.values.shape[:-1])
-        return Quantiles(self.probabilities, self.values[place], least[place])
+        probabilities = np.broadcast_to(self.probabilities, self.values.shape)
+        return Quantiles(probabilities[place], self.values[place], least[place])
 
     @property
     def _points(self) -> Numbers:
@@ -189,11 +190,17 @@ class Quantiles:
         return np.concatenate([least[..., np.newaxis], self.values], axis=-1)
 
     @property
+    def _edges(self) -> Numbers:
+        """The probability of each point."""
+        probabilities = np.broadcast_to(self.probabilities, self.values.shape)
+        return np.concatenate([np.zeros_like(probabilities[..., :1]), probabilities], axis=-1)
+
+    @property
     def _weights(self) -> Numbers:
         """The probability that each point stands for; the last one also for all above it."""
-        edges = np.array([0.0, *self.probabilities, 2.0 - self.probabilities[-1]])
-        inner = (edges[2:] - edges[:-2]) / 2.0
-        return np.concatenate([[(edges[1] - edges[0]) / 2.0], inner])
+        edges = self._edges
+        middles = (edges[..., 1:] + edges[..., :-1]) / 2.0
+        return np.diff(middles, axis=-1, prepend=0.0, append=1.0)
 
 
 @dataclass(frozen=True)

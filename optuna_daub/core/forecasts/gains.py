@@ -1,4 +1,4 @@
-"""How much learners gained from here to the end on other data sets, as quantiles.
+"""Gains: quantiles of how much learners gained from here to the end on other data sets.
 
 What a learner gains from n to N examples is described by five quantities of its curve so far, each
 at least 0 and in units of the score, and three functions of L = log2(N / n), the doublings left:

@@ -112,7 +112,7 @@ class Projection:
         return Forecasts(pool.curves.learners, Certain(bounds.reshape(-1)))
 
     def newcomer(self, pool: Pool, size: int) -> Certain:
-        """Return infinity: [1] bounds nobody before its first three sizes."""
+        """Return infinity: [1] bounds no learner before its first three sizes."""
         del pool, size
         return Certain(math.inf)
 

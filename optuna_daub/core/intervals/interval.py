@@ -1,4 +1,4 @@
-"""Where a score is believed to lie."""
+"""Interval: the range in which a score is believed to lie."""
 
 from __future__ import annotations
 

@@ -81,11 +81,11 @@ class ABC:
     others goes on to its next size. The last one left is the answer; with `refit` it is trained
     on all examples at once.
 
-    Before that, nobody but a learner that is undecided even after the largest size below the
-    full one is trained on all examples: only there its interval becomes exact. Where learners
-    differ by less than the intervals can resolve, that comes to training them fully; it takes some
-    10^5 examples before ABC saves any. A learner that memorises has an upper end of 1, and is
-    dropped only when all others are pinned down.
+    Before that, only a learner that is undecided even after the largest size below the full one
+    is trained on all examples: only there its interval becomes exact. Where learners differ by
+    less than the intervals can resolve, that comes to training them fully; it takes some 10^5
+    examples before ABC saves any. A learner that memorises has an upper end of 1, and is dropped
+    only when all others are pinned down.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -151,7 +151,7 @@ class ABC:
             return Propose(self.sizes[0], first)
         if not alive:
             return Finish(None, Reason("no learner is left"))
-        # While others begin, nobody is dropped: a score is missing that may be the best.
+        # While others begin, no learner is dropped: a score is missing that may be the best.
         if len(started) == len(alive):
             intervals = pool.once(self._intervals)
             ends = {curve.learner: intervals[curve.learner] for curve in alive}
@@ -215,7 +215,10 @@ class ABC:
         )
 
     def leader(self, pool: Pool) -> int | None:
-        """Return the learner of the best guess."""
+        """Return the answer once it is known; until then the learner of the best guess."""
+        decision = pool.once(self.decide)
+        if isinstance(decision, Finish):
+            return decision.learner
         guess = self.best_guess(pool)
         return None if guess is None else guess.learner
 

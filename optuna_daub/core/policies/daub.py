@@ -121,7 +121,7 @@ class DAUB:
         ranked = table.is_alive & ~table.is_starting
         if not table.is_starting.any() and (winner := self._winner(table, ranked)) is not None:
             return Finish(int(table.learners[winner]), self._victory(table, ranked, winner))
-        # [1] Alg. 1, line 6: the largest bound, among those that nobody is training.
+        # [1] Alg. 1, line 6: the largest bound, among those that no worker is training.
         chosen = self._foremost(table, ranked & free)
         if chosen is None or table.size[chosen] == self.sizes[-1]:
             return Wait(Reason("every learner that could still be the best is being trained"))
@@ -155,13 +155,13 @@ class DAUB:
         bounds = float(table.bound[own]), float(table.bound[by])
         if bounds[0] < bounds[1] - self.tolerance:
             return Reason(
-                f"{self._noun} {{0}} {{less}} {{1}} of learner {decision.learner}", bounds
+                f"{self._index} {{0}} {{less}} {{1}} of learner {decision.learner}", bounds
             )
         merit = "a better score or lower id"
         if table.size[by] > table.size[own]:
             merit = f"more data ({int(table.size[by]):,})"
         text = (
-            f"{self._noun} {{0}} ties with {{1}} of learner {decision.learner}, which has {merit}"
+            f"{self._index} {{0}} ties with {{1}} of learner {decision.learner}, which has {merit}"
         )
         return Reason(text, bounds)
 
@@ -187,8 +187,8 @@ class DAUB:
         return Interval(upper=upper) if math.isfinite(upper) else Interval()
 
     @property
-    def _noun(self) -> str:
-        """What sentences call the number that learners are ranked by."""
+    def _index(self) -> str:
+        """The name, in sentences, of the number that learners are ranked by."""
         return "reservation value" if self.price else "bound"
 
     def _ranked(self, pool: Pool) -> _Table:
@@ -238,13 +238,13 @@ class DAUB:
         """Return why the turn goes to the learner at a place."""
         own, rival = float(table.bound[chosen]), self._rival(table, ranked, chosen)
         if rival is None:
-            others = f"has a {self._noun} yet" if table.is_starting.any() else "is left"
-            return Reason(f"{self._noun} {{0}}; no other learner {others}", (own,))
+            others = f"has a {self._index} yet" if table.is_starting.any() else "is left"
+            return Reason(f"{self._index} {{0}}; no other learner {others}", (own,))
         bounds, other = (own, float(table.bound[rival])), int(table.learners[rival])
         if bounds[0] > bounds[1]:
-            text = f"{self._noun} {{0}} is the {{largest}}; next is {{1}} of learner {other}"
+            text = f"{self._index} {{0}} is the {{largest}}; next is {{1}} of learner {other}"
         else:
-            text = f"{self._noun} {{0}} comes next; learner {other} has {{1}}"
+            text = f"{self._index} {{0}} comes next; learner {other} has {{1}}"
         return Reason(text, bounds)
 
     def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
@@ -254,7 +254,7 @@ class DAUB:
         if rival is None:
             return Reason(text + "; no other learner is left", (score,))
         other = f"{{1}} of learner {int(table.learners[rival])}"
-        text += f"; the {{largest}} other {self._noun} is {other}"
+        text += f"; the {{largest}} other {self._index} is {other}"
         return Reason(text, (score, float(table.bound[rival])))
 
 

@@ -71,7 +71,7 @@ class SuccessiveHalving:
         behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]
         if not behind:
             return Wait(Reason("the last learners of this round are being trained"))
-        # The last one left need not climb: nobody is compared with it any more.
+        # The last one left need not climb: no other is compared with it any more.
         size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
         assert size is not None
         chosen = min(curve.learner for curve in behind)

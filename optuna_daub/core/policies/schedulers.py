@@ -1,4 +1,4 @@
-"""Which undecided learner gets data next, and by what factor its data grow.
+"""Schedulers: rules for the undecided learner that gets data next, and for its next step.
 
 A scheduler is a pure function: the undecided learners in, their ids out, the most deserving
 first. Whoever asks takes the first one that can be trained at the moment.
@@ -61,6 +61,11 @@ def gradient_ci(candidates: Sequence[Candidate]) -> list[int]:
     The likely best, whose upper end is the largest, goes first while its lower end rises at less
     cost than the upper ends of all others together fall; otherwise the second largest goes first.
     Equal upper ends, as of learners that memorise, are ordered by the lower end, then by id.
+
+    The costs are those of each learner's last two probes, as in [1], and no others: a lower end
+    that the last probe did not raise has grown slower than any upper end falls, so that one
+    unlucky probe of the likely best hands the turn to the others for as long as they can go on.
+    That costs time and no accuracy; `ucb` and `round_robin` do not wait.
 
     >>> unknown = Interval(0.0, 1.0)
     >>> leader = Candidate(0, 1, Interval(0.8, 0.9), unknown, extra_cost=6.0)  # 7.5 per unit

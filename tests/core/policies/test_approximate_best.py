@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
 from dataclasses import replace
 from typing import Any
 
@@ -23,41 +20,26 @@ from optuna_daub.core import Finish
 from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import geometric_sizes
 from optuna_daub.core import replay
-from optuna_daub.core.bounds import clopper_pearson
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.bounds.confidence import HalfWidth
+from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
+from optuna_daub.core.intervals.confidence import HalfWidth
 from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.approximate_best import BestGuess
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
-from tests.core.policy_suite import PolicyTestCase
-from tests.core.policy_suite import steps
+from tests.core.stepping import steps
+from tests.oracles import Abc
 
 
 every_scheduler = pytest.mark.parametrize("scheduler", [gradient_ci, ucb, round_robin])
-
-
-class TestABC(PolicyTestCase):
-    slack = 0.01
-
-    @pytest.fixture(params=[gradient_ci, ucb, round_robin])
-    def policy(self, request: pytest.FixtureRequest) -> ABC:
-        return ABC((500, 1000, 2000, 4000), n_validation=10**9, scheduler=request.param)
-
-
-class TestABCWithOtherInequalities(PolicyTestCase):
-    slack = 0.05
-
-    @pytest.fixture(params=[massart.half_width, clopper_pearson.half_width])
-    def policy(self, request: pytest.FixtureRequest) -> ABC:
-        sizes = (100_000, 1_000_000, 10_000_000, 100_000_000)
-        return ABC(sizes, n_validation=10**9, epsilon=0.05, confidence=request.param)
 
 
 # ---- The deterministic run of formulas.md 2.9 --------------------------------------------------
@@ -99,13 +81,20 @@ def test_the_run_of_the_formulas(four: list[LearningCurve]) -> None:
     told, seconds = "", 0.0
     for step in steps(abc, four):
         match step.decision:
-            case Extend(learner, size):
+            case Extend(_, size) | Propose(size):
+                learner = step.newcomer
+                if isinstance(step.decision, Extend):
+                    learner = step.decision.learner
+                assert learner is not None
                 probe = four[learner].at(size)
                 assert probe is not None
                 assert probe.seconds is not None
-                assert probe.n_validation == abc.validation_size(size)
+                assert probe.n_validation == abc.needs.validation_size(size)
                 seconds += probe.seconds
-                ends = abc.interval(step.curves[learner].extended(probe), step.curves)
+                pool = step.pool
+                if step.newcomer is not None:
+                    pool = pool.with_newcomer(learner)
+                ends = abc.interval(pool.observed(learner, probe), learner)
                 told += f" ({learner},{size},{ends.lower:.6f},{ends.upper:.6f})"
             case Drop(learner, _):
                 told = told[:-1] + f" -> prunes {learner})"
@@ -135,83 +124,10 @@ def test_refit_trains_the_answer_on_all_the_data_at_once(four: list[LearningCurv
     )
 
 
-# ---- Algorithms 1 and 2, written from the paper ------------------------------------------------
+# ---- The slow transcription ---------------------------------------------------------------------
 
 
-@dataclass
-class Transcription:
-    """Algorithms 1 and 2 with the decisions of formulas.md 2.3 and 2.6."""
-
-    sizes: Sequence[int]
-    table: Sequence[LearningCurve]
-    D_te: int
-    epsilon: float
-    delta: float
-    scheduler: str
-    events: list[tuple[Any, ...]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        n = len(self.table)
-        self.d_c = self.delta / n**2
-        self.k = [-1] * n
-        self.l, self.u, self.T = ([[start] for _ in range(n)] for start in (0.0, 1.0, 0.0))
-        C_r = list(range(n))
-        for i in C_r:
-            self.probe(i)
-        while True:
-            best = min(C_r, key=lambda j: (-self.l[j][-1], j))
-            out = [
-                j for j in C_r if j != best and self.u[j][-1] - self.l[best][-1] <= self.epsilon
-            ]
-            for j in out:
-                C_r.remove(j)
-                self.events.append(("drop", j))
-            if len(C_r) == 1 or all(self.k[i] == len(self.sizes) - 1 for i in C_r):
-                break
-            self.probe(self.schedule(C_r))
-        self.winner = min(C_r, key=lambda j: (-self.l[j][-1], j))
-
-    def probe(self, i: int) -> None:
-        self.k[i] += 1
-        seen = self.table[i].observations[self.k[i]]
-        self.events.append(("train", i, seen.size))
-        N = self.sizes[-1]
-        assert seen.training_score is not None
-        assert seen.n_validation is not None
-        l_new = seen.score - math.sqrt(math.log(2 / self.d_c) / (2 * seen.n_validation))
-        u_new = (
-            seen.training_score
-            + math.sqrt(math.log(4 / self.d_c) / (2 * seen.size))
-            + math.sqrt(math.log(4 / self.d_c) / (2 * self.D_te))
-        )
-        lower, upper = max(self.l[i][-1], l_new), min(self.u[i][-1], u_new)
-        if seen.n_validation == self.D_te:
-            lower = max(lower, seen.score)
-            if seen.size == N:
-                lower = upper = seen.score
-        self.l[i].append(lower)
-        self.u[i].append(max(lower, upper))
-        self.T[i].append(seen.seconds or 0.0)
-
-    def schedule(self, C_r: list[int]) -> int:
-        by_u = sorted(C_r, key=lambda i: (-self.u[i][-1], -self.l[i][-1], i))
-        full = len(self.sizes) - 1
-        if self.scheduler == "round_robin":
-            by_u = sorted(C_r, key=lambda i: (self.k[i], i))
-        if self.scheduler == "gradient_ci" and len(by_u) > 1:
-            first = by_u[0]
-            slope = self.slope(self.T[first], self.l[first], +1)
-            if not slope < sum(self.slope(self.T[i], self.u[i], -1) for i in by_u[1:]):
-                by_u[0], by_u[1] = by_u[1], by_u[0]
-        return next(i for i in by_u if self.k[i] < full)
-
-    @staticmethod
-    def slope(T: list[float], end: list[float], sign: int) -> float:
-        moved = sign * (end[-1] - end[-2])
-        return max(0.0, T[-1] - T[-2]) / moved if moved > 0 else math.inf
-
-
-LADDER = (1000, 2000, 4000, 8000, 16_000, 32_000)
+GRID = (1000, 2000, 4000, 8000, 16_000, 32_000)
 
 
 @st.composite
@@ -220,7 +136,7 @@ def noisy_learners(draw: st.DrawFn) -> list[LearningCurve]:
     found = []
     for i in range(draw(st.integers(1, 7))):
         end, gap, pace = rng.uniform(0.6, 0.95), rng.uniform(0.2, 3), rng.uniform(0.1, 5)
-        noise = rng.normal(0, 0.3, (len(LADDER), 2))
+        noise = rng.normal(0, 0.3, (len(GRID), 2))
         probes = [
             Observation(
                 size,
@@ -229,7 +145,7 @@ def noisy_learners(draw: st.DrawFn) -> list[LearningCurve]:
                 min(2 * size, draw(st.sampled_from([10_000, 10_000, 9000]))),
                 seconds=float(pace * size * rng.uniform(0.8, 1.2)),
             )
-            for size, (train, test) in zip(LADDER, noise, strict=True)
+            for size, (train, test) in zip(GRID, noise, strict=True)
         ]
         found.append(LearningCurve(i, tuple(probes)))
     return found
@@ -240,7 +156,7 @@ def noisy_learners(draw: st.DrawFn) -> list[LearningCurve]:
 def test_decides_as_the_transcription_does(
     scheduler: Scheduler, known: list[LearningCurve], epsilon: float
 ) -> None:
-    abc = ABC(LADDER, 10_000, epsilon, delta=0.1, scheduler=scheduler, refit=False)
+    abc = ABC(GRID, 10_000, epsilon, delta=0.1, scheduler=scheduler, refit=False)
     told: list[tuple[Any, ...]] = []
     for decision in replay(abc, known):
         match decision:
@@ -250,8 +166,57 @@ def test_decides_as_the_transcription_does(
                 told.append(("drop", learner))
             case Finish(learner, _):
                 told.append(("best", learner))
-    oracle = Transcription(LADDER, known, 10_000, epsilon, 0.1, scheduler.__name__)
+    oracle = Abc(GRID, known, 10_000, epsilon, 0.1, scheduler.__name__)
     assert told == [*oracle.events, ("best", oracle.winner)]
+
+
+def unlucky(learner: int, end: float, dip: int | None = None) -> LearningCurve:
+    """Return a learner that is far below itself at one size."""
+    return LearningCurve(
+        learner,
+        tuple(
+            Observation(
+                size,
+                0.55 if size == dip else end - 3 / math.sqrt(size),
+                min(1.0, end + 5 / math.sqrt(size)),
+                min(2 * size, 100_000),
+                seconds=size / 1000,
+            )
+            for size in geometric_sizes(1000, 1_000_000, 2)
+        ),
+    )
+
+
+class TestOneUnluckyProbe:
+    """Learner 0, by far the best, looks bad at 2,000 examples."""
+
+    KNOWN = (unlucky(0, 0.80, dip=2000), unlucky(1, 0.70), unlucky(2, 0.70))
+
+    def run(self, scheduler: Scheduler) -> list[tuple[int, int]]:
+        """Return the probes, in order; the answer is right in any case."""
+        sizes = geometric_sizes(1000, 1_000_000, 2)
+        abc = ABC(sizes, n_validation=100_000, scheduler=scheduler, refit=False)
+        *decisions, last = replay(abc, self.KNOWN)
+        assert isinstance(last, Finish)
+        assert last.learner == 0
+        return [(d.learner, d.size) for d in decisions if isinstance(d, Extend)]
+
+    def test_hands_the_turn_to_the_others_as_the_paper_has_it(self) -> None:
+        """A lower end that did not rise grows slower than any upper end falls, whatever these do.
+
+        So the likely best waits until no other can go on: dear, and the answer holds.
+        """
+        probes = self.run(gradient_ci)
+        waiting = probes[probes.index((0, 2000)) + 1 : probes.index((0, 4000))]
+        assert {(1, 1_000_000), (2, 1_000_000)} <= {*waiting}
+        assert 0 not in {learner for learner, _ in waiting}
+
+    def test_does_not_stop_the_likely_best_under_ucb(self) -> None:
+        probes = self.run(ucb)
+        assert probes[probes.index((0, 2000)) + 1] == (0, 4000)
+
+    def test_costs_little_where_all_take_turns(self) -> None:
+        assert sum(size for _, size in self.run(round_robin)) < 200_000
 
 
 # ---- The promise -------------------------------------------------------------------------------
@@ -317,15 +282,20 @@ def probed(learner: int, score: float, training_score: float, size: int = 1000) 
 
 @given(known=noisy_learners(), upto=st.lists(st.integers(0, 6), min_size=7, max_size=7))
 def test_the_best_guess_has_the_smaller_gap(known: list[LearningCurve], upto: list[int]) -> None:
-    abc = ABC(LADDER, 10_000)
-    curves = Curves(
-        replace(curve, observations=curve.observations[:count])
-        for curve, count in zip(known, upto, strict=False)
+    abc = ABC(GRID, 10_000)
+    pool = Pool(
+        Curves(
+            replace(curve, observations=curve.observations[:count])
+            for curve, count in zip(known, upto, strict=False)
+        )
     )
-    ends = {i: abc.interval(curve, curves) for i, curve in curves.items()}
-    guess = abc.best_guess(curves)
-    assert guess is not None
-    chances = (max(ends, key=lambda i: ends[i].lower), max(ends, key=lambda i: ends[i].upper))
+    ends = {i: abc.interval(pool, i) for i in pool.curves}
+    guess = abc.best_guess(pool)
+    if guess is None:
+        assert not any(curve.observations for curve in pool.curves.values())
+        return
+    seen = [i for i, curve in pool.curves.items() if curve.observations]
+    chances = (max(seen, key=lambda i: ends[i].lower), max(seen, key=lambda i: ends[i].upper))
     gaps = [max([0.0, *(ends[j].upper - ends[i].lower for j in ends if j != i)]) for i in chances]
     assert guess.gap == min(gaps)
     # Whatever the scores are within their intervals, the guess is within its gap of the best.
@@ -335,25 +305,25 @@ def test_the_best_guess_has_the_smaller_gap(known: list[LearningCurve], upto: li
 
 def test_the_guess_is_as_good_as_promised_when_all_is_decided(four: list[LearningCurve]) -> None:
     abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000)
-    guesses = [abc.best_guess(step.curves) for step in steps(abc, four)]
+    guesses = [abc.best_guess(step.pool) for step in steps(abc, four)]
     gaps = [guess.gap for guess in guesses if guess is not None]
-    assert gaps[0] == 1.0
+    assert gaps[0] == pytest.approx(1 - 0.788186, abs=5e-7)  # those to come may be perfect
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-2] <= abc.epsilon  # identified
     assert guesses[-1] == BestGuess(0, gaps[-1], 0.95)
 
 
 def test_a_learner_that_failed_spoils_no_guess() -> None:
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     seen = [probed(0, 0.90, 0.90, 32_000), probed(1, 0.60, 0.60, 32_000)]
     failed = LearningCurve(2, dropped="failed 2 times at 1,000 examples")
-    alone = abc.best_guess(Curves([*seen, replace(seen[1], learner=2)]))
+    alone = abc.best_guess(Pool(Curves([*seen, replace(seen[1], learner=2)])))
     assert alone == BestGuess(0, 0.0, 0.95)
-    beside = abc.best_guess(Curves([*seen, failed]))
+    beside = abc.best_guess(Pool(Curves([*seen, failed])))
     assert beside is not None
     assert beside.learner == 0
     assert beside.gap == pytest.approx(0.01)
-    assert abc.best_guess(Curves([failed])) is None
+    assert abc.best_guess(Pool(Curves([failed]))) is None
 
 
 def test_the_gap_is_told_rounded_upwards() -> None:
@@ -367,28 +337,28 @@ def test_the_gap_is_told_rounded_upwards() -> None:
 
 
 def test_learners_begin_in_the_order_of_their_ids_and_pass_the_busy_ones() -> None:
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     curves = Curves([LearningCurve(7), probed(2, 0.9, 0.9), LearningCurve(4)])
-    assert abc.decide(curves) == abc.decide(curves, busy={2, 7})
-    decision = abc.decide(curves, busy={4})
+    assert abc.decide(Pool(curves)) == abc.decide(Pool(curves, frozenset({2, 7})))
+    decision = abc.decide(Pool(curves, frozenset({4})))
     assert isinstance(decision, Extend)
     assert (decision.learner, decision.size) == (7, 1000)
     assert str(decision.reason) == "every learner is first trained on the smallest size"
 
 
-def test_nobody_is_dropped_before_everybody_has_begun() -> None:
-    abc = ABC(LADDER, 10_000, epsilon=0.2)
+def test_no_learner_is_dropped_before_all_have_begun() -> None:
+    abc = ABC(GRID, 10_000, epsilon=0.2)
     good, bad = probed(0, 0.9, 0.9, 16_000), probed(1, 0.3, 0.3, 16_000)
-    assert isinstance(abc.decide(Curves([good, bad])), Drop)
-    decision = abc.decide(Curves([good, bad, LearningCurve(2)]), busy={2})
+    assert isinstance(abc.decide(Pool(Curves([good, bad]))), Drop)
+    decision = abc.decide(Pool(Curves([good, bad, LearningCurve(2)]), frozenset({2})))
     assert isinstance(decision, Extend)
     assert decision.learner in (0, 1)
 
 
 def test_the_leader_stays_and_among_equals_the_lower_id_leads() -> None:
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     curves = Curves(probed(i, 0.8, 0.8, 32_000) for i in (5, 3, 9))
-    first = abc.decide(curves)
+    first = abc.decide(Pool(curves))
     assert isinstance(first, Drop)
     assert first.learner == 5
     assert str(first.reason) == (
@@ -397,47 +367,52 @@ def test_the_leader_stays_and_among_equals_the_lower_id_leads() -> None:
 
 
 def test_dropped_learners_still_count_in_the_failure_probability() -> None:
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     seen, other = probed(0, 0.8, 0.85), probed(1, 0.3, 0.35)
-    both = abc.interval(seen, Curves([seen, other]))
-    assert abc.interval(seen, Curves([seen, other.drop("failed")])) == both
-    alone = abc.interval(seen, Curves([seen]))
+    both = abc.interval(Pool(Curves([seen, other])), 0)
+    assert abc.interval(Pool(Curves([seen, other.drop("failed")])), 0) == both
+    alone = abc.interval(Pool(Curves([seen])), 0)
+    to_come = abc.interval(Pool(Curves([seen]), to_come=1), 0)
+    assert to_come == both
     assert both.lower < alone.lower
     assert alone.upper < both.upper
     assert both.lower == pytest.approx(0.8 - math.sqrt(math.log(2 / (0.05 / 4)) / 4000))
 
 
 def test_before_the_first_probe_everything_is_possible() -> None:
-    unknown = LearningCurve(0)
-    assert ABC(LADDER, 10_000).interval(unknown, Curves([unknown])) == Interval(0.0, 1.0)
+    unknown = Pool(to_come=1).with_newcomer(0)
+    assert ABC(GRID, 10_000).interval(unknown, 0) == Interval(0.0, 1.0)
 
 
 def test_waits_for_those_that_are_being_trained() -> None:
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     curves = Curves([probed(0, 0.80, 0.81), probed(1, 0.80, 0.81)])
-    assert isinstance(abc.decide(curves, busy={0}), Extend)
-    decision = abc.decide(curves, busy={0, 1})
+    assert isinstance(abc.decide(Pool(curves, frozenset({0}))), Extend)
+    decision = abc.decide(Pool(curves, frozenset({0, 1})))
     assert isinstance(decision, Wait)
     assert str(decision.reason).startswith("every undecided learner is being trained")
     identified = Curves([probed(0, 0.80, 0.81), probed(1, 0.80, 0.81).drop("failed")])
-    assert isinstance(abc.decide(identified, busy={0}), Wait)
-    assert isinstance(replace(abc, refit=False).decide(identified, busy={0}), Finish)
+    assert isinstance(abc.decide(Pool(identified, frozenset({0}))), Wait)
+    exploring = replace(abc, refit=False)
+    assert isinstance(exploring.decide(Pool(identified, frozenset({0}))), Finish)
 
 
-def test_who_is_undecided_below_the_full_size_goes_there() -> None:
+def test_a_learner_undecided_below_the_full_size_goes_there() -> None:
     """Only there its interval becomes exact."""
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     close = [probed(i, score, 1.0, 16_000) for i, score in enumerate((0.80, 0.85))]
-    decision = abc.decide(Curves(close))
+    decision = abc.decide(Pool(Curves(close)))
     assert isinstance(decision, Extend)
     assert (decision.learner, decision.size) == (1, 32_000)
     assert str(decision.reason) == "undecided between 0.850 and 1.000, one of 2 left"
 
 
 def test_fully_trained_learners_scored_on_a_sample_may_stay_undecided() -> None:
-    abc = ABC(LADDER, 10_000)
+    abc = ABC(GRID, 10_000)
     probes = (Observation(32_000, score, 0.9, n_validation=4000) for score in (0.80, 0.81))
-    decision = abc.decide(Curves(LearningCurve(i, (probe,)) for i, probe in enumerate(probes)))
+    pool = Pool(Curves(LearningCurve(i, (probe,)) for i, probe in enumerate(probes)))
+    decision = abc.decide(pool)
+    assert abc.leader(pool) == 1
     assert isinstance(decision, Finish)
     assert decision.learner == 1
     assert str(decision.reason) == (
@@ -446,13 +421,17 @@ def test_fully_trained_learners_scored_on_a_sample_may_stay_undecided() -> None:
 
 
 def test_the_turn_passes_with_both_intervals_named() -> None:
-    abc = ABC(LADDER, 10_000)
-    curves = Curves([probed(0, 0.7, 0.75), probed(1, 0.8, 0.85), LearningCurve(2)])
-    assert str(abc.outranked(curves[0], curves[1], curves)) == (
+    abc = ABC(GRID, 10_000)
+    begun = [probed(0, 0.7, 0.75), probed(1, 0.8, 0.85), LearningCurve(2)]
+    both = Pool(Curves(begun), frozenset({2}))
+    assert str(abc.explain(both, 0)) == (
         "undecided between 0.662 and 0.825; the turn goes to learner 1 between 0.762 and 0.925"
     )
-    begins = abc.outranked(curves[0], curves[2], curves)
+    begins = abc.explain(Pool(Curves(begun)), 0)
     assert str(begins) == "learner 2 has not had its first size yet"
+    assert str(abc.explain(Pool(Curves(begun[:2]), to_come=1), 0)) == (
+        "learners still to come have not had their first size yet"
+    )
 
 
 @pytest.mark.parametrize(
@@ -462,28 +441,28 @@ def test_the_turn_passes_with_both_intervals_named() -> None:
         ({"epsilon": math.nan}, "`epsilon` must be between 0 and 1, but got nan"),
         ({"delta": 1.0}, "`delta` must be between 0 and 1, but got 1.0"),
         ({"n_validation": 0}, "`n_validation` must be at least 1, but got 0"),
-        ({"n_validation": 0.2}, "`n_validation` must be whole numbers, but got 0.2"),
+        ({"n_validation": 0.2}, "`n_validation` must be a whole number, but got 0.2"),
         ({"sizes": (1000, 500, 2000)}, "strictly increasing"),
     ],
 )
 def test_arguments_are_checked(wrong: dict[str, Any], complaint: str) -> None:
-    arguments: dict[str, Any] = {"sizes": LADDER, "n_validation": 10_000, **wrong}
+    arguments: dict[str, Any] = {"sizes": GRID, "n_validation": 10_000, **wrong}
     with pytest.raises(ValueError, match=complaint):
         ABC(**arguments)
 
 
 def test_without_the_number_of_validation_examples_all_are_scored() -> None:
-    everything, told = ABC(LADDER), ABC(LADDER, 10_000)
-    assert everything.validation_size(1000) is None
+    everything, told = ABC(GRID), ABC(GRID, 10_000)
+    assert everything.needs.validation_size(1000) is None
     seen = LearningCurve(3, (Observation(1000, 0.8, 0.9, 10_000),))
-    curves = Curves([seen])
-    assert everything.interval(seen, curves) == told.interval(seen, curves)
+    pool = Pool().put(seen)
+    assert everything.interval(pool, 3) == told.interval(pool, 3)
     grown = seen.extended(Observation(2000, 0.8, 0.9, 10_001))
     with pytest.raises(ValueError, match=r"learner 3 .* 10,000 to 10,001 .*Give `n_validation`"):
-        everything.interval(grown, curves)
+        everything.interval(Pool().put(grown), 3)
 
 
 def test_a_probe_without_training_score_stops_the_run() -> None:
-    curves = Curves([LearningCurve(4, (Observation(1000, 0.8, n_validation=2000),))])
+    pool = Pool().put(LearningCurve(4, (Observation(1000, 0.8, n_validation=2000),)))
     with pytest.raises(ValueError, match="training score of every probe, but learner 4 at 1,000"):
-        ABC(LADDER, 10_000).decide(curves)
+        ABC(GRID, 10_000).decide(pool)

@@ -18,19 +18,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from optuna_daub.core import DAUB
-from optuna_daub.core import PAPER_SIZES
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Projection
+from optuna_daub.core import Propose
 from optuna_daub.core import geometric_sizes
+from optuna_daub.core import next_of_grid
 from optuna_daub.core import replay
-from optuna_daub.core.bounds.calibrated import CalibratedBound
-from optuna_daub.core.bounds.projection import ProjectedBound
-from optuna_daub.core.steps import AdaptiveStep
-from tests.core.policy_suite import PolicyTestCase
-from tests.core.policy_suite import steps
+from tests.core.stepping import steps
 from tests.oracles import Daub
 from tests.oracles import exact
 from tests.strategies import daubs
@@ -43,40 +42,11 @@ Stop = Literal["verified", "first"]
 
 SIZES = geometric_sizes(500, 38500, 1.5)
 
-OF_THE_PAPER = ("sizes", "use_training_score", "tolerance", "stop")
-"""The options that the transcription knows."""
+PAPER_SIZES = (500, 1000, 1500, 2500, 4000, 5000, 7500, 11500, 17500, 25500, 38500)
+"""The list that the paper prints; no single rule generates it."""
 
 ROUNDING = 1e-12
 """Far above the error of a bound in floating point, far below a difference that matters."""
-
-
-class TestDAUB(PolicyTestCase):
-    @pytest.fixture(params=[{}, {"stop": "first"}, {"use_training_score": False}], ids=str)
-    def policy(self, request: pytest.FixtureRequest) -> DAUB:
-        return DAUB((6, 9, 15, 24, 36), **request.param)
-
-
-class TestDAUBWithTolerance(PolicyTestCase):
-    slack = 0.125
-
-    @pytest.fixture
-    def policy(self) -> DAUB:
-        return DAUB((6, 9, 15, 24, 36), tolerance=0.125)
-
-
-class TestDAUBWithCalibratedBounds(PolicyTestCase):
-    @pytest.fixture(params=[0.0, 0.03])
-    def policy(self, request: pytest.FixtureRequest) -> DAUB:
-        bound = CalibratedBound(price=request.param)
-        return DAUB(
-            (6, 9, 15, 24, 36), upper_bound=bound, steps=AdaptiveStep(), first_sizes=(9, 15)
-        )
-
-
-class TestDAUBOfThreeSizes(PolicyTestCase):
-    @pytest.fixture(params=["verified", "first"])
-    def policy(self, request: pytest.FixtureRequest) -> DAUB:
-        return DAUB((6, 9, 15), stop=request.param)
 
 
 def told(daub: DAUB, known: Sequence[LearningCurve]) -> tuple[list[Any], list[int], int | None]:
@@ -92,8 +62,13 @@ def told(daub: DAUB, known: Sequence[LearningCurve]) -> tuple[list[Any], list[in
 
 def transcribed(daub: DAUB, known: Sequence[LearningCurve], **options: Any) -> Daub:
     """Return the run of the transcription, in exact numbers."""
-    fields = {name: getattr(daub, name) for name in OF_THE_PAPER}
-    fields["tolerance"] = Fraction(str(min(daub.tolerance, 1e6)))
+    assert isinstance(daub.forecaster, Projection)
+    fields = {
+        "sizes": daub.sizes,
+        "use_training_score": daub.forecaster.use_training_score,
+        "tolerance": Fraction(str(min(daub.tolerance, 1e6))),
+        "stop": daub.stop,
+    }
     return Daub(table=exact(known), **fields | options)
 
 
@@ -121,7 +96,8 @@ class TestAgainstTheTranscription:
         tolerance: float,
     ) -> None:
         known = measured(name)
-        daub = DAUB(known[0].sizes, use_training_score, tolerance, stop)
+        forecaster = Projection(use_training_score)
+        daub = DAUB(known[0].sizes, forecaster, tolerance=tolerance, stop=stop)
         oracle = transcribed(daub, known)
         assert told(daub, known) == (oracle.S, oracle.failed, oracle.winner)
         assert oracle.winner is not None
@@ -129,12 +105,10 @@ class TestAgainstTheTranscription:
 
 @given(data=st.data(), daub=daubs)
 def test_the_papers_parts_named_are_the_papers_rule(data: st.DataObject, daub: DAUB) -> None:
-    named = replace(
-        daub,
-        upper_bound=ProjectedBound(daub.use_training_score),
-        first_sizes=daub.sizes[:3],
-    )
+    unnamed = DAUB(daub.sizes, daub.forecaster, tolerance=daub.tolerance, stop=daub.stop)
+    named = replace(unnamed, steps=next_of_grid, first_sizes=daub.sizes[:3], price=0.0)
     known = data.draw(known_curves(daub.sizes, failures=True))
+    assert named == daub == unnamed
     assert [*replay(named, known)] == [*replay(daub, known)]
 
 
@@ -188,12 +162,14 @@ class TestThePrintedRun:
     def test_allocations_and_bounds(self, stop: Stop) -> None:
         daub = DAUB(SIZES, stop=stop)
         seen = list(steps(daub, self.known(SIZES)))
-        curves = seen[-1].curves
+        curves = seen[-1].pool.curves
         trained = [s.decision for s in seen[15:-1] if isinstance(s.decision, Extend)]
+        assert sum(isinstance(s.decision, Propose) for s in seen[:15]) == 5
 
         def bound(learner: int, size: int) -> float:
             upto = tuple(o for o in curves[learner].observations if o.size <= size)
-            return round(daub.bound(LearningCurve(learner, upto)), 6)
+            alone = Pool().put(LearningCurve(learner, upto))
+            return round(daub.interval(alone, learner).upper, 6)
 
         assert tuple(bound(learner, 1125) for learner in range(5)) == self.STARTED
         assert (
@@ -218,7 +194,7 @@ class TestThePrintedRun:
         total: int,
         stop: Stop,
     ) -> None:
-        daub = DAUB(sizes, use_training_score=use_training_score, stop=stop)
+        daub = DAUB(sizes, Projection(use_training_score), stop=stop)
         allocations, _, winner = told(daub, self.known(sizes))
         assert len(allocations) - 15 == iterations
         assert sum(size for _, size in allocations) == total
@@ -239,7 +215,7 @@ class TestNoiseFreeConcaveLearners:
     def test_verified_stop_finds_the_best_with_any_number_of_workers(
         self, known: list[LearningCurve], use_training_score: bool, workers: int
     ) -> None:
-        daub = DAUB(SIZES, use_training_score=use_training_score)
+        daub = DAUB(SIZES, Projection(use_training_score))
         *_, last = steps(daub, known, workers, next_done=max)
         assert isinstance(last.decision, Finish)
         assert last.decision.learner is not None

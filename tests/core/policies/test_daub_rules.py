@@ -11,14 +11,19 @@ from hypothesis import strategies as st
 
 from optuna_daub.core import DAUB
 from optuna_daub.core import AdaptiveStep
+from optuna_daub.core import Calibrated
 from optuna_daub.core import Curves
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Projection
+from optuna_daub.core import Propose
 from optuna_daub.core import Wait
+from optuna_daub.core import next_of_grid
 from optuna_daub.core import projected_bound
-from tests.strategies import LADDER
+from tests.strategies import GRID
 from tests.strategies import learning_curves
 
 
@@ -33,14 +38,14 @@ def curve(learner: int, *scores: float, bound: float | None = None) -> LearningC
 
 
 def extended(daub: DAUB, *curves: LearningCurve, busy: Any = ()) -> tuple[int, int]:
-    """Return who is trained next, and on how much."""
-    decision = daub.decide(Curves(curves), busy)
+    """Return the learner that is trained next, and on how much."""
+    decision = daub.decide(Pool(Curves(curves), frozenset(busy)))
     assert isinstance(decision, Extend), decision
     return decision.learner, decision.size
 
 
 def finished(daub: DAUB, *curves: LearningCurve, busy: Any = ()) -> int | None:
-    decision = daub.decide(Curves(curves), busy)
+    decision = daub.decide(Pool(Curves(curves), frozenset(busy)))
     assert isinstance(decision, Finish), decision
     return decision.learner
 
@@ -55,11 +60,24 @@ class TestTheStart:
         assert extended(DAUB_HERE, good, curve(3), curve(2, 0.1, 0.1)) == (2, 4)
         assert extended(DAUB_HERE, good, curve(3), curve(2, 0.1, 0.1, 0.1)) == (3, 1)
 
+    def test_newcomers_come_one_by_one_and_only_when_the_last_has_begun(self) -> None:
+        begun = Pool(Curves([curve(0, 0.1, 0.1)]), to_come=2)
+        assert extended(DAUB_HERE, *begun.curves.values()) == (0, 4)
+        assert isinstance(DAUB_HERE.decide(begun), Extend)
+        for pool in (Pool(to_come=1), Pool(Curves([FULL]), to_come=None)):
+            decision = DAUB_HERE.decide(pool)
+            assert isinstance(decision, Propose)
+            assert decision.size == 1
+        elsewhere = Pool(Curves([curve(0, 0.1)]), frozenset({0}), to_come=1)
+        assert isinstance(DAUB_HERE.decide(elsewhere), Propose)
+
     def test_no_answer_before_all_have_had_theirs(self) -> None:
         best = curve(0, *[0.5] * 6)
         for daub in (DAUB_HERE, DAUB(SIZES, stop="first")):
             assert extended(daub, best, curve(1, 0.1, 0.1)) == (1, 4)
-            assert isinstance(daub.decide(Curves([best, curve(1, 0.1)]), {1}), Wait)
+            assert isinstance(
+                daub.decide(Pool(Curves([best, curve(1, 0.1)]), frozenset({1}))), Wait
+            )
 
 
 @pytest.mark.parametrize("daub", [DAUB_HERE, DAUB(SIZES, tolerance=0.001)])
@@ -136,14 +154,15 @@ class TestBusyLearners:
         assert extended(daub, self.LEADS, self.NEXT, fuller, busy={1}) == (3, 16)
 
     def test_nothing_is_done_where_all_are_busy(self) -> None:
-        decision = DAUB_HERE.decide(Curves([self.LEADS, self.NEXT]), {1, 2})
+        decision = DAUB_HERE.decide(Pool(Curves([self.LEADS, self.NEXT]), frozenset({1, 2})))
         reason = "every learner that could still be the best is being trained"
         assert isinstance(decision, Wait)
         assert str(decision.reason) == reason
 
     def test_nothing_is_done_for_those_that_a_full_learner_beats(self) -> None:
         hopeless = curve(3, 0.1, 0.2, 0.3, bound=0.4)
-        assert isinstance(DAUB_HERE.decide(Curves([self.LEADS, FULL, hopeless]), {1}), Wait)
+        pool = Pool(Curves([self.LEADS, FULL, hopeless]), frozenset({1}))
+        assert isinstance(DAUB_HERE.decide(pool), Wait)
 
 
 class TestLeaps:
@@ -159,12 +178,12 @@ class TestLeaps:
     def test_a_learner_alone_leaps(self) -> None:
         assert extended(self.LEAPING, self.ABOVE) == (1, 1024)
 
-    def test_nobody_leaps_while_a_learner_is_still_being_started_elsewhere(self) -> None:
+    def test_no_learner_leaps_while_a_learner_is_still_being_started_elsewhere(self) -> None:
         for starting in (curve(3), curve(3, 0.1), curve(3, 0.1, 0.2)):
             assert extended(self.LEAPING, self.ABOVE, starting, busy={3}) == (1, 16)
             assert extended(self.LEAPING, self.ABOVE, self.BELOW, starting, busy={3}) == (1, 16)
 
-    def test_a_dropped_learner_holds_nobody_up(self) -> None:
+    def test_a_dropped_learner_holds_none_up(self) -> None:
         dropped = curve(3, 0.1).drop("for a test")
         assert extended(self.LEAPING, self.ABOVE, dropped, busy={3}) == (1, 1024)
 
@@ -173,7 +192,7 @@ class TestReasons:
     """Sentences that a user reads."""
 
     def said(self, *curves: LearningCurve, busy: Any = (), daub: DAUB = DAUB_HERE) -> str:
-        return str(daub.decide(Curves(curves), busy).reason)
+        return str(daub.decide(Pool(Curves(curves), frozenset(busy))).reason)
 
     def test_of_the_start(self) -> None:
         assert self.said(curve(0)) == "every learner is first trained on 3 sizes"
@@ -197,23 +216,42 @@ class TestReasons:
         assert self.said(FULL) == f"{text}; no other learner is left"
         assert self.said(FULL, other) == f"{text}; the largest other bound is 0.400 of learner 1"
 
-    def test_of_nobody_left(self) -> None:
+    def test_of_no_learner_left(self) -> None:
         assert self.said(curve(1).drop("for a test")) == "no learner is left"
 
     def test_of_a_turn_that_passes_on(self) -> None:
-        def outranked(before: LearningCurve, by: LearningCurve, tolerance: float = 0.0) -> str:
-            daub = DAUB(SIZES, tolerance=tolerance)
-            return str(daub.outranked(before, by, Curves([before, by])))
+        def explained(*curves: LearningCurve, tolerance: float = 0.0) -> str:
+            return str(DAUB(SIZES, tolerance=tolerance).explain(Pool(Curves(curves)), 1))
 
         loser = curve(1, 0.1, 0.2, 0.3, bound=0.871)
         leader = curve(17, 0.1, 0.2, 0.3, 0.4, bound=0.884)
-        assert outranked(loser, leader) == "bound 0.871 < 0.884 of learner 17"
+        assert explained(loser, leader) == "bound 0.871 < 0.884 of learner 17"
         tie = "bound 0.871 ties with 0.884 of learner 17, which has"
-        assert outranked(loser, leader, tolerance=0.02) == f"{tie} more data (8)"
-        even = curve(17, 0.1, 0.2, 0.3, bound=0.884)
-        assert outranked(loser, even, tolerance=0.02) == f"{tie} a better score or lower id"
+        assert explained(loser, leader, tolerance=0.02) == f"{tie} more data (8)"
+        even = curve(17, 0.1, 0.2, 0.4, bound=0.884)
+        assert explained(loser, even, tolerance=0.02) == f"{tie} a better score or lower id"
         starting = "learner 2 has not had its first 3 sizes yet"
-        assert outranked(loser, curve(2, 0.1)) == starting
+        assert explained(loser, curve(2, 0.1)) == starting
+        to_come = Pool(Curves([loser]), to_come=1)
+        assert str(DAUB_HERE.explain(to_come, 1)) == (
+            "learners still to come have not had their first sizes yet"
+        )
+
+    def test_of_the_turn_itself(self) -> None:
+        pool = Pool(Curves([curve(1, 0.1, 0.2, 0.3, bound=0.9), FULL]))
+        assert DAUB_HERE.explain(pool, 1) == DAUB_HERE.decide(pool).reason
+
+    def test_of_a_leap(self) -> None:
+        adaptive = DAUB(SIZES, steps=AdaptiveStep())
+        above = curve(1, 0.7, 0.8, 0.85, bound=0.9), curve(2, 0.1, 0.2, 0.3, bound=0.4)
+        assert self.said(*above, daub=adaptive).endswith(
+            "; its score is above all of them, so that it goes straight to 1,024"
+        )
+        seen = (Observation(n, 0.1 * n, 1.0, seconds=1.0) for n in SIZES[:3])
+        quick = LearningCurve(1, tuple(seen)), curve(2, 0.1, 0.2, 0.3, bound=0.8)
+        assert self.said(*quick, daub=adaptive).endswith(
+            "; its time grows as n^0.33, so that it goes to 1,024"
+        )
 
     def test_do_not_forget_learners_that_have_no_bound_yet(self) -> None:
         pair = curve(0, 0.1), curve(1, 0.1, 0.2, 0.3, bound=0.9)
@@ -221,12 +259,70 @@ class TestReasons:
 
 
 @given(seen=learning_curves(3), training=st.booleans())
-def test_the_interval_ends_at_the_bound(seen: LearningCurve, training: bool) -> None:
-    interval = DAUB(LADDER, use_training_score=training).interval(seen, Curves([seen]))
+def test_the_interval_ends_at_the_bound_once_there_are_three_sizes(
+    seen: LearningCurve, training: bool
+) -> None:
+    interval = DAUB(GRID, Projection(training)).interval(Pool().put(seen), 3)
     assert interval.lower == -math.inf
     assert interval.upper == (
-        projected_bound(seen, LADDER[-1], use_training_score=training) if seen.size else math.inf
+        projected_bound(seen, GRID[-1], use_training_score=training)
+        if len(seen.observations) >= 3
+        else math.inf
     )
+
+
+class TestPrice:
+    """Above 0 learners are ranked by the score over which their next probe is not worth it."""
+
+    SEEN = (
+        curve(0, 0.50, 0.60, 0.66),
+        curve(1, 0.64, 0.65, 0.66),
+        curve(2, 0.10, 0.40, 0.60),
+    )
+
+    def index(self, daub: DAUB, seen: LearningCurve) -> float:
+        """Return the reservation value found by halving, from the forecast alone."""
+        forecast = daub.forecaster.forecasts(Pool().put(seen), SIZES[-1])[seen.learner]
+        cost = daub.price * 8 / SIZES[-1]
+        low, high = -1.0, 2.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            worth = float(forecast.expected_improvement(middle)) > cost
+            low, high = (middle, high) if worth else (low, middle)
+        return max(low, seen.score)
+
+    @pytest.mark.parametrize("price", [0.01, 1.0, 20.0])
+    def test_the_largest_reservation_value_goes_first(self, price: float) -> None:
+        daub = DAUB(SIZES, Calibrated(), price=price)
+        values = {seen.learner: self.index(daub, seen) for seen in self.SEEN}
+        decision = daub.decide(Pool(Curves(self.SEEN)))
+        assert isinstance(decision, Extend)
+        assert decision.learner == max(values, key=lambda i: (values[i], -i))
+        assert decision.reason.scores == pytest.approx(sorted(values.values())[:0:-1], abs=1e-9)
+        assert str(decision.reason).startswith("reservation value")
+
+    def test_at_0_it_is_the_bound(self) -> None:
+        daub = DAUB(SIZES, Calibrated())
+        pool = Pool(Curves(self.SEEN))
+        bounds = sorted(daub.interval(pool, seen.learner).upper for seen in self.SEEN)
+        assert daub.decide(pool).reason.scores == pytest.approx(bounds[:0:-1])
+
+    @pytest.mark.parametrize("price", [-0.01, math.nan, math.inf])
+    def test_is_at_least_0_and_finite(self, price: float) -> None:
+        with pytest.raises(ValueError, match="`price` must be at least 0 and finite, but got"):
+            DAUB(SIZES, price=price)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 7, math.nan])
+def test_confidence_is_a_probability(confidence: float) -> None:
+    with pytest.raises(ValueError, match=r"`confidence` must be in \(0, 1\), but got"):
+        DAUB(SIZES, confidence=confidence)
+
+
+@pytest.mark.parametrize("first", [(3,), (2, 1), (1, 2, 2), (2048,)])
+def test_first_sizes_are_part_of_the_grid(first: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"`first_sizes` must be some of the training sizes"):
+        DAUB(SIZES, first_sizes=first)
 
 
 @given(value=st.floats(max_value=0, exclude_max=True) | st.just(math.nan))
@@ -246,7 +342,8 @@ def test_sizes_are_checked() -> None:
 
 
 def test_defaults_are_those_of_the_design() -> None:
-    assert DAUB(SIZES, use_training_score=True, tolerance=0.0, stop="verified") == DAUB_HERE
+    paper = DAUB(SIZES, Projection(), next_of_grid, SIZES[:3], tolerance=0.0, stop="verified")
+    assert paper == DAUB_HERE
 
 
 def test_scores_outside_0_and_1_work() -> None:

@@ -15,20 +15,14 @@ from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
-from tests.core.policy_suite import PolicyTestCase
 from tests.oracles import Halving
 from tests.oracles import exact
 from tests.strategies import halvings
 from tests.strategies import known_curves
-
-
-class TestSuccessiveHalving(PolicyTestCase):
-    @pytest.fixture(params=[2, 3])
-    def policy(self, request: pytest.FixtureRequest) -> SuccessiveHalving:
-        return SuccessiveHalving((500, 750, 1125, 1688, 2000), keep_one_in=request.param)
 
 
 def events(halving: SuccessiveHalving, known: list[LearningCurve]) -> list[tuple[Any, ...]]:
@@ -79,7 +73,7 @@ def test_ties_keep_the_lower_id() -> None:
 def test_waits_for_the_round_to_end() -> None:
     seen = [LearningCurve(i, (Observation(10, 0.5),)) for i in range(3)]
     curves = Curves([*seen[:2], seen[2].drop("worst"), LearningCurve(3).drop("failed")])
-    decision = SuccessiveHalving((10, 20, 30)).decide(curves, busy={0, 1})
+    decision = SuccessiveHalving((10, 20, 30)).decide(Pool(curves, frozenset({0, 1})))
     assert isinstance(decision, Wait)
     assert str(decision.reason) == "the last learners of this round are being trained"
 
@@ -88,14 +82,14 @@ def test_a_round_is_cut_once_though_learners_come_late() -> None:
     cut = [LearningCurve(0, dropped="worst"), LearningCurve(1, dropped="worst")]
     ahead = [LearningCurve(i, (Observation(1, 0.8), Observation(2, 0.9))) for i in (2, 3)]
     late = [LearningCurve(i, (Observation(1, 0.1),)) for i in (4, 5)]
-    decision = SuccessiveHalving((1, 2, 3)).decide(Curves([*cut, *ahead, *late]))
+    decision = SuccessiveHalving((1, 2, 3)).decide(Pool(Curves([*cut, *ahead, *late])))
     assert isinstance(decision, Extend)
     assert (decision.learner, decision.size) == (4, 2)
 
 
-def test_a_drop_says_the_score_and_who_leads() -> None:
+def test_a_drop_says_the_score_and_the_leader() -> None:
     seen = [LearningCurve(i, (Observation(1000, s),)) for i, s in enumerate([0.71, 0.62])]
-    decision = SuccessiveHalving((1000, 2000, 3000)).decide(Curves(seen))
+    decision = SuccessiveHalving((1000, 2000, 3000)).decide(Pool(Curves(seen)))
     assert isinstance(decision, Drop)
     assert (decision.learner, str(decision.reason)) == (
         1,

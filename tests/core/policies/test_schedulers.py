@@ -19,7 +19,6 @@ from optuna_daub.core.policies.schedulers import Candidate
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import candidates
 from optuna_daub.core.policies.schedulers import gradient_ci
-from optuna_daub.core.policies.schedulers import growth_exponent
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import step_for_growth
 from optuna_daub.core.policies.schedulers import ucb
@@ -295,12 +294,6 @@ class TestCandidates:
 
 
 class TestStep:
-    @given(alpha=st.floats(0.2, 4), start=st.floats(1e-6, 10))
-    def test_growth_is_found_again(self, alpha: float, start: float) -> None:
-        sizes = [500, 1000, 3000, 70_000]
-        found = growth_exponent(sizes, [start * size**alpha for size in sizes])
-        assert found == pytest.approx(alpha)
-
     @given(alpha=st.floats(0.3, 4))
     def test_the_step_minimises_the_worst_overshoot(self, alpha: float) -> None:
         """Stopping just after a size wastes c^(2 alpha) / (c^alpha - 1) of the time."""
@@ -318,11 +311,3 @@ class TestStep:
             ValueError, match=r"`alpha` must be .* at least 0.01, but got .*at once"
         ):
             step_for_growth(alpha)
-
-    def test_growth_needs_two_sizes_and_times(self) -> None:
-        with pytest.raises(
-            ValueError, match=r"at least two different sizes, but got \[500, 500\]"
-        ):
-            growth_exponent([500, 500], [1.0, 2.0])
-        with pytest.raises(ValueError, match=r"`seconds` must be above 0, but got \[0.0, 2.0\]"):
-            growth_exponent([500, 600], [0.0, 2.0])

@@ -19,15 +19,15 @@ from scipy.stats import hypergeom
 from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.bounds import clopper_pearson
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.bounds.confidence import HalfWidth
-from optuna_daub.core.bounds.confidence import confidence_interval
-from optuna_daub.core.bounds.confidence import lower_end
-from optuna_daub.core.bounds.confidence import sample_above
-from optuna_daub.core.bounds.confidence import upper_end
+from optuna_daub.core.intervals import chernoff
+from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
+from optuna_daub.core.intervals.confidence import HalfWidth
+from optuna_daub.core.intervals.confidence import confidence_interval
+from optuna_daub.core.intervals.confidence import lower_end
+from optuna_daub.core.intervals.confidence import sample_above
+from optuna_daub.core.intervals.confidence import upper_end
 
 
 INEQUALITIES = [hoeffding.half_width, massart.half_width, clopper_pearson.half_width]

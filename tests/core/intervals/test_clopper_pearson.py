@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import binomtest
 
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.bounds.clopper_pearson import half_width
+from optuna_daub.core.intervals import chernoff
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
+from optuna_daub.core.intervals.clopper_pearson import half_width
 
 
 @pytest.mark.parametrize("tail", [0.2, 0.05, 1e-3, 1e-6])
@@ -65,7 +65,7 @@ def test_parts_of_an_outcome_lie_between_the_whole_ones() -> None:
 
 
 def test_the_core_loads_no_scipy() -> None:
-    module = "optuna_daub.core.bounds.clopper_pearson"
+    module = "optuna_daub.core.intervals.clopper_pearson"
     asked = (
         f"import sys, {module} as bound; a = 'scipy' in sys.modules; bound.half_width(9, 1, 0.1)"
     )

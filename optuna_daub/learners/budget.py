@@ -1,4 +1,4 @@
-"""Feature costs and the budget for them; a feature is paid once ([1] Algorithm 1).
+"""The budget for features: what each costs, what is paid; a feature is paid once ([1] Alg. 1).
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -21,18 +21,18 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Purse:
+class Budget:
     """What features cost, what may be spent and what was bought.
 
-    >>> purse = Purse(np.array([2.0, 0.5]), budget=3.0).buy((0,))
-    >>> purse.spent, purse.unpaid.tolist(), purse.affords([0.5, 1.5]).tolist()
+    >>> budget = Budget(np.array([2.0, 0.5]), limit=3.0).buy((0,))
+    >>> budget.spent, budget.unpaid.tolist(), budget.affords([0.5, 1.5]).tolist()
     (2.0, [0.0, 0.5], [True, False])
     """
 
     costs: NDArray[np.float64]
-    """Cost of each feature, at least 0, shape (n_features,), in the units of the budget."""
-    budget: float
-    """At least 0, or infinity."""
+    """Cost of each feature, at least 0, shape (n_features,), in the units of the limit."""
+    limit: float
+    """The most that may be spent: at least 0, or infinity."""
     bought: tuple[int, ...] = ()
     """Features in the order in which they were paid."""
 
@@ -50,18 +50,18 @@ class Purse:
 
     def affords(self, prices: ArrayLike) -> NDArray[np.bool_]:
         """Return whether so much is left, for each price."""
-        return np.asarray(self.spent + np.asarray(prices) <= self.budget * (1.0 + ROUNDING))
+        return np.asarray(self.spent + np.asarray(prices) <= self.limit * (1.0 + ROUNDING))
 
-    def buy(self, features: Iterable[int]) -> Purse:
-        """Return the purse after paying for those of the features that are not yet bought."""
+    def buy(self, features: Iterable[int]) -> Budget:
+        """Return the budget after paying for those of the features that are not yet bought."""
         new = tuple(dict.fromkeys(one for one in features if one not in self.bought))
         return replace(self, bought=self.bought + new)
 
 
-def open_purse(
+def checked_budget(
     costs: ArrayLike | None, budget: float | None, n_features: int, names: Sequence[str]
-) -> Purse:
-    """Return a purse from the parameters of an estimator.
+) -> Budget:
+    """Return a budget from the parameters of an estimator.
 
     Args:
         costs: one for each feature; None for 1 each.
@@ -88,16 +88,16 @@ def open_purse(
     limit = np.inf if budget is None else float(budget)
     if not limit >= 0.0:
         raise ValueError(f"`budget` must be at least 0 or None, but got {budget!r}.")
-    purse = Purse(values, limit)
-    if not purse.affords(values.min()):
-        raise ValueError(f"{nothing_bought(purse, names)} Raise the budget.")
-    return purse
+    checked = Budget(values, limit)
+    if not checked.affords(values.min()):
+        raise ValueError(f"{nothing_bought(checked, names)} Raise the budget.")
+    return checked
 
 
-def nothing_bought(purse: Purse, names: Sequence[str]) -> str:
+def nothing_bought(budget: Budget, names: Sequence[str]) -> str:
     """Return a sentence on a budget that buys nothing; names the cheapest feature."""
-    cheapest = int(np.argmin(purse.costs))
+    cheapest = int(np.argmin(budget.costs))
     return (
-        f"`budget` must pay for the features of at least one hypothesis, but got {purse.budget}; "
-        f"the cheapest feature is {names[cheapest]!r} at {purse.costs[cheapest]}."
+        f"`budget` must pay for the features of at least one hypothesis, but got {budget.limit}; "
+        f"the cheapest feature is {names[cheapest]!r} at {budget.costs[cheapest]}."
     )

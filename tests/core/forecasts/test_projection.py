@@ -1,4 +1,4 @@
-"""DAUB's projected bound: vectors of formulas.md 1.9, second routes, and what must hold."""
+"""DAUB's projection: vectors of formulas.md 1.9, second routes, and what must hold."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import projected_bound
-from optuna_daub.core.bounds.projection import monotone
-from optuna_daub.core.bounds.projection import slope
+from optuna_daub.core.forecasts.projection import monotone
+from optuna_daub.core.forecasts.projection import slope
 from tests.oracles import Daub
 from tests.oracles import exact
-from tests.strategies import LADDER
+from tests.strategies import GRID
 from tests.strategies import learning_curves
 from tests.strategies import power_laws
 from tests.strategies import scores
 
 
-N = LADDER[-1]
+N = GRID[-1]
 
 
 def curve(sizes: Any, scores: Any, training_score: float | None = None) -> LearningCurve:
@@ -94,7 +94,7 @@ class TestMonotone:
 
     @given(seen=learning_curves(0))
     def test_equals_the_transcription(self, seen: LearningCurve) -> None:
-        mended = Daub(LADDER, exact([seen])).fV[0]  # it goes on as far as the curve does
+        mended = Daub(GRID, exact([seen])).fV[0]  # it goes on as far as the curve does
         assert monotone([observation.score for observation in seen.observations]) == mended
 
     def test_asking_does_not_touch_the_scores(self) -> None:
@@ -130,15 +130,15 @@ class TestSlope:
 class TestProjectedBound:
     @given(seen=learning_curves(0, complete=True), training=st.booleans())
     def test_equals_the_transcription(self, seen: LearningCurve, training: bool) -> None:
-        oracle = Daub(LADDER, exact([seen]), use_training_score=training)
+        oracle = Daub(GRID, exact([seen]), use_training_score=training)
         expected = [float(u) for u in oracle.U[2:]]
-        assert len(expected) == len(LADDER) - 2
+        assert len(expected) == len(GRID) - 2
         assert expected == pytest.approx(
             [
                 projected_bound(
                     LearningCurve(0, seen.observations[:k]), N, use_training_score=training
                 )
-                for k in range(3, len(LADDER) + 1)
+                for k in range(3, len(GRID) + 1)
             ],
             abs=1e-12,
         )

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
 
 
 @given(n=st.integers(1, 10**6), mean=st.floats(0.0, 1.0), tail=st.floats(0.001, 0.2))

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
+from optuna_daub.core.intervals import chernoff
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
 
 
 inner = st.floats(0.001, 0.999)

@@ -1,4 +1,4 @@
-"""The quantities, growths and coefficients behind the calibrated bound."""
+"""The quantities, growths and coefficients behind the calibrated quantiles."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optuna_daub.core import Calibrated
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from optuna_daub.core.bounds.calibrated import CalibratedBound
-from optuna_daub.core.bounds.gains import WITHOUT_TRAINING_SCORE
-from optuna_daub.core.bounds.gains import GainTable
-from optuna_daub.core.bounds.gains import Quantities
-from optuna_daub.core.bounds.gains import describe
-from optuna_daub.core.bounds.gains import growth
-from optuna_daub.core.bounds.gains import projected_gain
-from optuna_daub.core.bounds.gains import shipped
-from optuna_daub.core.bounds.projection import slope
+from optuna_daub.core import Pool
+from optuna_daub.core.forecasts.gains import WITHOUT_TRAINING_SCORE
+from optuna_daub.core.forecasts.gains import GainTable
+from optuna_daub.core.forecasts.gains import Quantities
+from optuna_daub.core.forecasts.gains import describe
+from optuna_daub.core.forecasts.gains import growth
+from optuna_daub.core.forecasts.gains import projected_gain
+from optuna_daub.core.forecasts.gains import shipped
+from optuna_daub.core.forecasts.projection import slope
 
 
 unit = st.floats(0, 1)
@@ -129,6 +130,7 @@ def test_bounds_hold_on_curves_that_the_fit_did_not_see(scored: bool) -> None:
             Observation(n, p, f, n_validation=5000)
             for n, p, f in zip(sizes, noisy, fitted, strict=False)
         ]
-        bound = CalibratedBound(0.95).upper(LearningCurve(0, tuple(seen)), 64_000)
+        pool = Pool().put(LearningCurve(0, tuple(seen)))
+        bound = Calibrated().forecasts(pool, 64_000)[0].quantile(0.95)
         held.append(noisy[-1] <= bound)
     assert np.mean(held) >= 0.93

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import rel_entr
 from scipy.stats import binom
 
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.bounds import massart
+from optuna_daub.core.intervals import chernoff
+from optuna_daub.core.intervals import massart
 
 
 inner = st.floats(0.001, 0.999)

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optuna_daub.core.bounds import chernoff
-from optuna_daub.core.bounds import hoeffding
-from optuna_daub.core.bounds import massart
-from optuna_daub.core.stopping import MadaBoostRule
-from optuna_daub.core.stopping import SampleSize
-from optuna_daub.core.stopping import SizeRule
-from optuna_daub.core.stopping import StoppingRule
-from optuna_daub.core.stopping import absolute_error_size
-from optuna_daub.core.stopping import advantage_size
-from optuna_daub.core.stopping import first_stop
-from optuna_daub.core.stopping import madaboost_advantage
-from optuna_daub.core.stopping import relative_error_size
+from optuna_daub.core.intervals import chernoff
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
+from optuna_daub.learners.stopping import MadaBoostRule
+from optuna_daub.learners.stopping import SampleSize
+from optuna_daub.learners.stopping import SizeRule
+from optuna_daub.learners.stopping import StoppingRule
+from optuna_daub.learners.stopping import absolute_error_size
+from optuna_daub.learners.stopping import advantage_size
+from optuna_daub.learners.stopping import first_stop
+from optuna_daub.learners.stopping import madaboost_advantage
+from optuna_daub.learners.stopping import relative_error_size
 
 
 means = st.floats(0.0, 1.0)

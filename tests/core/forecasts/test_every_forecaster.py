@@ -1,0 +1,115 @@
+"""What every forecaster must satisfy: a new one is one line in the list."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optuna_daub.core import Audited
+from optuna_daub.core import Calibrated
+from optuna_daub.core import Curves
+from optuna_daub.core import Forecaster
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Projection
+from optuna_daub.core.forecasts.joint import Joint
+from tests.strategies import GRID
+from tests.strategies import pools
+
+
+FORECASTERS: dict[str, Forecaster] = {
+    "projection": Projection(),
+    "projection, no training score": Projection(use_training_score=False),
+    "calibrated": Calibrated(),
+    "calibrated, no training score": Calibrated(use_training_score=False),
+    "audited calibrated": Audited(Calibrated(), 0.5),
+    "audited projection": Audited(Projection(), 0.5),
+    "joint": Joint(),
+    "joint, no training score": Joint(use_training_score=False),
+}
+
+every = pytest.mark.parametrize("forecaster", FORECASTERS.values(), ids=FORECASTERS)
+
+
+@every
+@given(pool=pools())
+def test_a_learner_that_was_there_is_forecast_to_have_its_score(
+    forecaster: Forecaster, pool: Pool
+) -> None:
+    for size in (GRID[-1], GRID[2]):
+        found = forecaster.forecasts(pool, size)
+        for learner, curve in pool.curves.items():
+            if curve.size >= size:
+                known = [found[learner].mean, *map(found[learner].quantile, (0.05, 0.5, 0.95))]
+                assert [float(value) for value in known] == pytest.approx([curve.score] * 4)
+                assert float(found[learner].expected_improvement(curve.score)) == pytest.approx(0)
+
+
+@every
+@given(pool=pools(), probability=st.floats(0.05, 0.95))
+def test_every_learner_has_a_forecast_and_all_at_once_are_as_one_by_one(
+    forecaster: Forecaster, pool: Pool, probability: float
+) -> None:
+    found = forecaster.forecasts(pool, GRID[-1])
+    assert [*found] == [*pool.curves]
+    quantiles = np.asarray(found.all.quantile(probability)).reshape(-1)
+    assert quantiles == pytest.approx([float(f.quantile(probability)) for f in found.values()])
+    assert not np.isnan(quantiles).any()
+    for one in found.values():
+        for number in (one.mean, one.expected_improvement(0.5), one.reservation_value(0.1)):
+            assert not np.isnan(number)
+
+
+@every
+@given(pool=pools(), data=st.data())
+def test_neither_order_nor_history_matters(
+    forecaster: Forecaster, pool: Pool, data: st.DataObject
+) -> None:
+    curves = data.draw(st.permutations([*pool.curves.values()]))
+    anew = [LearningCurve(c.learner, c.observations, c.dropped) for c in curves]
+    shuffled = dataclasses.replace(pool, curves=Curves(anew))
+    twin = dataclasses.replace(forecaster)  # type: ignore[type-var]
+    before, after = forecaster.forecasts(pool, 36), twin.forecasts(shuffled, 36)
+    assert [*before] == [*after]
+    np.testing.assert_array_equal(before.all.quantile(0.9), after.all.quantile(0.9))
+
+
+@every
+@given(pool=pools())
+def test_a_newcomer_may_be_better_than_any_score_so_far(
+    forecaster: Forecaster, pool: Pool
+) -> None:
+    newcomer = forecaster.newcomer(pool, GRID[-1])
+    best = max((c.score for c in pool.curves.values() if c.observations), default=0.0)
+    assert float(newcomer.expected_improvement(best)) > 0.0
+    assert float(newcomer.quantile(0.1)) <= float(newcomer.quantile(0.9))
+
+
+@every
+def test_a_pool_of_no_learners_has_no_forecasts(forecaster: Forecaster) -> None:
+    found = forecaster.forecasts(Pool(), 1000)
+    assert len(found) == 0
+    assert np.asarray(found.all.quantile(0.9)).size == 0
+
+
+@every
+def test_an_observation_changes_no_forecast_made_before(forecaster: Forecaster) -> None:
+    seen = (Observation(500, 0.6, 0.9), Observation(1000, 0.65, 0.85))
+    before = Pool(Curves([LearningCurve(0, seen), LearningCurve(1, seen)]))
+    stated = forecaster.forecasts(before, 4000)[1]
+    first = float(stated.quantile(0.9))
+    after = before.observed(0, Observation(2000, 0.9, 0.9))
+    forecaster.forecasts(after, 4000)
+    assert float(stated.quantile(0.9)) == first
+    assert float(forecaster.forecasts(before, 4000)[1].quantile(0.9)) == first
+
+
+@every
+def test_a_forecaster_is_a_value(forecaster: Forecaster) -> None:
+    assert dataclasses.replace(forecaster) == forecaster  # type: ignore[type-var]
+    assert hash(dataclasses.replace(forecaster)) == hash(forecaster)  # type: ignore[type-var]

@@ -1,0 +1,309 @@
+"""What every policy must satisfy: a new one is one line in the list."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from optuna_daub.core import ABC
+from optuna_daub.core import DAUB
+from optuna_daub.core import AdaptiveStep
+from optuna_daub.core import Audited
+from optuna_daub.core import Calibrated
+from optuna_daub.core import Curves
+from optuna_daub.core import Drop
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Needs
+from optuna_daub.core import Observation
+from optuna_daub.core import Policy
+from optuna_daub.core import Pool
+from optuna_daub.core import Projection
+from optuna_daub.core import Propose
+from optuna_daub.core import Reason
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import Wait
+from optuna_daub.core import round_robin
+from optuna_daub.core import ucb
+from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import massart
+from optuna_daub.core.policies.value_per_second import ValuePerSecond
+from tests.core.stepping import Step
+from tests.core.stepping import flat
+from tests.core.stepping import steps
+from tests.strategies import known_curves
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy, and what it may answer."""
+
+    policy: Policy
+    slack: float = 0.0
+    """By how much the answer may miss the best score where nothing is uncertain."""
+
+
+SIZES = (6, 9, 15, 24, 36)
+MANY = (100_000, 1_000_000, 10_000_000, 100_000_000)
+TWO_FIRST = (9, 15)
+
+CASES = {
+    "DAUB": Case(DAUB(SIZES)),
+    "DAUB, adaptive": Case(DAUB(SIZES, steps=AdaptiveStep())),
+    "DAUB, audited": Case(DAUB(SIZES, Audited(Calibrated()))),
+    "DAUB, audited, adaptive": Case(DAUB(SIZES, Audited(Calibrated(), 0.5), AdaptiveStep())),
+    "DAUB, audited, costly": Case(
+        DAUB(SIZES, Audited(Calibrated()), AdaptiveStep(), TWO_FIRST, price=0.03)
+    ),
+    "DAUB, audited projection": Case(DAUB(SIZES, Audited(Projection(), 0.5))),
+    "DAUB, no training score": Case(DAUB(SIZES, Projection(use_training_score=False))),
+    "DAUB, first": Case(DAUB(SIZES, stop="first")),
+    "DAUB, tolerance": Case(DAUB(SIZES, tolerance=0.125), slack=0.125),
+    "DAUB of three sizes": Case(DAUB((6, 9, 15))),
+    "ABC": Case(ABC(SIZES, 10**9), slack=0.01),
+    "ABC, ucb": Case(ABC(SIZES, 10**9, scheduler=ucb), slack=0.01),
+    "ABC, round robin": Case(ABC(SIZES, 10**9, scheduler=round_robin), slack=0.01),
+    "ABC, massart": Case(ABC(MANY, 10**9, 0.05, confidence=massart.half_width), slack=0.05),
+    "ABC, exact": Case(ABC(MANY, 10**9, 0.05, confidence=clopper_pearson.half_width), slack=0.05),
+    "halving": Case(SuccessiveHalving(SIZES)),
+    "halving, a third": Case(SuccessiveHalving(SIZES, keep_one_in=3)),
+    "value per second": Case(ValuePerSecond(SIZES)),
+    "value per example": Case(ValuePerSecond(SIZES, cost="examples")),
+}
+
+OPEN = {name: case for name, case in CASES.items() if not case.policy.needs.closed_pool}
+"""Those that need not know how many learners there will be."""
+
+every = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+every_open = pytest.mark.parametrize("case", OPEN.values(), ids=OPEN)
+
+some = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+
+
+def rebuilt(pool: Pool, curves: list[LearningCurve]) -> Pool:
+    """Return an equal pool of which nothing was asked before, its curves handed over anew."""
+    anew = [LearningCurve(c.learner, c.observations, c.dropped) for c in curves]
+    return Pool(Curves(anew), frozenset([*pool.busy]), pool.to_come, pool.spent, pool.left)
+
+
+def assert_sentence(reason: Reason | str) -> None:
+    both = (reason,) if isinstance(reason, str) else (str(reason), str(reason.mirrored()))
+    for text in both:
+        assert text
+        assert not set(text) & set("{}\n")
+        assert "nan" not in text
+
+
+# ---- Every single step -------------------------------------------------------------------------
+
+
+def the_decision_can_be_carried_out(policy: Policy, step: Step) -> None:
+    pool = step.pool
+    alive = {learner for learner, curve in pool.curves.items() if not curve.dropped}
+    match step.decision:
+        case Extend(learner, size):
+            assert size in policy.sizes
+            assert size > pool.curves[learner].size
+            assert learner in alive - pool.busy
+        case Propose(size):
+            assert size in policy.sizes[:-1]
+            assert pool.may_propose
+        case Drop(learner):
+            assert learner in alive
+            assert len(alive) > 1, "the last learner is never dropped"
+        case Wait():
+            assert pool.busy & alive, "no learner is busy that could be waited for"
+            assert not pool.may_propose, "a newcomer could have been trained"
+        case Finish(learner):
+            assert learner in alive or (learner is None and not alive)
+            assert not pool.may_propose, "some learners never had a chance"
+
+
+def the_order_and_the_history_of_the_pool_are_irrelevant(policy: Policy, step: Step) -> None:
+    backwards = rebuilt(step.pool, [*step.pool.curves.values()][::-1])
+    assert policy.decide(backwards) == step.decision
+
+
+def asking_again_changes_nothing(policy: Policy, step: Step) -> None:
+    twin = dataclasses.replace(policy)  # type: ignore[type-var]
+    before = rebuilt(step.pool, [*step.pool.curves.values()])
+    assert policy.decide(step.pool) == twin.decide(step.pool) == step.decision
+    assert step.pool == before
+
+
+def every_suspended_learner_is_told_why(policy: Policy, step: Step) -> None:
+    assert_sentence(step.decision.reason)
+    for curve in step.pool.curves.values():
+        if not curve.dropped and curve.size < policy.sizes[-1]:
+            assert_sentence(policy.explain(step.pool, curve.learner))
+
+
+def the_leader_is_a_learner_that_was_seen(policy: Policy, step: Step) -> None:
+    curves = step.pool.curves.values()
+    seen = {c.learner for c in curves if c.observations and not c.dropped}
+    leader = policy.leader(step.pool)
+    assert leader in seen if seen else leader is None
+    if isinstance(step.decision, Finish):
+        assert leader == step.decision.learner
+
+
+def every_learner_has_an_interval(policy: Policy, step: Step) -> None:
+    for curve in step.pool.curves.values():
+        interval = policy.interval(step.pool, curve.learner)
+        assert interval.lower <= interval.upper
+
+
+def a_promise_is_a_sentence(policy: Policy, step: Step) -> None:
+    for curve in step.pool.curves.values():
+        if curve.observations and not curve.dropped:
+            promise = policy.promise(step.pool, curve.learner)
+            if promise is not None:
+                assert_sentence(promise)
+
+
+CHECKS = (
+    the_decision_can_be_carried_out,
+    the_order_and_the_history_of_the_pool_are_irrelevant,
+    asking_again_changes_nothing,
+    every_suspended_learner_is_told_why,
+    the_leader_is_a_learner_that_was_seen,
+    every_learner_has_an_interval,
+    a_promise_is_a_sentence,
+)
+
+
+@every
+@some
+@given(data=st.data(), workers=st.integers(1, 4), failures=st.booleans())
+def test_every_step_of_a_closed_pool(
+    case: Case, data: st.DataObject, workers: int, failures: bool
+) -> None:
+    def done(busy: list[int]) -> int:
+        return data.draw(st.sampled_from(busy))
+
+    sizes = case.policy.sizes
+    probes: list[tuple[int | None, int]] = []
+    for step in steps(
+        case.policy, data.draw(known_curves(sizes, failures=failures)), workers, done
+    ):
+        for check in CHECKS:
+            check(case.policy, step)
+        match step.decision:
+            case Extend(learner, size):
+                probes.append((learner, size))
+            case Propose(size):
+                probes.append((step.newcomer, size))
+    assert len(set(probes)) == len(probes)
+    assert isinstance(step.decision, Finish)
+    if step.decision.learner is not None:
+        assert step.pool.curves[step.decision.learner].size == sizes[-1]
+
+
+@every_open
+@some
+@given(data=st.data(), workers=st.integers(1, 4), failures=st.booleans())
+def test_every_step_of_an_open_pool(
+    case: Case, data: st.DataObject, workers: int, failures: bool
+) -> None:
+    """It goes on for as long as it is asked, and never waits."""
+
+    def done(busy: list[int]) -> int:
+        return data.draw(st.sampled_from(busy))
+
+    known = data.draw(known_curves(case.policy.sizes, failures=failures))
+    for step in steps(case.policy, known, workers, done, probes=40):
+        assert isinstance(step.decision, Extend | Propose | Drop), step.decision
+        for check in CHECKS:
+            check(case.policy, step)
+
+
+# ---- Whole runs --------------------------------------------------------------------------------
+
+
+def answer(step: Step) -> int:
+    """Return the learner that a run ends with."""
+    assert isinstance(step.decision, Finish)
+    assert step.decision.learner is not None
+    return step.decision.learner
+
+
+@every
+@given(score=st.integers(0, 85), learner=st.integers(0, 10_000))
+@settings(max_examples=10)
+def test_one_learner_alone_is_simply_trained(case: Case, score: int, learner: int) -> None:
+    known = [flat(learner, case.policy.sizes, score * 3 / 256)]
+    first, *training, last = steps(case.policy, known)
+    assert isinstance(first.decision, Propose)
+    assert all(isinstance(step.decision, Extend) for step in training)
+    assert answer(last) == learner
+
+
+@every
+@given(ends=st.lists(st.integers(0, 85), min_size=1, max_size=6), workers=st.integers(1, 3))
+@some
+def test_the_best_is_found_where_nothing_is_uncertain(
+    case: Case, ends: list[int], workers: int
+) -> None:
+    best = [end * 3 / 256 for end in ends]
+    known = [flat(learner, case.policy.sizes, score) for learner, score in enumerate(best)]
+    *_, last = steps(case.policy, known, workers)
+    assert best[answer(last)] >= max(best) - case.slack
+
+
+@every
+def test_no_learner_left_is_an_answer(case: Case) -> None:
+    *_, last = steps(case.policy, [LearningCurve(0), LearningCurve(1)])
+    assert isinstance(last.decision, Finish)
+    assert last.decision.learner is None
+
+
+@every
+def test_no_learner_at_all_is_an_answer(case: Case) -> None:
+    decision = case.policy.decide(Pool())
+    assert isinstance(decision, Finish)
+    assert decision.learner is None
+    assert case.policy.leader(Pool()) is None
+
+
+@every
+def test_a_policy_is_a_value_that_says_what_it_needs(case: Case) -> None:
+    policy = case.policy
+    assert dataclasses.replace(policy) == policy  # type: ignore[type-var]
+    assert hash(dataclasses.replace(policy)) == hash(policy)  # type: ignore[type-var]
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
+        policy.sizes = ()  # type: ignore[misc]
+    assert isinstance(policy.needs, Needs)
+
+
+@every_open
+@pytest.mark.parametrize("workers", [1, 3])
+def test_in_an_open_pool_a_full_model_exists_early_and_others_follow(
+    case: Case, workers: int
+) -> None:
+    """By the cost of two full trainings there is one; the share spent on all the data stays."""
+    sizes = (500, 1000, 2000, 4000, 8000, 16_000)
+    policy = dataclasses.replace(case.policy, sizes=sizes)  # type: ignore[type-var]
+    known = [
+        LearningCurve(
+            i,
+            tuple(
+                Observation(n, 0.7 + 0.02 * (i % 8) - 2 / n**0.5, 0.95, seconds=n / 1000)
+                for n in sizes
+            ),
+        )
+        for i in range(20)
+    ]
+    full: list[int] = []
+    for step in steps(policy, known, workers, probes=300):
+        if isinstance(step.decision, Extend) and step.decision.size == sizes[-1]:
+            full.append(step.pool.spent.examples)
+    assert full
+    assert full[0] <= sizes[-1], "the first full training begins before one was paid for"
+    assert len(full) * sizes[-1] >= 0.1 * step.pool.spent.examples
