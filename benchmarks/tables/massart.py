@@ -1,6 +1,6 @@
 """How many examples a boosting round needs: Tables II and III of the Massart paper.
 
-    python benchmarks/paper_tables.py massart [--smoke] [--time-limit S] [--repetitions R]
+    python -m benchmarks.tables.massart [--smoke] [--time-limit S] [--repetitions R]
 
 One run is a 4-fold cross-validation of 10 rounds with one rule and one epsilon, delta = 0.1, as
 in the paper. Rows go to results/massart.jsonl, tables to results/massart.md.
@@ -27,14 +27,15 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks.markdown import table
-from benchmarks.options import parser_of
-from benchmarks.options import results_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import parser_of
 from benchmarks.rows import provenance
+from benchmarks.rows import results_of
 from benchmarks.rows import run_all
+from benchmarks.rows import table
+from benchmarks.rows import write_report
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 
 
@@ -68,9 +69,9 @@ Data = tuple[np.ndarray, np.ndarray, list[int]]
 """X, y and the categorical columns."""
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
-    parser = parser_of(__doc__, "paper_tables.py massart")
+    parser = parser_of(__doc__, "python -m benchmarks.tables.massart")
     parser.add_argument("--repetitions", type=int, default=4, help="of the cross-validation")
     options = parser.parse_args(arguments)
     results = results_of(options)
@@ -78,9 +79,7 @@ def main(arguments: Sequence[str]) -> None:
     epsilons = EPSILONS[-1:] if options.smoke else EPSILONS
     planned = _runs(sources, epsilons, 1 if options.smoke else options.repetitions)
     rows = run_all(planned, results / "massart.jsonl", options.time_limit)
-    report = "\n\n".join([provenance(rows), *_report(rows)]) + "\n"
-    (results / "massart.md").write_text(report, encoding="utf-8")
-    print(report)
+    write_report(results / "massart.md", provenance(rows), *_report(rows))
 
 
 def measure(load: Callable[[], Data], rule: str, epsilon: float, seed: int) -> Mapping[str, Any]:
@@ -218,3 +217,7 @@ def _made() -> Data:
     X = rng.integers(0, 3, (4000, 8)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] + rng.normal(0, 0.7, 4000) > 2).astype(int)
     return X, y, [*range(8)]
+
+
+if __name__ == "__main__":
+    main()
