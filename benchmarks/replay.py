@@ -28,7 +28,6 @@ from benchmarks.rows import Run
 from benchmarks.rows import grouped
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
-from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
@@ -69,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = results / "replay.jsonl"
     methods = [name for name in METHODS if name in options.methods]
     run_all(runs(sources, methods, most=2 if options.smoke else None), path, options.time_limit)
-    write_report(results / "replay.md", *report(read_rows(path)))
+    write_report(results / "replay.md", read_rows(path), report)
 
 
 def runs(
@@ -129,11 +128,8 @@ def summary(rows: list[Row]) -> dict[str, float]:
 
 
 def report(rows: list[Row]) -> Iterator[str]:
-    """Yield in Markdown where rows come from, the table of all problems, and one for each."""
-    if not rows:
-        raise SystemExit("There is nothing to report: no problem could be run.")
+    """Yield in Markdown the table of all problems, and one for each."""
     yield LEGEND
-    yield provenance(rows)
     sources = {
         source: {name: summary(own) for name, own in grouped(of_source, "method").items()}
         for source, of_source in grouped(rows, "source").items()

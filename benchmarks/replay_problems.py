@@ -129,7 +129,7 @@ def made_problem(seed: int) -> Problem:
     for learner in range(MADE_LEARNERS):
         is_simple = learner % 2 == 0
         limit = rng.uniform(0.70, 0.78) if is_simple else rng.uniform(0.82, 0.95)
-        lost = rng.uniform(0.02, 0.08) if is_simple else rng.uniform(0.20, 0.35)
+        lost = rng.uniform(0.02, 0.08) if is_simple else limit - rng.uniform(0.45, 0.60)
         rate = rng.uniform(0.5, 0.8)
         alpha = rng.uniform(0.8, 1.6)  # seconds grow as n^alpha
         seen = []

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -143,9 +144,13 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(header)} |", rule, *cells])
 
 
-def write_report(path: Path, *parts: str) -> None:
-    """Write a report in Markdown, part by part, and print it."""
-    text = "\n\n".join(parts) + "\n"
+def write_report(
+    path: Path, rows: list[Row], report: Callable[[list[Row]], Iterable[str]]
+) -> None:
+    """Write where rows come from and what they say, in Markdown, and print it."""
+    if not rows:
+        sys.exit("There is nothing to report: no run was done, and no row is there.")
+    text = "\n\n".join([provenance(rows), *report(rows)]) + "\n"
     path.write_text(text, encoding="utf-8")
     print(text)
     print(path)

@@ -29,12 +29,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per fit
 
 import optuna
 
+from benchmarks.meter import Meter
+from benchmarks.meter import apart
+from benchmarks.meter import cpu_seconds
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import grouped
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
-from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
@@ -42,11 +44,8 @@ from benchmarks.rows import table
 from benchmarks.rows import versions
 from benchmarks.rows import write_report
 from benchmarks.training_data import SOURCES
-from benchmarks.training_data import Meter
 from benchmarks.training_data import Source
 from benchmarks.training_data import affordable
-from benchmarks.training_data import apart
-from benchmarks.training_data import cpu_seconds
 from benchmarks.training_data import fit_classes
 from benchmarks.training_data import of_file
 from benchmarks.training_methods import EVERYTHING
@@ -95,10 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sources = _sources(options)
         known = {name: options.seeds or source.seeds for name, source in sources.items()}
         run_all(runs(sources, known, _there(options.methods), path), path, options.time_limit)
-    rows = read_rows(path)
-    if not rows:
-        sys.exit("There is nothing to report: no row is there.")
-    write_report(results / "training.md", *report(rows))
+    write_report(results / "training.md", read_rows(path), report)
 
 
 def runs(
@@ -208,7 +204,7 @@ def figures(row: Row, everything: Row, n_train: int) -> dict[str, float]:
 
 
 def report(rows: list[Row]) -> Iterator[str]:
-    """Yield in Markdown where rows come from, the table of all data sets, and one for each."""
+    """Yield in Markdown the table of all data sets, and one for each."""
     load = mean([row["load"] for row in rows if "load" in row] or [0.0])
     found: dict[str, set[str]] = {}
     for row in rows:
@@ -216,7 +212,7 @@ def report(rows: list[Row]) -> Iterator[str]:
             found.setdefault(name, set()).add(release)
     libraries = ", ".join(f"{name} {', '.join(sorted(known))}" for name, known in found.items())
     yield LEGEND.format(load=round(load))
-    yield f"{provenance(rows)} Also {libraries}."
+    yield f"Also {libraries}."
     data: dict[str, dict[str, Mapping[str, str]]] = {}
     pools = {}
     for name, of_data in grouped(rows, "data").items():

@@ -1,4 +1,4 @@
-"""What is trained on what, at what cost: data sets split in three, learners, clocks.
+"""What is trained on what: data sets split in three, and the learners that can afford them.
 
 ==============  ==================================================================================
 parity          parity of 5 of 16 bits, N = 21,500, as examples/quickstart.py makes it
@@ -25,23 +25,11 @@ is left out is left out for every method, and its projection is kept.
 from __future__ import annotations
 
 import math
-import multiprocessing
-import resource
-import signal
-import sys
-import threading
-import time
-import traceback
-import warnings
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from functools import wraps
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from typing import TypeAlias
@@ -60,10 +48,6 @@ from benchmarks.from_examples import parity
 from benchmarks.rows import SHARED
 from optuna_daub.objective.subsets import nested_order
 
-
-SPAWN = multiprocessing.get_context("spawn")
-MEGABYTE = 2**20 if sys.platform == "darwin" else 2**10
-"""In the unit of `ru_maxrss`: bytes on macOS, kilobytes elsewhere."""
 
 CLEARLY = 1.5
 """Times the cap that a projection must exceed before a learner is left out: it is no exact one."""
@@ -168,15 +152,15 @@ def _projected(name: str, data: Data, cap: float, clock: Callable[[], float]) ->
     seen: list[tuple[int, float]] = []
     for size in _probe_sizes(data.n_train):
         if len(seen) > 1 and (
-            _extrapolated(seen, size) > CLEARLY * cap
-            or _extrapolated(seen, data.n_train) > HOPELESSLY * cap
+            extrapolated(seen, size) > CLEARLY * cap
+            or extrapolated(seen, data.n_train) > HOPELESSLY * cap
         ):
             break
         try:
             seen.append((size, _seconds(name, data, size, clock)))
         except Exception as error:  # it may need more rows
             print(f"{name} cannot be trained on {size:,} rows: {error}")
-    return _extrapolated(seen, data.n_train) if len(seen) > 1 else None
+    return extrapolated(seen, data.n_train) if len(seen) > 1 else None
 
 
 def _probe_sizes(n_train: int) -> Iterator[int]:
@@ -196,7 +180,7 @@ def _seconds(name: str, data: Data, size: int, clock: Callable[[], float]) -> fl
     return clock() - begun
 
 
-def _extrapolated(seen: list[tuple[int, float]], size: int) -> float:
+def extrapolated(seen: list[tuple[int, float]], size: int) -> float:
     """Return the seconds at a size if they go on to grow by the power of the last two."""
     (n_before, before), (n_last, last) = seen[-2:]
     growth = math.log(max(last, 1e-3) / max(before, 1e-3)) / math.log(n_last / n_before)
@@ -281,112 +265,3 @@ SOURCES: dict[str, Source] = {
     "made": Source(_made, 10.0, learners=SMOKE_LEARNERS),
 }
 """In the order in which they are run."""
-
-
-# --- Clocks and processes ---
-
-
-def cpu_seconds() -> float:
-    """Return what this process, all its threads and its finished children have used."""
-    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
-
-
-class Meter:
-    """Counts the seconds and the training rows of a run.
-
-    Fits are counted at their classes, so that nothing handed to a rival is wrapped: a fit inside
-    another (a step of a pipeline, a tree of a bag) is part of that one.
-    """
-
-    def __init__(self) -> None:
-        self.cpu = self.wall = 0.0
-        self.fits = self.examples = 0
-        self._lock = threading.Lock()
-        self._inside = threading.local()
-
-    def watch(self, classes: Iterable[type]) -> None:
-        """Count the fits of some classes from now on, in this process."""
-        for kind in classes:
-            kind.fit = self._counted(kind.fit)  # type: ignore[attr-defined]
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Count the seconds inside."""
-        cpu, wall = cpu_seconds(), time.perf_counter()
-        try:
-            yield
-        finally:
-            self.cpu += cpu_seconds() - cpu
-            self.wall += time.perf_counter() - wall
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave the seconds inside out of those that are counted around."""
-        cpu, wall = cpu_seconds(), time.perf_counter()
-        yield
-        self.cpu -= cpu_seconds() - cpu
-        self.wall -= time.perf_counter() - wall
-
-    def readings(self) -> Mapping[str, float]:
-        """Return all counts, and the largest memory that the process has had so far."""
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
-        counts = {"fits": self.fits, "examples": self.examples}
-        return {"cpu": self.cpu, "wall": self.wall, **counts, "peak_mb": round(peak)}
-
-    def _counted(self, fit: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(fit)
-        def counted(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
-            if getattr(self._inside, "fit", False):
-                return fit(estimator, X, *args, **kwargs)
-            with self._lock:
-                self.fits += 1
-                self.examples += X.shape[0]
-            self._inside.fit = True
-            try:
-                return fit(estimator, X, *args, **kwargs)
-            finally:
-                self._inside.fit = False
-
-        return counted
-
-
-def apart(
-    prepare: Callable[[], Callable[[], Mapping[str, Any]]], limit: float | None = None
-) -> Mapping[str, Any]:
-    """Run in a new process, and stop it where it takes too long.
-
-    Args:
-        prepare: what is not timed, such as reading data; returns what to run.
-        limit: CPU seconds for the run; None for no limit.
-
-    Returns:
-        What the run returned; where it was stopped or failed, `stopped` or `failed` and why.
-    """
-    here, there = SPAWN.Pipe()
-    worker = SPAWN.Process(target=_work, args=[prepare, limit, there])
-    worker.start()
-    there.close()
-    try:
-        result: Mapping[str, Any] = here.recv()
-    except EOFError:
-        result = {}
-    worker.join()
-    if worker.exitcode == -signal.SIGXCPU:
-        return {"stopped": f"after {limit:,.0f} CPU s"}
-    return result or {"failed": f"the process ended with {worker.exitcode}"}
-
-
-def _work(
-    prepare: Callable[[], Callable[[], Mapping[str, Any]]], limit: float | None, pipe: Connection
-) -> None:
-    warnings.simplefilter("ignore")  # of learners that do not suit the data
-    try:
-        run = prepare()
-        if limit is not None:
-            end = math.ceil(cpu_seconds() + limit)
-            resource.setrlimit(resource.RLIMIT_CPU, (end, resource.RLIM_INFINITY))
-        pipe.send(run())
-    except Exception as error:
-        traceback.print_exc()
-        pipe.send({"failed": f"{type(error).__name__}: {str(error)[:200]}"})

@@ -52,10 +52,10 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import PredefinedSplit
 from sklearn.pipeline import Pipeline
 
+from benchmarks.meter import Meter
+from benchmarks.meter import cpu_seconds
 from benchmarks.training_data import Data
-from benchmarks.training_data import Meter
 from benchmarks.training_data import Part
-from benchmarks.training_data import cpu_seconds
 from benchmarks.training_data import learner
 from benchmarks.training_data import score
 from optuna_daub import ABCPruner

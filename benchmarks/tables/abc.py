@@ -38,8 +38,8 @@ from benchmarks.from_examples import read
 from benchmarks.rows import SHARED
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
-from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
@@ -72,7 +72,8 @@ VALIDATION_FACTOR = 2
 class Data:
     """A table and how much of it is used."""
 
-    table: Callable[[], Any]
+    path: Path | None
+    """A file; None for made rows."""
     target: str = "target"
     codes: str = ""
     """Columns of numbers that are categories, by name."""
@@ -83,15 +84,15 @@ class Data:
 
 
 DATA = {
-    "covtype": Data(partial(read, str(SHARED / "data/covtype.parquet")), n_rows=100_000),
+    "covtype": Data(SHARED / "data/covtype.parquet", n_rows=100_000),
     "flightlate": Data(
-        partial(read, str(SHARED / "data/flightlate.parquet")),
-        codes="carrier,origin,dest",
-        n_measured=40,
+        SHARED / "data/flightlate.parquet", codes="carrier,origin,dest", n_measured=40
     ),
-    "made": Data(partial(parcels, 6_000), "late"),
+    "made": Data(None, "late"),
 }
+"""Where the files come from: SOURCES.md beside them."""
 SMOKE_DATA = "made"
+MADE_ROWS = 6_000
 
 
 FULL = "full run"
@@ -123,18 +124,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.smoke:
         options.data, options.counts, options.groups = [SMOKE_DATA], COUNTS[:1], 1
     results = results_of(options)
-    benches = {name: bench(name, results) for name in options.data}
+    there = [name for name in options.data if is_there(name, DATA[name].path)]
+    benches = {name: bench(name, results) for name in there}
     planned = _runs(benches, options.counts, options.groups)
     path = results / "abc.jsonl"
     run_all(planned, path, options.time_limit)
-    rows = read_rows(path)
-    write_report(results / "abc.md", provenance(rows), *_report(_experiments(rows)))
+    write_report(results / "abc.md", read_rows(path), _report)
 
 
 def bench(name: str, results: Path) -> Bench:
     """Return the configurations on a data set of the table, split at random."""
     data = DATA[name]
-    X, y = features_and_classes(data.table(), data.target, data.codes)
+    examples = parcels(MADE_ROWS) if data.path is None else read(str(data.path))
+    X, y = features_and_classes(examples, data.target, data.codes)
     rows = np.random.default_rng(0).permutation(len(y))[: data.n_rows]
     training, held_out = np.split(rows, [round(0.7 * len(rows))])
     split = Split(X.iloc[training], y[training], X.iloc[held_out], y[held_out])
@@ -276,7 +278,8 @@ def _experiments(rows: list[Row]) -> Mapping[str, Experiments]:
     return data
 
 
-def _report(data: Mapping[str, Experiments]) -> Iterator[str]:
+def _report(rows: list[Row]) -> Iterator[str]:
+    """Yield the tables in Markdown, with what one must know to read them."""
     yield (
         "Seconds are CPU seconds of one core: fit and validation, and for ABC training scores. "
         "*Full run*: all configurations trained on all the data. Halving scores on as many rows "
@@ -287,7 +290,7 @@ def _report(data: Mapping[str, Experiments]) -> Iterator[str]:
         "are more on a machine that others use too."
     )
     yield PUBLISHED
-    for name, experiments in data.items():
+    for name, experiments in _experiments(rows).items():
         full = next(iter(experiments.values()))[0][FULL]
         yield f"### {name}: {full['full_size']:,} rows to train on"
         questions: Mapping[str, Callable[[list[Experiment], str], str]] = {

@@ -6,7 +6,8 @@ Parity is exactly that of the paper: 5-bit parity with 11 distractors, 21,500 ex
 and as many held out, b = 500, r = 1.5. Of the other data sets 70 %, at most 38,500 rows, are
 trained on, and 30 %, at most 10,000, held out. The learners are those of examples/pool.py, the
 paper's are WEKA's. Training scores are of all rows trained on. `recorded` sets are learning curves
-of ../shared/tables, with training scores of at most 5,000 rows: nothing is trained.
+of ../shared/tables, with training scores of at most 5,000 rows: nothing is trained. The other
+files are in ../shared/data, whose SOURCES.md says where each comes from.
 
 A learner is trained when a method first asks for it, at most once per size and data set
 (results/daub_probes.jsonl), and all methods are replayed on these probes. Rows of methods go to
@@ -19,7 +20,6 @@ results/daub.jsonl, tables to results/daub.md.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ from benchmarks.replay_problems import TABLE_VALIDATION
 from benchmarks.rows import SHARED
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
-from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
@@ -58,23 +58,11 @@ N_FIRST = 3
 CLEARLY_WORSE = 0.01
 """Delta: examples for learners so far below the best are the regret ([1] Definition 3)."""
 
-Source = Callable[[], "tuple[Any, Any, Any, Any]"]
-"""Reads a data set: X and y to train on, X and y held out."""
-
-
-def _file(name: str) -> Source:
-    return partial(read_table, str(SHARED / "data" / f"{name}.parquet"), "target")
-
-
-DATA: dict[str, Source] = {
-    "parity": parity,
-    "higgs": _file("higgs"),
-    "magic": _file("magic"),
-    "letter": _file("letter"),
-}
-"""Data sets that learners are trained on."""
-RECORDED = {"parity recorded": "parity", "covtype recorded": "covtype"}
+RECORDED = {name: SHARED / "tables" / f"{name.split()[0]}.csv" for name in (
+    "parity recorded", "covtype recorded")}  # fmt: skip
 """Files of learning curves."""
+FILES = {name: SHARED / "data" / f"{name}.parquet" for name in ("higgs", "magic", "letter")}
+"""Tables that learners are trained on, besides Parity, which is made."""
 SMOKE_DATA = "made"
 
 
@@ -84,7 +72,7 @@ class Rule:
 
     use_training_score: bool
     stop: Literal["first", "verified"]
-    """"first" is the paper's, "verified" the plugin's default."""
+    """"first" is the paper's, "verified" the plugin's."""
 
 
 RULES = {
@@ -127,16 +115,16 @@ PUBLISHED_LOSS = {"higgs": 0.0, "covtype": 1.1}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser = parser_of(__doc__, "python -m benchmarks.tables.daub")
-    names = [*RECORDED, *DATA]
+    names = [*RECORDED, "parity", *FILES]
     parser.add_argument("--data", nargs="+", choices=names, default=names, metavar="NAME")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.data = [SMOKE_DATA]
     results = results_of(options)
     path = results / "daub.jsonl"
-    run_all(_runs(options.data, results), path, options.time_limit)
-    rows = read_rows(path)
-    write_report(results / "daub.md", provenance(rows), *_report(rows))
+    there = [name for name in options.data if is_there(name, {**RECORDED, **FILES}.get(name))]
+    run_all(_runs(there, results), path, options.time_limit)
+    write_report(results / "daub.md", read_rows(path), _report)
 
 
 def bench(name: str, results: Path) -> Bench:
@@ -146,8 +134,10 @@ def bench(name: str, results: Path) -> Bench:
         rows = _recorded(RECORDED[name])
         full_size = max(size for _, size in rows)
         return Bench(name, full_size, TABLE_VALIDATION, _never, path, rows)
-    source = partial(parity, 1_500, 500) if name == SMOKE_DATA else DATA[name]
-    split = Split(*source())
+    if name in FILES:
+        split = Split(*read_table(str(FILES[name]), "target"))
+    else:
+        split = Split(*(parity(1_500, 500) if name == SMOKE_DATA else parity()))
     measure = partial(trained, split, _learner, None)
     n_train, n_validation = len(split.y), len(split.y_valid)
     return Bench(name, n_train, n_validation, measure, path, known_probes(path, name))
@@ -213,11 +203,11 @@ def _learner(number: int) -> Any:
     return learner(list(POOL)[number])
 
 
-def _recorded(name: str) -> dict[tuple[int, int], Mapping[str, Any]]:
+def _recorded(path: Path) -> dict[tuple[int, int], Mapping[str, Any]]:
     """Return the probes of a recorded table, whose learners are those of the pool."""
     numbers = {learner: number for number, learner in enumerate(POOL)}
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
-    with (SHARED / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             seconds = {key: float(row[key] or 0.0) for key in row if key.endswith("_seconds")}
             rows[numbers[row["learner"]], int(row["size"])] = {

@@ -29,7 +29,6 @@ from sklearn.ensemble import AdaBoostClassifier
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import parser_of
-from benchmarks.rows import provenance
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
 from benchmarks.rows import table
@@ -80,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results = results_of(options)
     sizes = SMOKE_SIZES if options.smoke else SIZES
     rows = run_all(_runs(sizes, options.repetitions), results / "stumps.jsonl", options.time_limit)
-    write_report(results / "stumps.md", provenance(rows), *_report(rows))
+    write_report(results / "stumps.md", rows, _report)
 
 
 def measure(size: Size, method: str, seed: int) -> Mapping[str, Any]:
