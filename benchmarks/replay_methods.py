@@ -135,14 +135,16 @@ def follow(
         policy_for: makes the policy.
         problem: whose curves are shown.
         seed: of nothing: policies draw no lots.
-        use_training_score: whether the policy uses training scores, at their cost.
+        use_training_score: whether the policy was asked to use training scores, at their cost.
     """
     cost, scoring_cost, probes = 0.0, 0.0, 0
-    for decision in replay(policy_for(problem), problem.curves):
+    policy = policy_for(problem)
+    is_scored = use_training_score and policy.needs.training_scores != "unused"
+    for decision in replay(policy, problem.curves):
         match decision:
             case Extend(learner, size):
                 cost += problem.costs[learner, size]
-                if use_training_score:
+                if is_scored:
                     scoring_cost += problem.scoring_costs.get((learner, size), 0.0)
                 probes += 1
             case Finish(int(learner)):
@@ -150,9 +152,9 @@ def follow(
     raise AssertionError(f"no learner of {problem.name} was chosen")
 
 
-def value_per_second(problem: Problem, *, use_training_score: bool = True) -> Policy:
+def value_per_second(problem: Problem) -> Policy:
     """Return the default rule; where seconds are unknown, it weighs examples."""
-    return ValuePerSecond(problem.sizes, Joint(use_training_score), cost=problem.unit)
+    return ValuePerSecond(problem.sizes, Joint(), cost=problem.unit)
 
 
 def calibrated_daub(problem: Problem, *, price: float) -> Policy:
@@ -231,7 +233,7 @@ def _halving(keep_one_in: int) -> Method:
     def policy(problem: Problem) -> Policy:
         return SuccessiveHalving(exhausting(keep_one_in, problem), keep_one_in=keep_one_in)
 
-    return Method(partial(follow, policy, use_training_score=False))
+    return _policy(policy)
 
 
 def _successive_halving(factor: int, **start: float) -> Method:
@@ -260,7 +262,6 @@ METHODS: Mapping[str, Method] = {
     "training everything": Method(training_everything),
     "oracle": Method(oracle),
     DEFAULT: _policy(value_per_second),
-    "value per second, no training scores": _policy(value_per_second, use_training_score=False),
     "DAUB, as in the paper": _policy(_daub),
     "DAUB, as in the paper, first to arrive": _policy(_daub, stop="first"),
     "DAUB, as in the paper, no training scores": _policy(_daub, use_training_score=False),
