@@ -1,17 +1,18 @@
-"""What a sampler and a pruner cost per trial, beside an objective that does nothing.
+"""What a decision costs: of the rules alone, and of sampler and pruner per trial.
 
     python benchmarks/decision_cost.py [--smoke] [--time-limit S] [--storages memory sqlite]
 
-All methods run the same objective in one process, a block of trials each in turn, so that what
-else the machine does falls on all of them. A method that has used `--patience` seconds stops.
-Figures are CPU milliseconds; on SQLite there is wall-clock as well, which includes the disk.
+*Alone*: a policy decides on a pool of many learners after each more observation. *Per trial*: all
+methods run an objective that does nothing in one process, a block of trials each in turn, so that
+what else the machine does falls on all of them; one that has used `--patience` seconds stops.
+Figures are CPU milliseconds; on SQLite there is wall-clock as well, which includes the disk. Rows
+go to results/decision_cost.jsonl, tables to results/decision_cost.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -23,18 +24,27 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import optuna
 
-from benchmarks.options import parser_of
-from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
-from benchmarks.rows import provenance
+from benchmarks.rows import parser_of
+from benchmarks.rows import results_of
 from benchmarks.rows import run_all
+from benchmarks.rows import table
+from benchmarks.rows import write_report
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
+from optuna_daub import allocations
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Policy
+from optuna_daub.core import Pool
+from optuna_daub.core import SuccessiveHalving
 
 
 SIZES = (500, 750, 1125, 1688, 2532, 3798, 5000)
@@ -47,6 +57,10 @@ BLOCKS_PER_PART = 5
 
 N_TRACED = 2_000
 """Trials whose memory is traced."""
+POOLS = (20, 1_000, 20_000)
+"""Numbers of learners in the pools on which policies decide."""
+N_DECISIONS = 200
+"""How many decisions are timed on each pool."""
 
 
 def score(x: float, size: int) -> float:
@@ -65,7 +79,7 @@ def plain(trial: optuna.Trial) -> float:
 
 
 def paired(trial: optuna.Trial) -> float:
-    """Report the sizes that are handed out."""
+    """Report the sizes that the policy asks for."""
     x = trial.suggest_float("x", 0, 1)
     for n in training_sizes(trial):
         value = score(x, n)
@@ -78,32 +92,79 @@ class Method:
     """A pruner, and what goes with it."""
 
     pruner: Callable[[], optuna.pruners.BasePruner]
-    objective: Callable[[optuna.Trial], float] = plain
-    runs_per_learner: int = 0
-    """How often the pair comes back to a learner before all are done; 0 for others."""
+    is_pair: bool = False
+    """Whether the sampler is ours too."""
+    runs_per_learner: int | None = None
+    """In a closed pool, how often the pair comes back to a learner before all are done."""
+
+    @property
+    def objective(self) -> Callable[[optuna.Trial], float]:
+        """What is run."""
+        return paired if self.is_pair else plain
 
     def study(self, storage: str | None, n_trials: int) -> optuna.Study:
         """Return an empty study that is not at its end after so many trials."""
         sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=0)
-        if self.runs_per_learner:
-            n_learners = max(1, n_trials // self.runs_per_learner)
+        if self.is_pair:
+            runs = self.runs_per_learner
+            n_learners = None if runs is None else max(1, n_trials // runs)
             sampler = DataAllocationSampler(sampler, n_learners=n_learners)
         return optuna.create_study(
             direction="maximize", storage=storage, sampler=sampler, pruner=self.pruner()
         )
 
 
-PAPER = partial(DAUBPruner, sizes=SIZES, bound="projection", step="geometric")
+DEFAULT = partial(DAUBPruner, sizes=SIZES)
+CALIBRATED = partial(DAUBPruner, sizes=SIZES, bound="calibrated")
+PAPER = partial(DAUBPruner.paper, sizes=SIZES)
 METHODS = {
-    "our pair": Method(partial(DAUBPruner, sizes=SIZES), paired, runs_per_learner=2),
-    "our pair as in the paper": Method(PAPER, paired, runs_per_learner=4),
-    "DAUBPruner alone": Method(partial(DAUBPruner, sizes=SIZES)),
-    "DAUBPruner alone as in the paper": Method(PAPER),
+    "our pair": Method(DEFAULT, is_pair=True),
+    "our pair, calibrated": Method(CALIBRATED, is_pair=True, runs_per_learner=2),
+    "our pair, as in the paper": Method(PAPER, is_pair=True, runs_per_learner=4),
+    "DAUBPruner alone": Method(DEFAULT),
+    "DAUBPruner alone, as in the paper": Method(PAPER),
     "NopPruner": Method(optuna.pruners.NopPruner),
     "MedianPruner": Method(optuna.pruners.MedianPruner),
     "SuccessiveHalvingPruner": Method(partial(optuna.pruners.SuccessiveHalvingPruner, 500)),
     "HyperbandPruner": Method(partial(optuna.pruners.HyperbandPruner, 500, 5000)),
 }
+POLICIES: Mapping[str, Policy] = {
+    "value per second (the default)": DEFAULT().policy,
+    "DAUB, calibrated": CALIBRATED().policy,
+    "DAUB, as in the paper": PAPER().policy,
+    "halving by 1/4": SuccessiveHalving(SIZES, 4),
+}
+
+
+def decide(policy: Policy, n_learners: int, n_decisions: int) -> Mapping[str, Any]:
+    """Return what decisions take on a closed pool, each after one more observation."""
+    rng = np.random.default_rng(0)
+    curves = []
+    for learner in range(n_learners):
+        known, x = int(rng.integers(3, len(SIZES))), float(rng.random())
+        seen = tuple(_observation(x, size) for size in SIZES[:known])
+        curves.append(LearningCurve(learner, seen))
+    pool = Pool(Curves(curves))
+    policy.decide(pool)
+    taken = []
+    for _ in range(n_decisions):
+        # An observation of anyone is as good as of the learner that the policy would train.
+        learner = int(rng.integers(n_learners))
+        left = [size for size in SIZES if size > pool.curves[learner].size]
+        if left:
+            pool = pool.observed(learner, _observation(float(rng.random()), left[0]))
+            begun = time.process_time()
+            policy.decide(pool)
+            taken.append(time.process_time() - begun)
+    ms = 1e3 * np.array(taken)
+    return {
+        "mean": float(ms.mean()),
+        "p95": float(np.quantile(ms, 0.95)),
+    }
+
+
+def _observation(x: float, size: int) -> Observation:
+    return Observation(size, 0.5 + 0.4 * x - 5 / size**0.5, 0.99, seconds=1e-3 * size)
 
 
 class Meter:
@@ -125,9 +186,12 @@ class Meter:
     def figures(self, block: int) -> dict[str, Any]:
         """Return milliseconds per trial of each part, and reports per trial."""
         trials = self.study.get_trials(deepcopy=False)
+        n_reports = sum(len(trial.intermediate_values) for trial in trials)
+        if self.method.is_pair:
+            n_reports = len(allocations(self.study))  # a run inherits the scores of earlier ones
         return {
             "trials": len(trials),
-            "reports": _mean([float(len(_own_steps(trial))) for trial in trials]),
+            "reports": n_reports / len(trials),
             "cpu": [1e3 * _mean(part) / block for part in _parts(self.cpu)],
             "wall": [1e3 * _mean(part) / block for part in _parts(self.wall)],
         }
@@ -137,6 +201,7 @@ def measure(kind: str, n_trials: int, patience: float, names: Sequence[str]) -> 
     """Run methods on one kind of storage, in turns."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     block = max(1, n_trials // (PARTS * BLOCKS_PER_PART))
+    gc.freeze()  # what was there before is nobody's garbage
     with tempfile.TemporaryDirectory() as folder:
         meters = {}
         for i, name in enumerate(names):
@@ -148,6 +213,7 @@ def measure(kind: str, n_trials: int, patience: float, names: Sequence[str]) -> 
                     gc.collect()
                     meter.run(block)
         methods = {name: meter.figures(block) for name, meter in meters.items()}
+    gc.unfreeze()
     return {"n_trials": n_trials, "block": block, "methods": methods}
 
 
@@ -165,85 +231,105 @@ def trace(n_trials: int, names: Sequence[str]) -> Mapping[str, Any]:
     return {"n_trials": n_trials, "methods": methods}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser = parser_of(__doc__)
     parser.add_argument("--patience", type=float, default=100.0, help="seconds for each method")
-    parser.add_argument("--storages", nargs="+", choices=N_TRIALS, default=list(N_TRIALS))
+    parser.add_argument("--storages", nargs="*", choices=N_TRIALS, default=list(N_TRIALS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.smoke:
         options.storages = ["memory"]
     results = results_of(options)
-    path = results / "decision_cost.jsonl"
-    rows = run_all(runs(options), path, options.time_limit)
-    if not rows:
-        sys.exit("There is nothing to report: the time limit left no run.")
-    command = "python benchmarks/decision_cost.py " + " ".join(sys.argv[1:])
-    text = "\n\n".join([f"`{command.strip()}`", provenance(rows), *map(table, rows)]) + "\n"
-    (results / "decision_cost.md").write_text(text, encoding="utf-8")
-    print(text)
+    rows = run_all(runs(options), results / "decision_cost.jsonl", options.time_limit)
+    write_report(results / "decision_cost.md", rows, _report)
 
 
 def runs(options: argparse.Namespace) -> Iterator[Run]:
     """Yield the parts of the benchmark."""
+    pools, n_decisions = (POOLS[:1], 10) if options.smoke else (POOLS, N_DECISIONS)
+    for name, policy in POLICIES.items():
+        for n in pools:
+            yield Run(
+                {"storage": "none", "policy": name, "learners": n},
+                partial(decide, policy, n, n_decisions),
+            )
     for kind in options.storages:
         n_trials = PARTS if options.smoke else N_TRIALS[kind]
-        key = {"storage": kind, "trials": n_trials}
-        yield Run(key, partial(measure, kind, n_trials, options.patience, options.methods))
+        yield Run(
+            {"storage": kind, "trials": n_trials},
+            partial(measure, kind, n_trials, options.patience, options.methods),
+        )
     n_traced = PARTS if options.smoke else N_TRACED
     yield Run(
         {"storage": "traced memory", "trials": n_traced}, partial(trace, n_traced, options.methods)
     )
 
 
-def table(row: Row) -> str:
-    """Return the Markdown table of a row."""
-    kind, methods = row["key"]["storage"], row["methods"]
-    if kind == "traced memory":
-        lines = ["| method | kB per trial |", "|---|---:|"]
-        lines += [f"| {name} | {size:.2f} |" for name, size in methods.items()]
-        return "\n".join([f"### Memory after {row['n_trials']:,} trials", "", *lines])
-    clocks = ["cpu"] if kind == "memory" else ["wall", "cpu"]
-    return "\n\n".join(_clock_table(row, clock) for clock in clocks)
+def _report(rows: list[Row]) -> Iterator[str]:
+    """Yield the tables in Markdown."""
+    decisions = {tuple(row["key"].values())[1:]: row for row in rows if "p95" in row}
+    pools = sorted({n for _, n in decisions})
+    if decisions:
+        yield "### CPU milliseconds of a decision after one more observation: mean (95 %)"
+        yield table(
+            ["policy", *(f"{n:,} learners" for n in pools)],
+            (
+                [name, *(_decision(decisions.get((name, n))) for n in pools)]
+                for name in dict.fromkeys(name for name, _ in decisions)
+            ),
+        )
+    for row in rows:
+        kind = row["key"]["storage"]
+        if kind == "traced memory":
+            yield f"### Memory after {row['n_trials']:,} trials"
+            lines = ([name, f"{size:.2f}"] for name, size in row["methods"].items())
+            yield table(["method", "kB per trial"], lines)
+        elif kind != "none":
+            for clock in ["cpu"] if kind == "memory" else ["wall", "cpu"]:
+                yield from _clock_table(row, clock)
 
 
-def _clock_table(row: Row, clock: str) -> str:
-    nop = row["methods"]["NopPruner"]
-    part = row["n_trials"] // PARTS
+def _decision(row: Row | None) -> str:
+    return "" if row is None else f"{row['mean']:.2f} ({row['p95']:.2f})"
+
+
+def _clock_table(row: Row, clock: str) -> Iterator[str]:
+    nop = row["methods"].get("NopPruner")
     where = "in memory" if row["key"]["storage"] == "memory" else "on SQLite"
     what = "CPU" if clock == "cpu" else "wall-clock"
-    lines = [
-        f"### {what} milliseconds per trial, {where}, {row['n_trials']:,} trials",
-        "",
-        f"| method | first tenth | trials {part:,} to {2 * part:,} | last tenth | last / first "
-        "| mean / NopPruner | reports per trial | per report | trials |",
-        "|---|" + "---:|" * 8,
-    ]
+    yield f"### {what} milliseconds per trial, {where}, {row['n_trials']:,} trials"
+    lines = []
+    tenth = PARTS // 10
     for name, figures in row["methods"].items():
         ms = figures[clock]
-        tenth = max(1, PARTS // 10)
-        is_cut = figures["trials"] < row["n_trials"]
         first, last = _mean(ms[:tenth]), _mean(ms[-tenth:])
-        ratio = _mean(ms) / _mean(nop[clock][: len(ms)])
-        cells = [
-            f"{first:.3f}",
-            f"{_mean(ms[1:2]):.3f}",
-            f"{last:.3f}",
-            f"{last / first:.2f}",
-            f"{ratio:.2f}",
-            f"{figures['reports']:.2f}",
-            f"{_mean(ms) / figures['reports']:.3f}",
-            f"{figures['trials']:,}" + " (cut by time)" * is_cut,
-        ]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _own_steps(trial: optuna.trial.FrozenTrial) -> list[int]:
-    """Return the steps that the trial itself reported, not those that it inherited."""
-    run = trial.system_attrs.get("daub:run", {"inherited": 0})
-    return [step for step in trial.intermediate_values if step > run["inherited"]]
+        is_cut = figures["trials"] < row["n_trials"]
+        lines.append(
+            [
+                name,
+                f"{first:.3f}",
+                f"{last:.3f}",
+                f"{last / first:.2f}",
+                f"{_mean(ms) / _mean(nop[clock][: len(ms)]):.2f}" if nop else "",
+                f"{figures['reports']:.2f}",
+                f"{_mean(ms) / figures['reports']:.3f}",
+                f"{figures['trials']:,}" + " (cut by time)" * is_cut,
+            ]
+        )
+    yield table(
+        [
+            "method",
+            "first tenth",
+            "last tenth",
+            "last / first",
+            "mean / NopPruner",
+            "reports per trial",
+            "per report",
+            "trials",
+        ],
+        lines,
+    )
 
 
 def _parts(blocks: list[float]) -> list[list[float]]:

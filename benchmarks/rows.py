@@ -1,19 +1,24 @@
-"""Result rows: one JSON line per run, stamped, written as soon as the run is done.
+"""What every program shares: its command line, its rows, its tables.
 
-A program lists its runs; those whose row is in the file already are not repeated, so that a
-program that was stopped goes on where it stopped. To start over, delete the file.
+A row is one JSON line per run, stamped, written as soon as the run is done. A program lists its
+runs; those whose row is in the file already are not repeated, so that a program that was stopped
+goes on where it stopped. To start over, delete the file.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,20 +31,55 @@ from typing import Any
 from typing import TypeAlias
 
 
-CHANGED = ("status", "--porcelain", "--", ".", ":!benchmarks/results")
-"""What git is asked for changes of the code: rows that are written are none."""
 ROOT = Path(__file__).parents[1]
 """The project."""
 SHARED = ROOT.parent / "shared"
 """Data and tables that stand beside the project, read in place and never copied."""
 RESULTS = ROOT / "benchmarks" / "results"
-"""Where rows, tables and pictures go."""
+"""Where rows, tables and pictures go; git ignores the rows."""
 
+CHANGED = ("status", "--porcelain", "--", ".", ":!benchmarks/results")
+"""What git is asked for changes of the code: results that are written are none."""
 PACKAGES = ("optuna", "numpy", "scikit-learn", "lightgbm", "xgboost")
 """Whose versions every row states, where they are installed."""
 
 Row: TypeAlias = dict[str, Any]
 """JSON-safe names and numbers: what was run, what came out, and the stamp."""
+
+
+def parser_of(doc: str | None, prog: str | None = None) -> argparse.ArgumentParser:
+    """Return a parser of --smoke, --time-limit and --results.
+
+    Args:
+        doc: of the program's module; its first line is the description.
+        prog: how the program is called; None for the name of its file.
+    """
+    description = doc.splitlines()[0] if doc else None
+    parser = argparse.ArgumentParser(prog=prog, description=description)
+    parser.add_argument("--smoke", action="store_true", help="seconds, on little or made data")
+    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    parser.add_argument("--results", type=Path, help="folder to write to")
+    return parser
+
+
+def results_of(options: argparse.Namespace) -> Path:
+    """Return the folder to write to; a smoke run leaves the results of others alone."""
+    if options.results:
+        return Path(options.results)
+    return Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+
+
+def is_there(name: str, path: Path | None) -> bool:
+    """Return whether a file can be read, and say what is left out where it cannot.
+
+    Args:
+        name: of what needs the file.
+        path: the file; None where nothing is read.
+    """
+    if path is None or path.exists():
+        return True
+    print(f"{name} is left out: {path} is not there; it is read in place, never copied")
+    return False
 
 
 @dataclass(frozen=True)
@@ -62,7 +102,6 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
     """
     deadline = float("inf") if time_limit is None else time.monotonic() + time_limit
     known = {_identity(row["key"]): row for row in read_rows(path)}
-    _warn_of(path, frozenset(row["stamp"]["machine"] for row in known.values()))
     rows = []
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
@@ -84,6 +123,39 @@ def read_rows(path: Path) -> list[Row]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def grouped(rows: Iterable[Row], part: str) -> dict[Any, list[Row]]:
+    """Return the rows by a part of their key, in the order in which they come."""
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row["key"][part], []).append(row)
+    return groups
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown whose first column is text and whose others are numbers.
+
+    >>> print(table(["rule", "n"], [["Massart", "30"]]))
+    | rule | n |
+    |---|---:|
+    | Massart | 30 |
+    """
+    rule = "|---|" + "---:|" * (len(header) - 1)
+    cells = (f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join([f"| {' | '.join(header)} |", rule, *cells])
+
+
+def write_report(
+    path: Path, rows: list[Row], report: Callable[[list[Row]], Iterable[str]]
+) -> None:
+    """Write where rows come from and what they say, in Markdown, and print it."""
+    if not rows:
+        sys.exit("There is nothing to report: no run was done, and no row is there.")
+    text = "\n\n".join([provenance(rows), *report(rows)]) + "\n"
+    path.write_text(text, encoding="utf-8")
+    print(text)
+    print(path)
+
+
 def stamp() -> Row:
     """Return when, on what and by which code a row is made."""
     return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), **_setting()}
@@ -102,6 +174,7 @@ def provenance(rows: Iterable[Row]) -> str:
     """Return one sentence on the days, commits and versions that rows come from."""
     stamps = [row["stamp"] for row in rows]
     days = sorted({stamp["date"][:10] for stamp in stamps})
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     names = dict.fromkeys(name for stamp in stamps for name in stamp)
     made_with = ", ".join(
         f"{name} {_listed(stamp[name] for stamp in stamps if name in stamp)}"
@@ -109,7 +182,7 @@ def provenance(rows: Iterable[Row]) -> str:
         if name not in ("date", "commit")
     )
     commits = _listed(stamp["commit"] for stamp in stamps)
-    return f"{len(stamps):,} rows of {_span(days)}, commit {commits}; {made_with}."
+    return f"{len(stamps):,} rows of {span}, commit {commits}; {made_with}."
 
 
 @cache
@@ -129,16 +202,6 @@ def _processor() -> str:
         return platform.machine()
     models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(models, platform.machine())
-
-
-@cache
-def _warn_of(path: Path, machines: frozenset[str]) -> None:
-    """Say so, once, where seconds of another machine would stand beside those of this one."""
-    if others := machines - {_setting()["machine"]}:
-        print(
-            f"{path} has rows of another machine ({_listed(others)}), which are not made again. "
-            "Give --results a folder of your own to have all of them from this one."
-        )
 
 
 def _commit() -> str:
@@ -162,7 +225,3 @@ def _identity(key: Mapping[str, Any]) -> str:
 
 def _listed(values: Iterable[str]) -> str:
     return ", ".join(sorted(set(values)))
-
-
-def _span(days: list[str]) -> str:
-    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"

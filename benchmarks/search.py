@@ -37,13 +37,13 @@ from zlib import crc32
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per training
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from benchmarks.options import parser_of
-from benchmarks.options import results_of
 from benchmarks.rows import RESULTS
 from benchmarks.rows import ROOT
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import parser_of
 from benchmarks.rows import read_rows
+from benchmarks.rows import results_of
 from benchmarks.rows import run_all
 from benchmarks.search_methods import METHODS
 from benchmarks.search_methods import environment

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from benchmarks.markdown import table
 from benchmarks.rows import Row
 from benchmarks.rows import provenance
+from benchmarks.rows import table
 from benchmarks.search_methods import METHODS
 
 

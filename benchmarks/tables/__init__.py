@@ -1,1 +1,1 @@
-"""Tables and figures of the papers, made again: one module each, with a `main(arguments)`."""
+"""Tables and figures of the papers, made again beside the published numbers."""

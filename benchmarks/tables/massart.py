@@ -1,6 +1,6 @@
 """How many examples a boosting round needs: Tables II and III of the Massart paper.
 
-    python benchmarks/paper_tables.py massart [--smoke] [--time-limit S] [--repetitions R]
+    python -m benchmarks.tables.massart [--smoke] [--time-limit S] [--repetitions R]
 
 One run is a 4-fold cross-validation of 10 rounds with one rule and one epsilon, delta = 0.1, as
 in the paper. Rows go to results/massart.jsonl, tables to results/massart.md.
@@ -27,14 +27,15 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks.markdown import table
-from benchmarks.options import parser_of
-from benchmarks.options import results_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import Row
 from benchmarks.rows import Run
-from benchmarks.rows import provenance
+from benchmarks.rows import is_there
+from benchmarks.rows import parser_of
+from benchmarks.rows import results_of
 from benchmarks.rows import run_all
+from benchmarks.rows import table
+from benchmarks.rows import write_report
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 
 
@@ -68,19 +69,19 @@ Data = tuple[np.ndarray, np.ndarray, list[int]]
 """X, y and the categorical columns."""
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
-    parser = parser_of(__doc__, "paper_tables.py massart")
+    parser = parser_of(__doc__, "python -m benchmarks.tables.massart")
     parser.add_argument("--repetitions", type=int, default=4, help="of the cross-validation")
     options = parser.parse_args(arguments)
     results = results_of(options)
-    sources = {"made": _made} if options.smoke else {"KR-KP": _kr_kp, "Adult": _adult}
+    sources = {"made": _made}
+    if not options.smoke:
+        sources = {name: load for name, (path, load) in FILES.items() if is_there(name, path)}
     epsilons = EPSILONS[-1:] if options.smoke else EPSILONS
     planned = _runs(sources, epsilons, 1 if options.smoke else options.repetitions)
     rows = run_all(planned, results / "massart.jsonl", options.time_limit)
-    report = "\n\n".join([provenance(rows), *_report(rows)]) + "\n"
-    (results / "massart.md").write_text(report, encoding="utf-8")
-    print(report)
+    write_report(results / "massart.md", rows, _report)
 
 
 def measure(load: Callable[[], Data], rule: str, epsilon: float, seed: int) -> Mapping[str, Any]:
@@ -197,14 +198,14 @@ def _is(row: Row, epsilon: str) -> bool:
 
 @cache
 def _kr_kp() -> Data:
-    frame = pd.read_parquet(SHARED / "data" / "kr_vs_kp.parquet")
+    frame = pd.read_parquet(FILES["KR-KP"][0])
     X = frame.drop(columns="target").to_numpy(np.float32)
     return np.tile(X, (100, 1)), np.tile(frame["target"].to_numpy(), 100), [*range(X.shape[1])]
 
 
 @cache
 def _adult() -> Data:
-    frame = pd.read_parquet(SHARED / "data" / "adult.parquet")[:32_561]  # UCI's training file
+    frame = pd.read_parquet(FILES["Adult"][0])[:32_561]  # UCI's training file
     features = frame.drop(columns="target")
     numeric = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"}
     categorical = [i for i, name in enumerate(features.columns) if name not in numeric]
@@ -218,3 +219,14 @@ def _made() -> Data:
     X = rng.integers(0, 3, (4000, 8)).astype(np.float32)
     y = (X[:, 0] + X[:, 1] + rng.normal(0, 0.7, 4000) > 2).astype(int)
     return X, y, [*range(8)]
+
+
+FILES = {
+    "KR-KP": (SHARED / "data" / "kr_vs_kp.parquet", _kr_kp),
+    "Adult": (SHARED / "data" / "adult.parquet", _adult),
+}
+"""The paper's data; SOURCES.md beside them says where they come from."""
+
+
+if __name__ == "__main__":
+    main()

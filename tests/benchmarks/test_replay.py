@@ -1,41 +1,48 @@
-"""The replay benchmark: its command in smoke mode, its problems, methods that bound the others."""
+"""The replay benchmark: its problems, its accounting, methods that bound the others."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks.methods import METHODS
-from benchmarks.problems import Problem
-from benchmarks.problems import lcdb_problems
-from benchmarks.problems import made_problem
-from benchmarks.problems import table_problem
+from benchmarks import replay_problems
+from benchmarks.fit.calibrated import FOLDS_FILE
+from benchmarks.fit.calibrated import fold_of
 from benchmarks.replay import measure
 from benchmarks.replay import summary
-from benchmarks.rows import ROOT
-from benchmarks.rows import read_rows
-from benchmarks.rungs import exhausting
-from benchmarks.rungs import upwards
+from benchmarks.replay_methods import METHODS
+from benchmarks.replay_methods import calibrated_daub
+from benchmarks.replay_methods import exhausting
+from benchmarks.replay_methods import upwards
+from benchmarks.replay_problems import Problem
+from benchmarks.replay_problems import lcdb
+from benchmarks.replay_problems import lcdb_problems
+from benchmarks.replay_problems import made_lcdb
+from benchmarks.replay_problems import made_problem
+from benchmarks.replay_problems import shaken
+from benchmarks.replay_problems import table_problem
+from optuna_daub.core import DAUB
+from optuna_daub.core import Audited
+from optuna_daub.core import Calibrated
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import geometric_sizes
+from optuna_daub.core.forecasts.gains import parse_table
+
+
+COLUMNS = (
+    "learner,size,validation_score,training_score,fit_seconds,validation_seconds,"
+    "training_score_seconds,error"
+)
 
 
 @pytest.fixture
 def made() -> Problem:
     return made_problem(0)
-
-
-def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
-    command = [sys.executable, "benchmarks/replay.py", "--smoke", "--results", str(tmp_path)]
-    for _ in range(2):
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    rows = read_rows(tmp_path / "replay.jsonl")
-    assert len(rows) == 2 * len(METHODS)
-    table = (tmp_path / "replay.md").read_text(encoding="utf-8")
-    assert all(f"| {name} |" in table for name in METHODS)
-    assert (tmp_path / "replay.png").stat().st_size < 150_000
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -45,52 +52,133 @@ def test_every_method_chooses_a_learner_it_has_paid_for(name: str, made: Problem
     assert made.loss(outcome.learner) >= 0.0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_made_curves_cross(seed: int) -> None:
+    problem = made_problem(seed)
+    early = max(problem.curves, key=lambda curve: curve.observations[0].score)
+    assert problem.loss(early.learner) > 0.05
+
+
 def test_an_order_of_learners_is_repeated_by_its_seed(made: Problem) -> None:
-    method = METHODS["Optuna Hyperband 3, every size"]
+    method = METHODS["Optuna HyperbandPruner"]
     assert method.choose(made, 3) == method.choose(made, 3)
 
 
 def test_known_costs_and_losses_add_up_to_the_summary(made: Problem) -> None:
-    rows = [dict(measure(METHODS[name], made, 0)) for name in ("full training", "oracle")]
+    rows = [dict(measure(METHODS[name], made, 0)) for name in ("training everything", "oracle")]
     figures = summary(rows)
     assert figures["mean"] == figures["max"] == 0.0  # no noise: validation decides rightly
+    # All costs at N are 10.
     assert figures["share"] == pytest.approx(50.0 * (1.0 + 1.0 / len(made.curves)))
+    assert figures["oracle"] == pytest.approx((len(made.curves) + 1.0) / 2.0)
     assert figures["runs"] == 2
 
 
-def test_halving_grows_by_the_factor_that_the_learners_shrink_by(
-    shared: Callable[[str], Path],
-) -> None:
-    shared("tables/parity.csv")
-    problem = table_problem("parity")  # 41 learners, sizes 500, 750, ..., 21,500
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_halving_costs_what_its_rounds_cost(k: int, made: Problem) -> None:
+    """The rounds, counted without the policy."""
+    sizes = exhausting(k, made)
+    left, cost = {curve.learner: curve for curve in made.curves}, 0.0
+    for round_, size in enumerate(sizes, start=1):
+        cost += sum(made.costs[learner, size] for learner in left)
+        kept = 1 if size == sizes[-1] else math.ceil(len(made.curves) / k**round_)
+        order = sorted(left, key=lambda i: (-left[i].at(size).score, i))  # type: ignore[union-attr]
+        left = {learner: left[learner] for learner in order[:kept]}
+    outcome = METHODS[f"halving by 1/{k} to N"].choose(made, 0)
+    assert outcome.cost == pytest.approx(cost)
+    assert [outcome.learner] == [*left]
+
+
+def test_halving_grows_by_the_factor_that_the_learners_shrink_by() -> None:
+    sizes = geometric_sizes(500, 21_500, 1.5)
+    problem = Problem("41 learners", sizes, tuple(map(LearningCurve, range(41))), {}, {})
     assert upwards(3, problem) == (500, 1688, 5697, 19229, 21500)
+    assert upwards(3, problem, from_share=1 / 20)[:2] == (1125, 3798)
     assert exhausting(3, problem) == (1125, 2532, 8546, 21500)
 
 
-def test_training_scores_are_charged_to_those_who_need_them(
-    shared: Callable[[str], Path],
-) -> None:
-    shared("tables/covtype.csv")
-    problem = table_problem("covtype")
-    with_scores, without, halving = (
-        METHODS[name].choose(problem, 0)
+@pytest.fixture
+def measured_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Problem:
+    """Three learners on five sizes, of which the third fails at N."""
+    lines = [COLUMNS]
+    for learner, (name, full) in enumerate({"quick": 0.7, "slow": 0.8, "failing": 0.6}.items()):
+        for size in (2000, 4000, 5000, 10_000, 20_000):
+            if (name, size) == ("failing", 20_000):
+                lines.append(f"{name},{size},,,3.0,,,MemoryError()")
+                continue
+            score = full - 100 / size
+            lines.append(f"{name},{size},{score},{score + 0.1},{1 + learner},0.5,0.8,")
+    (tmp_path / "small.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(replay_problems, "TABLES", tmp_path)
+    return table_problem("small")
+
+
+def test_a_table_is_charged_as_it_was_measured(measured_table: Problem) -> None:
+    assert measured_table.sizes == (2000, 4000, 5000, 10_000, 20_000)
+    assert [curve.size for curve in measured_table.curves] == [20_000, 20_000, 10_000]
+    assert measured_table.full_cost == 1.5 + 2.5 + 3.0  # one that fails costs what it took
+    assert measured_table.best == 1
+    # Training scores are charged as if measured on 5,000 rows at most.
+    scoring = measured_table.scoring_costs
+    assert [scoring[0, size] for size in measured_table.sizes] == [0.8, 0.8, 0.8, 0.4, 0.2]
+
+
+def test_training_scores_are_charged_to_those_who_use_them(measured_table: Problem) -> None:
+    paper, blind, halving = (
+        METHODS[name].choose(measured_table, 0)
         for name in (
             "DAUB, as in the paper",
-            "DAUB, as in the paper, without training scores",
-            "halving, keep 1/2, last round at N",
+            "DAUB, as in the paper, no training scores",
+            "halving by 1/2 to N",
         )
     )
-    assert without.scoring_cost == halving.scoring_cost == 0.0
-    assert 0.0 < with_scores.scoring_cost < with_scores.cost
+    assert blind.scoring_cost == halving.scoring_cost == 0.0
+    assert 3 * (0.8 + 0.8 + 0.8) <= paper.scoring_cost < paper.cost
+
+
+def test_shaking_moves_learners_with_all_that_is_known_of_them(measured_table: Problem) -> None:
+    moved = shaken(measured_table, 3)
+    assert sorted(moved.verdicts.values()) == sorted(measured_table.verdicts.values())
+    for curve in moved.curves:
+        for seen in curve.observations:
+            assert seen.seconds == moved.costs[curve.learner, seen.size]
+
+
+def test_made_problems_in_the_form_of_lcdb_are_complete() -> None:
+    problems = list(lcdb_problems(made_lcdb()))
+    assert problems
+    for problem in problems:
+        assert problem.full_size >= 4096
+        assert all(curve.sizes == problem.sizes for curve in problem.curves)
+        assert len(problem.curves) == 7  # the baseline is left out
+
+
+def test_noise_moves_what_is_decided_on_but_not_the_verdict() -> None:
+    exact, noisy, again = (next(lcdb_problems(made_lcdb(), seed)) for seed in (None, 1, 1))
+    assert noisy.curves != exact.curves
+    assert noisy.curves == again.curves
+    assert noisy.verdicts == exact.verdicts
+
+
+def test_a_data_set_is_judged_by_coefficients_that_were_fitted_without_it() -> None:
+    problem = next(lcdb_problems(made_lcdb()))
+    policy = calibrated_daub(problem, price=0.03)
+    assert isinstance(policy, DAUB)
+    assert isinstance(policy.forecaster, Audited)
+    used = policy.forecaster.forecaster
+    assert isinstance(used, Calibrated)
+    fold = json.loads(FOLDS_FILE.read_text(encoding="utf-8"))[int(fold_of(problem.data_set))]
+    assert used.with_training_score == parse_table(fold["with_training_score"])
+    assert used.without_training_score == parse_table(fold["without_training_score"])
 
 
 def test_textbook_daub_on_parity_costs_what_was_measured_elsewhere(
     shared: Callable[[str], Path],
 ) -> None:
     shared("tables/parity.csv")
-    (figures,) = [
-        summary([dict(measure(METHODS["DAUB, as in the paper"], table_problem("parity"), 0))])
-    ]
+    figures = summary(
+        [dict(measure(METHODS["DAUB, as in the paper"], table_problem("parity"), 0))]
+    )
     assert figures["max"] == 0.0
     assert 100.0 / figures["share"] == pytest.approx(8.2, abs=0.05)
     assert figures["oracle"] == pytest.approx(6.4, abs=0.05)
@@ -113,18 +201,8 @@ def test_the_lcdb_part_has_the_data_sets_that_are_large_enough(
     shared: Callable[[str], Path],
 ) -> None:
     shared("tables/lcdb11_part.npz")
-    problems = list(lcdb_problems())
+    problems = list(lcdb_problems(lcdb()))
     assert len(problems) == 55
     assert min(problem.full_size for problem in problems) == 4096
-    for problem in problems:
-        assert all(curve.sizes == problem.sizes for curve in problem.curves)
-
-
-def test_noise_moves_what_is_decided_on_but_not_the_verdict(
-    shared: Callable[[str], Path],
-) -> None:
-    shared("tables/lcdb11_part.npz")
-    exact, noisy, again = (next(lcdb_problems(seed)) for seed in (None, 1, 1))
-    assert noisy.curves != exact.curves
-    assert noisy.curves == again.curves
-    assert noisy.verdicts == exact.verdicts
+    assert {len(problem.curves) for problem in problems} <= {*range(21, 28)}
+    assert np.isfinite([seen.score for p in problems for seen in p.curves[0].observations]).all()

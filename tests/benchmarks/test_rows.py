@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from benchmarks.rows import Run
 from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
 from benchmarks.rows import run_all
+from benchmarks.rows import write_report
 
 
 def test_a_run_whose_row_is_there_is_not_repeated(tmp_path: Path) -> None:
@@ -38,21 +38,16 @@ def test_after_the_time_limit_only_known_rows_are_returned(tmp_path: Path) -> No
     assert [row["loss"] for row in rows] == [0.5]
 
 
-def test_rows_of_another_machine_are_named_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    (row,) = run_all([Run({"seed": 0}, lambda: {})], path)
-    run_all([], path)
-    assert capsys.readouterr().out == ""
-    row["stamp"]["machine"] = "a larger one"
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    for _ in range(2):
-        run_all([], path)
-    assert capsys.readouterr().out.count("another machine (a larger one)") == 1
-
-
 def test_every_row_says_when_and_by_which_versions_it_was_made(tmp_path: Path) -> None:
     (row,) = run_all([Run({"seed": 0}, lambda: {})], tmp_path / "rows.jsonl")
     assert {"date", "commit", "python", "optuna", "numpy"} <= set(row["stamp"])
     assert provenance([row]).startswith("1 rows of ")
+
+
+def test_a_report_names_where_its_rows_come_from(tmp_path: Path) -> None:
+    rows = run_all([Run({"seed": 0}, lambda: {"loss": 0.5})], tmp_path / "rows.jsonl")
+    write_report(tmp_path / "rows.md", rows, lambda rows: [f"loss {rows[0]['loss']}"])
+    text = (tmp_path / "rows.md").read_text(encoding="utf-8")
+    assert text == f"{provenance(rows)}\n\nloss 0.5\n"
+    with pytest.raises(SystemExit, match="nothing to report"):
+        write_report(tmp_path / "rows.md", [], lambda rows: [])

@@ -15,7 +15,7 @@ drop           last loss of the score
 
 Gains and losses are per doubling of n; where negative, they count as 0. A quantile of the gain is
 a sum of all products of a quantity and a growth, with coefficients >= 0 that were fitted on the
-learning curves of LCDB 1.1 [1] (`benchmarks/fit_calibrated.py`).
+learning curves of LCDB 1.1 [1] (`benchmarks/fit/calibrated.py`).
 
 [1] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
     Ill-Behaved Than Previously Thought", NeurIPS 2025. https://arxiv.org/abs/2505.15657

@@ -1,6 +1,6 @@
 """Speed, memory and accuracy of boosted stumps beside scikit-learn's AdaBoostClassifier.
 
-    python benchmarks/stumps.py [--smoke] [--time-limit S] [--repetitions R]
+    python -m benchmarks.tables.stumps [--smoke] [--time-limit S] [--repetitions R]
 
 Within one repetition the methods are fitted one after the other on the same data, in a process
 that does nothing else; time is that of `fit`, memory the largest amount allocated during a second
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from functools import partial
@@ -25,13 +26,13 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.ensemble import AdaBoostClassifier
 
-from benchmarks.markdown import table
-from benchmarks.options import parser_of
-from benchmarks.options import results_of
 from benchmarks.rows import Row
 from benchmarks.rows import Run
-from benchmarks.rows import provenance
+from benchmarks.rows import parser_of
+from benchmarks.rows import results_of
 from benchmarks.rows import run_all
+from benchmarks.rows import table
+from benchmarks.rows import write_report
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 
@@ -70,17 +71,15 @@ SIZES = {
 SMOKE_SIZES = {"2,000 x 10, 10 rounds": Size(2_000, 10, 10)}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, "python -m benchmarks.tables.stumps")
     parser.add_argument("--repetitions", type=int, default=2, help="data sets of each size")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     results = results_of(options)
     sizes = SMOKE_SIZES if options.smoke else SIZES
     rows = run_all(_runs(sizes, options.repetitions), results / "stumps.jsonl", options.time_limit)
-    report = "\n\n".join([provenance(rows), *_report(rows)]) + "\n"
-    (results / "stumps.md").write_text(report, encoding="utf-8")
-    print(report)
+    write_report(results / "stumps.md", rows, _report)
 
 
 def measure(size: Size, method: str, seed: int) -> Mapping[str, Any]:

@@ -1,10 +1,11 @@
-"""Fit the calibrated bound on the learning curves of LCDB 1.1, and measure how often it holds.
+"""Fit the calibrated forecast on the learning curves of LCDB 1.1; measure how often it holds.
 
-    python benchmarks/fit_calibrated.py
+    python -m benchmarks.fit.calibrated [--smoke]
 
-Writes the coefficients that the package ships, those of every fold that leaves a fifth of the
-data sets out (results/calibrated_folds.json, for `replay.py`), and results/calibrated.md: how
-often the quantiles held on data sets left out, by family of learners and by doublings left.
+Writes the coefficients that the package ships, and beside this file those of every fold that
+leaves a fifth of the data sets out (calibrated_folds.json, for `replay.py`) and calibrated.md: how
+often the quantiles held on data sets left out, by family of learners and by doublings left. In
+smoke mode the curves are made ones, and all three files go to a temporary folder.
 
 A quantile is fitted with coefficients of at least 0, which does not make it hold as often as it
 says; so each is labelled with the probability with which it held on data sets left out.
@@ -12,12 +13,13 @@ says; so each is labelled with the probability with which it held on data sets l
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,25 +27,30 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from benchmarks.lcdb import BASELINES
-from benchmarks.lcdb import VALIDATION
-from benchmarks.lcdb import full_rung
-from benchmarks.lcdb import lcdb
-from benchmarks.lcdb import lcdb_errors
-from benchmarks.rows import RESULTS
+from benchmarks.replay_problems import LCDB_FILE
+from benchmarks.replay_problems import VALIDATION
+from benchmarks.replay_problems import Lcdb
+from benchmarks.replay_problems import lcdb
+from benchmarks.replay_problems import made_lcdb
 from benchmarks.rows import ROOT
+from benchmarks.rows import is_there
+from benchmarks.rows import parser_of
+from benchmarks.rows import results_of
 from benchmarks.rows import stamp
-from optuna_daub.core.bounds.gains import COEFFICIENTS
-from optuna_daub.core.bounds.gains import POINTS
-from optuna_daub.core.bounds.gains import WITHOUT_TRAINING_SCORE
-from optuna_daub.core.bounds.gains import Quantities
-from optuna_daub.core.bounds.gains import describe
-from optuna_daub.core.bounds.gains import parse_table
-from optuna_daub.core.bounds.gains import products
-from optuna_daub.core.bounds.gains import projected_gain
+from benchmarks.rows import table
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.forecasts.gains import COEFFICIENTS
+from optuna_daub.core.forecasts.gains import POINTS
+from optuna_daub.core.forecasts.gains import WITHOUT_TRAINING_SCORE
+from optuna_daub.core.forecasts.gains import Quantities
+from optuna_daub.core.forecasts.gains import describe
+from optuna_daub.core.forecasts.gains import parse_table
+from optuna_daub.core.forecasts.gains import products
+from optuna_daub.core.forecasts.gains import projected_gain
 
 
+FOLDS_FILE = Path(__file__).with_name("calibrated_folds.json")
+"""The coefficients of every fold."""
 LEVELS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997)
 """Quantiles fitted; up to where data sets left out still show how often they hold."""
 FOLDS = 5
@@ -55,12 +62,12 @@ POINTS_PER_CURVE = 6
 """Moments at which a learning curve is cut off, per draw."""
 LEAST_FULL_SIZE = 700
 """Below it LCDB's curves are too noisy to learn a gain from."""
-FIRST_RUNGS = (16, 20, 24, 28, 32, 36)
-"""Indices of LCDB's grid: 64 to 363 examples."""
+FIRST_PLACES = (16, 20, 24, 28, 32, 36)
+"""In LCDB's grid of sizes: 64 to 363 examples."""
 STRIDES = (4, 5, 6, 8)
-"""Rungs from size to size: factors of 1.41, 1.54, 1.68 and 2."""
+"""Places from size to size: factors of 1.41, 1.54, 1.68 and 2."""
 SHORTENED = 0.4, 25
-"""How often N is taken smaller than the largest size known, and by fewer than how many rungs."""
+"""How often N is taken smaller than the largest size known, and by fewer than how many places."""
 SOFTNESS = (1e-2, 2e-3, 5e-4)
 """Widths of the corner of the pinball loss, in units of the score, one fit after another."""
 
@@ -82,8 +89,10 @@ FAMILIES = {
 class Points:
     """Moments in learning curves: what was seen until then, and what came out at N."""
 
-    data_set: NDArray[np.int64]
-    learner: NDArray[np.int64]
+    openml_id: NDArray[np.int64]
+    """Of the data set."""
+    learner: NDArray[np.str_]
+    """Its name."""
     doublings: NDArray[np.float64]
     """log2(N / n)."""
     quantities: NDArray[np.float64]
@@ -96,28 +105,34 @@ class Points:
     @property
     def weight(self) -> NDArray[np.float64]:
         """Every data set counts the same, however many points it has."""
-        weight = 1.0 / np.bincount(self.data_set)[self.data_set]
+        _, place, count = np.unique(self.openml_id, return_inverse=True, return_counts=True)
+        weight = 1.0 / count[place]
         return np.asarray(weight / weight.mean())
 
     @property
     def fold(self) -> NDArray[np.int64]:
         """The fold that leaves the point's data set out."""
-        return fold_of(lcdb()["openml_id"][self.data_set])
+        return fold_of(self.openml_id)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Fit, write the coefficients and the report."""
-    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
-    points = decision_points()
+    options = parser_of(__doc__, "python -m benchmarks.fit.calibrated").parse_args(arguments)
+    if not options.smoke and not is_there("the fit", LCDB_FILE):
+        return
+    points = decision_points(made_lcdb() if options.smoke else lcdb())
     names = {"with_training_score": Quantities._fields,
              "without_training_score": WITHOUT_TRAINING_SCORE}  # fmt: skip
     fits = {part: fit_all(points, quantities) for part, quantities in names.items()}
     shipped = {part: tables[-1] for part, tables in fits.items()}
-    package = ROOT / "optuna_daub" / "core" / "bounds" / COEFFICIENTS
-    package.write_text(json.dumps(shipped | {"stamp": stamp()}, indent=1) + "\n")
     folds = [{part: tables[fold] for part, tables in fits.items()} for fold in range(FOLDS)]
-    (RESULTS / "calibrated_folds.json").write_text(json.dumps(folds) + "\n")
-    (RESULTS / "calibrated.md").write_text(report(points, fits))
+    package, here = ROOT / "optuna_daub" / "core" / "forecasts", FOLDS_FILE.parent
+    if options.results or options.smoke:
+        package = here = results_of(options)
+    (package / COEFFICIENTS).write_text(json.dumps(shipped | {"stamp": stamp()}, indent=1) + "\n")
+    (here / FOLDS_FILE.name).write_text(json.dumps(folds) + "\n")
+    (here / "calibrated.md").write_text(report(points, fits))
+    print(here / "calibrated.md")
 
 
 def fold_of(openml_id: ArrayLike) -> NDArray[np.int64]:
@@ -125,40 +140,42 @@ def fold_of(openml_id: ArrayLike) -> NDArray[np.int64]:
     return np.asarray(np.asarray(openml_id) * 7919 % 1_000_003 % FOLDS)
 
 
-def decision_points() -> Points:
+def decision_points(known: Lcdb) -> Points:
     """Return moments of all curves that are long enough, under several draws of the noise."""
     rng = np.random.default_rng(0)
-    cuts = [cut for seed in NOISE_SEEDS for cut in _cuts(lcdb_errors(seed), rng)]
+    cuts = [cut for seed in NOISE_SEEDS for cut in _cuts(known, known.errors(seed), rng)]
     return Points(*map(np.array, zip(*cuts, strict=True)))
 
 
-def _cuts(error: NDArray[np.float64], rng: np.random.Generator) -> Iterator[tuple[object, ...]]:
-    grid, names = lcdb()["size"], lcdb()["learner"]
-    score = 1.0 - error
-    for data_set in range(len(error)):
-        known = np.isfinite(score[data_set]).all(axis=-1)
-        full = full_rung(data_set)
-        for learner in np.flatnonzero(known[:, full] & ~np.isin(names, BASELINES)):
-            for end, rungs in _ladders(full, rng):
-                if grid[end] < LEAST_FULL_SIZE or not known[learner, [*rungs, end]].all():
+def _cuts(
+    known: Lcdb, error: NDArray[np.float64], rng: np.random.Generator
+) -> Iterator[tuple[object, ...]]:
+    grid, score = known.size, 1.0 - error
+    for row, openml_id in enumerate(known.openml_id.tolist()):
+        is_known = np.isfinite(score[row]).all(axis=-1)
+        full = known.full(row)
+        for learner in np.flatnonzero(is_known[:, full] & known.is_choosable):
+            for end, places in _grids(full, rng):
+                if grid[end] < LEAST_FULL_SIZE or not is_known[learner, [*places, end]].all():
                     continue
-                curve = score[data_set, learner]
-                last = [Observation(grid[n], curve[n, VALIDATION], curve[n, 0]) for n in rungs]
+                curve = score[row, learner]
+                last = [Observation(grid[n], curve[n, VALIDATION], curve[n, 0]) for n in places]
                 doublings = np.log2(grid[end] / last[-1].size)
                 gain = curve[end, VALIDATION] - last[-1].score
                 room = min(1.0 - last[-1].score, projected_gain(last, grid[end]))
-                yield data_set, learner, doublings, describe(last), gain, room
+                name = known.learner[learner]
+                yield openml_id, name, doublings, describe(last), gain, room
 
 
-def _ladders(full: int, rng: np.random.Generator) -> Iterator[tuple[int, list[int]]]:
-    """Yield a full size and the last two or three rungs of a ladder cut off before it."""
+def _grids(full: int, rng: np.random.Generator) -> Iterator[tuple[int, list[int]]]:
+    """Yield the place of a full size, and the last two or three of a grid cut off before it."""
     for _ in range(POINTS_PER_CURVE):
-        share, rungs = SHORTENED
-        end = full - (int(rng.integers(rungs)) if rng.random() < share else 0)
-        ladder = [*range(int(rng.choice(FIRST_RUNGS)), end, int(rng.choice(STRIDES)))]
-        if len(ladder) >= 2:
-            length = int(rng.integers(2, len(ladder) + 1))
-            yield end, ladder[:length][-POINTS:]
+        share, places = SHORTENED
+        end = full - (int(rng.integers(places)) if rng.random() < share else 0)
+        grid = [*range(int(rng.choice(FIRST_PLACES)), end, int(rng.choice(STRIDES)))]
+        if len(grid) >= 2:
+            length = int(rng.integers(2, len(grid) + 1))
+            yield end, grid[:length][-POINTS:]
 
 
 def fit_all(points: Points, names: tuple[str, ...]) -> dict[int, Mapping[str, object]]:
@@ -214,25 +231,24 @@ def report(points: Points, fits: Mapping[str, Mapping[int, Mapping[str, Any]]]) 
     tables, without = fits.values()
     held = {confidence: holds(points, tables, confidence) for confidence in confidences}
     bare = {confidence: holds(points, without, confidence) for confidence in confidences}
-    lines = ["`python benchmarks/fit_calibrated.py`", ""]
-    lines += [
-        f"{len(points.gain):,} moments of {len(np.unique(points.data_set))} data sets, left out.",
-        "",
-    ]
-    lines += ["| stated | held | held, without training scores |", "|---:|---:|---:|"]
-    shares = ((p, _share(held[p], points), _share(bare[p], points)) for p in confidences)
-    lines += [f"| {100 * stated:.0f} % | {seen} | {blind} |" for stated, seen, blind in shares]
-    lines += [
-        "",
-        f"| {100 * CONFIDENCE:.0f} % bound, by | held | exceeded by more than 1 pp |",
-        "|---|---:|---:|",
-    ]
     far = holds(points, tables, CONFIDENCE, slack=0.01)
-    for name, part in _parts(points).items():
-        lines.append(
-            f"| {name} | {_share(held[CONFIDENCE], points, part)} | {_share(~far, points, part)} |"
-        )
-    return "\n".join(lines) + "\n"
+    parts = [
+        "`python -m benchmarks.fit.calibrated`",
+        f"{len(points.gain):,} moments of {len(np.unique(points.openml_id))} data sets, left out.",
+        table(
+            ["stated", "held", "held, without training scores"],
+            ([f"{100 * p:.0f} %", _share(held[p], points), _share(bare[p], points)] for p in held),
+        ),
+        table(
+            [f"{100 * CONFIDENCE:.0f} % bound, by", "held", "exceeded by more than 1 pp"],
+            (
+                [name, _share(held[CONFIDENCE], points, part), _share(~far, points, part)]
+                for name, part in _parts(points).items()
+                if part.any()
+            ),
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def holds(
@@ -244,18 +260,17 @@ def holds(
     """Return whether the bounds fitted without each point's data set hold, but for `slack`."""
     bound = np.zeros(len(points.gain))
     for fold in range(FOLDS):
-        table = parse_table(tables[fold])
+        fitted = parse_table(tables[fold])
         out = points.fold == fold
-        gains = _gains(_terms(points, table.quantities)[out], table.coefficients).T
-        stated = (0.0, *table.probabilities)
+        gains = _gains(_terms(points, fitted.quantities)[out], fitted.coefficients).T
+        stated = (0.0, *fitted.probabilities)
         bound[out] = [np.interp(confidence, stated, (0.0, *gain)) for gain in gains]
     return np.asarray(points.gain <= np.minimum(bound, points.room) + slack)
 
 
 def _parts(points: Points) -> dict[str, NDArray[np.bool_]]:
     """Return the points of every family of learners and of every range of doublings left."""
-    names = lcdb()["learner"][points.learner]
-    parts = {family: np.isin(names, members) for family, members in FAMILIES.items()}
+    parts = {family: np.isin(points.learner, members) for family, members in FAMILIES.items()}
     for low, high in pairwise((0, 1, 2, 4, 6, 20)):
         name = f"{low} to {high} doublings left"
         parts[name] = (points.doublings > low) & (points.doublings <= high)

@@ -10,6 +10,9 @@ mnist           20,000 images
 made            1,200 drawn rows and seven quick learners, for smoke runs
 ==============  ==================================================================================
 
+Parity and the made rows need no file; the others are read from `../shared/data`, whose SOURCES.md
+says where each comes from.
+
 All rows a learner may be trained on stand in one order whose prefixes are stratified and hold
 every class; every method that picks its own rows takes a prefix. Seeds shuffle before the split.
 
@@ -149,15 +152,15 @@ def _projected(name: str, data: Data, cap: float, clock: Callable[[], float]) ->
     seen: list[tuple[int, float]] = []
     for size in _probe_sizes(data.n_train):
         if len(seen) > 1 and (
-            _extrapolated(seen, size) > CLEARLY * cap
-            or _extrapolated(seen, data.n_train) > HOPELESSLY * cap
+            extrapolated(seen, size) > CLEARLY * cap
+            or extrapolated(seen, data.n_train) > HOPELESSLY * cap
         ):
             break
         try:
             seen.append((size, _seconds(name, data, size, clock)))
         except Exception as error:  # it may need more rows
             print(f"{name} cannot be trained on {size:,} rows: {error}")
-    return _extrapolated(seen, data.n_train) if len(seen) > 1 else None
+    return extrapolated(seen, data.n_train) if len(seen) > 1 else None
 
 
 def _probe_sizes(n_train: int) -> Iterator[int]:
@@ -177,7 +180,7 @@ def _seconds(name: str, data: Data, size: int, clock: Callable[[], float]) -> fl
     return clock() - begun
 
 
-def _extrapolated(seen: list[tuple[int, float]], size: int) -> float:
+def extrapolated(seen: list[tuple[int, float]], size: int) -> float:
     """Return the seconds at a size if they go on to grow by the power of the last two."""
     (n_before, before), (n_last, last) = seen[-2:]
     growth = math.log(max(last, 1e-3) / max(before, 1e-3)) / math.log(n_last / n_before)

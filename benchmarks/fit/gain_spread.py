@@ -1,27 +1,31 @@
 """How much better learners become with all the data, and how alike those of one data set are.
 
-    python benchmarks/gain_spread.py
+    python -m benchmarks.fit.gain_spread [--smoke]
 
 On LCDB, at a sixteenth and a quarter of N: the gains in score of the learners within 5 points of
 the leader, as they are, less the median gain on their data set, and less the leader's. A bound on
 a learner alone has to be as wide as the first; to compare learners it would do to know the others.
-Also where the learner that is best at N ranks by then.
+Also where the learner that is best at N ranks by then. In smoke mode the curves are made ones.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.markdown import table
-from benchmarks.problems import SOURCES
-from benchmarks.problems import Problem
-from benchmarks.problems import lcdb_problems
-from benchmarks.rungs import exhausting
+from benchmarks.replay_methods import exhausting
+from benchmarks.replay_problems import LCDB_FILE
+from benchmarks.replay_problems import Problem
+from benchmarks.replay_problems import lcdb
+from benchmarks.replay_problems import lcdb_problems
+from benchmarks.replay_problems import made_lcdb
+from benchmarks.rows import is_there
+from benchmarks.rows import parser_of
+from benchmarks.rows import table
 
 
 NEAR = 0.05
@@ -41,15 +45,15 @@ class Gains:
     """Place, from 0, of the learner that is best at N."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    path = SOURCES["lcdb"].path
-    if path is None or not path.exists():
-        sys.exit(f"{path} is not there; it is read in place, never copied.")
-    problems = list(lcdb_problems())
+    options = parser_of(__doc__, "python -m benchmarks.fit.gain_spread").parse_args(arguments)
+    if not options.smoke and not is_there("the spread", LCDB_FILE):
+        return
+    problems = list(lcdb_problems(made_lcdb() if options.smoke else lcdb()))
     lines = []
-    for part, rung in (("N / 16", -3), ("N / 4", -2)):
-        known = [gains(problem, exhausting(4, problem)[rung]) for problem in problems]
+    for part, place in (("N / 16", -3), ("N / 4", -2)):
+        known = [gains(problem, exhausting(4, problem)[place]) for problem in problems]
         leads = sum(one.rank_of_best == 0 for one in known)
         follows = sum(one.rank_of_best < 6 for one in known)
         lines.append([part, *spreads(known), f"{leads}, {follows} of {len(known)}"])

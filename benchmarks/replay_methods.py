@@ -1,0 +1,279 @@
+"""Methods that choose a learner on known curves: this package's policies, and what else there is.
+
+A method gets a `Problem` and a seed and returns what it chose and what that cost.
+
+Optuna's pruners are driven through a real study that looks scores up. The learners come in random
+order, a trial that is not pruned ends on all the data, and the best of those is the answer. Trials
+train only on the sizes at which the pruner looks, as a user who knows it would.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import replace
+from functools import cache
+from functools import partial
+from typing import Any
+from typing import TypeAlias
+
+import optuna
+from optuna.pruners import BasePruner
+from optuna.pruners import HyperbandPruner
+from optuna.pruners import MedianPruner
+from optuna.pruners import SuccessiveHalvingPruner
+
+from benchmarks.fit.calibrated import FOLDS_FILE
+from benchmarks.fit.calibrated import fold_of
+from benchmarks.replay_problems import Problem
+from optuna_daub import DAUBPruner
+from optuna_daub.core import ABC
+from optuna_daub.core import DAUB
+from optuna_daub.core import Audited
+from optuna_daub.core import Calibrated
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import Policy
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import replay
+from optuna_daub.core.forecasts.gains import parse_table
+from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.policies.value_per_second import ValuePerSecond
+
+
+LATER_FIRST = 1 / 48
+"""Of N: where Optuna's pruners begin in the variants that begin later."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method chose and what that cost."""
+
+    learner: int
+    cost: float
+    """In the problem's unit: seconds, or training examples."""
+    probes: int
+    """How many times a learner was trained."""
+    scoring_cost: float = 0.0
+    """What training scores cost besides."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table of methods."""
+
+    choose: Callable[[Problem, int], Outcome]
+    """The method at work on a problem, for a seed."""
+    is_random: bool = False
+    """Whether another seed may give another answer."""
+    needs_n_validation: bool = False
+    """Whether it cannot run where the number of validation examples is unknown."""
+
+    def can_run(self, problem: Problem) -> bool:
+        """Return whether the problem has what the method needs."""
+        return not self.needs_n_validation or problem.n_validation is not None
+
+
+Sizes: TypeAlias = Callable[[Problem], tuple[int, ...]]
+"""The sizes of a problem that a method trains on; the last is N."""
+
+
+def upwards(factor: int, problem: Problem, *, from_share: float = 0.0) -> tuple[int, ...]:
+    """Return the first size times powers of a factor, rounded up to known sizes, and N.
+
+    Args:
+        factor: above 1.
+        problem: whose sizes are taken.
+        from_share: of N; the first size is the known one whose ratio to it is nearest to 1.
+    """
+    sizes = problem.sizes
+    goal = max(from_share * problem.full_size, 1.0)
+    due = min(sizes[:-2], key=lambda n: abs(math.log(n / goal))) if from_share else sizes[0]
+    chosen = []
+    for size in sizes[:-1]:
+        if size >= due:
+            chosen.append(size)
+            due *= factor
+    return (*chosen, sizes[-1])
+
+
+def exhausting(factor: int, problem: Problem) -> tuple[int, ...]:
+    """Return N divided by powers of a factor: its last round, of the few left, is at N.
+
+    So scikit-learn's `min_resources="exhaust"`.
+    """
+    n_rounds = max(3, 1 + math.floor(math.log(len(problem.curves), factor)))
+    due = [problem.full_size / factor**i for i in reversed(range(n_rounds))]
+    return tuple(sorted({min(n for n in problem.sizes if n >= size) for size in due}))
+
+
+def training_everything(problem: Problem, seed: int) -> Outcome:
+    """Train every learner on all the data and choose by validation score."""
+    finished = [curve for curve in problem.curves if curve.size == problem.full_size]
+    best = max(finished, key=lambda curve: (curve.score, -curve.learner))
+    return Outcome(best.learner, problem.full_cost, len(problem.curves))
+
+
+def oracle(problem: Problem, seed: int) -> Outcome:
+    """Train only the best learner."""
+    return Outcome(problem.best, problem.oracle_cost, 1)
+
+
+def follow(
+    policy_for: Callable[[Problem], Policy],
+    problem: Problem,
+    seed: int,
+    *,
+    use_training_score: bool = True,
+) -> Outcome:
+    """Follow a policy until it names its choice.
+
+    Args:
+        policy_for: makes the policy.
+        problem: whose curves are shown.
+        seed: of nothing: policies draw no lots.
+        use_training_score: whether the policy was asked to use training scores, at their cost.
+    """
+    cost, scoring_cost, probes = 0.0, 0.0, 0
+    policy = policy_for(problem)
+    is_scored = use_training_score and policy.needs.training_scores != "unused"
+    for decision in replay(policy, problem.curves):
+        match decision:
+            case Extend(learner, size):
+                cost += problem.costs[learner, size]
+                if is_scored:
+                    scoring_cost += problem.scoring_costs.get((learner, size), 0.0)
+                probes += 1
+            case Finish(int(learner)):
+                return Outcome(learner, cost, probes, scoring_cost)
+    raise AssertionError(f"no learner of {problem.name} was chosen")
+
+
+def value_per_second(problem: Problem) -> Policy:
+    """Return the default rule; where seconds are unknown, it weighs examples."""
+    return ValuePerSecond(problem.sizes, Joint(), cost=problem.unit)
+
+
+def calibrated_daub(problem: Problem, *, price: float) -> Policy:
+    """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
+    policy = DAUBPruner(sizes=problem.sizes, bound="calibrated", price=price).policy
+    assert isinstance(policy, DAUB)
+    if problem.data_set is None:
+        return policy
+    fold = _folds()[int(fold_of(problem.data_set))]
+    tables = parse_table(fold["with_training_score"]), parse_table(fold["without_training_score"])
+    return replace(policy, forecaster=Audited(Calibrated(True, None, *tables)))
+
+
+@cache
+def _folds() -> list[Mapping[str, Any]]:
+    folds: list[Mapping[str, Any]] = json.loads(FOLDS_FILE.read_text(encoding="utf-8"))
+    return folds
+
+
+def pruned_study(
+    pruner_for: Callable[[Problem, tuple[int, ...]], BasePruner],
+    sizes_of: Sizes,
+    problem: Problem,
+    seed: int,
+) -> Outcome:
+    """Run an Optuna study over the learners, in random order, under a pruner.
+
+    Args:
+        pruner_for: makes the pruner, of a problem and the sizes.
+        sizes_of: the sizes where the pruner looks; no other is trained on.
+        problem: whose scores are looked up.
+        seed: of the order.
+    """
+    sizes = sizes_of(problem)
+    curves = {curve.learner: curve for curve in problem.curves}
+    paid: list[float] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        learner = trial.suggest_categorical("learner", list(curves))
+        for size in sizes:
+            paid.append(problem.costs[learner, size])
+            seen = curves[learner].at(size)
+            if seen is None:
+                raise LookupError(f"learner {learner} cannot be trained on {size:,} examples")
+            trial.report(seen.score, size)
+            if size < problem.full_size and trial.should_prune():
+                raise optuna.TrialPruned
+        return seen.score
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.GridSampler({"learner": list(curves)}, seed=seed),
+        pruner=pruner_for(problem, sizes),
+        study_name=f"replay-{seed}",  # Hyperband assigns trials to brackets by the study's name
+    )
+    study.optimize(objective, n_trials=len(curves), catch=LookupError)
+    return Outcome(study.best_params["learner"], sum(paid), len(paid))
+
+
+def _policy(policy_for: Callable[[Problem], Policy], **options: Any) -> Method:
+    """Return a method of ours; `options` are of `policy_for`."""
+    used = options.get("use_training_score", True)
+    return Method(partial(follow, partial(policy_for, **options), use_training_score=used))
+
+
+def _daub(problem: Problem, **options: Any) -> Policy:
+    return DAUBPruner.paper(sizes=problem.sizes, **options).policy
+
+
+def _abc(problem: Problem) -> Policy:
+    return ABC(problem.sizes, problem.n_validation)
+
+
+def _halving(keep_one_in: int) -> Method:
+    def policy(problem: Problem) -> Policy:
+        return SuccessiveHalving(exhausting(keep_one_in, problem), keep_one_in=keep_one_in)
+
+    return _policy(policy)
+
+
+def _successive_halving(factor: int, **start: float) -> Method:
+    def pruner(problem: Problem, sizes: tuple[int, ...]) -> BasePruner:
+        return SuccessiveHalvingPruner(min_resource=sizes[0], reduction_factor=factor)
+
+    return Method(partial(pruned_study, pruner, partial(upwards, factor, **start)), True)
+
+
+def _hyperband(factor: int, **start: float) -> Method:
+    def pruner(problem: Problem, sizes: tuple[int, ...]) -> BasePruner:
+        return HyperbandPruner(sizes[0], problem.full_size, factor)
+
+    return Method(partial(pruned_study, pruner, partial(upwards, factor, **start)), True)
+
+
+def _median() -> Method:
+    return Method(
+        partial(pruned_study, lambda problem, sizes: MedianPruner(), lambda p: p.sizes), True
+    )
+
+
+DEFAULT = "value per second (the default)"
+
+METHODS: Mapping[str, Method] = {
+    "training everything": Method(training_everything),
+    "oracle": Method(oracle),
+    DEFAULT: _policy(value_per_second),
+    "DAUB, as in the paper": _policy(_daub),
+    "DAUB, as in the paper, first to arrive": _policy(_daub, stop="first"),
+    "DAUB, as in the paper, no training scores": _policy(_daub, use_training_score=False),
+    "DAUB, calibrated, price 0.03": _policy(calibrated_daub, price=0.03),
+    "DAUB, calibrated, price 0.01": _policy(calibrated_daub, price=0.01),
+    "ABC": Method(partial(follow, _abc), needs_n_validation=True),
+    **{f"halving by 1/{k} to N": _halving(k) for k in (2, 3, 4)},
+    "Optuna SuccessiveHalvingPruner": _successive_halving(4),
+    "Optuna SuccessiveHalvingPruner, from N / 48": _successive_halving(4, from_share=LATER_FIRST),
+    "Optuna HyperbandPruner": _hyperband(3),
+    "Optuna HyperbandPruner, from N / 48": _hyperband(3, from_share=LATER_FIRST),
+    "Optuna MedianPruner": _median(),
+}
+"""The table of methods. Optuna's pruners have their default factors, 4 and 3; the MedianPruner
+looks at every size."""

@@ -1,0 +1,367 @@
+"""Problems with known learning curves: who scores what on how many examples, at what cost.
+
+============  =================================================================================
+made          12 learners whose curves cross; cost = seconds in closed form; needs no file
+parity        41 learners on Parity, N = 21,500; cost = measured seconds of fit and validation
+covtype       41 learners on covtype, N = 38,500; cost as above
+..., shaken   the same, the learners in another order, the times those of another day
+lcdb          55 data sets of LCDB 1.1 with N >= 4,096 and 21-27 learners; cost = training examples
+lcdb, unseen  every second of them, which no constant of the default rule was chosen on
+lcdb-se       all 55, every error rate drawn anew around its mean with its standard error
+lcdb, small   39 data sets with 1,024 <= N < 4,096
+============  =================================================================================
+
+On the tables, decisions and the final verdict use the same held-out scores; training scores, which
+were measured on all rows, are charged as on the 5,000 at most that our objective takes. On LCDB
+decisions see validation scores only; the verdict is the test score, always without noise.
+
+`../shared/tables` has the files: parity.csv and covtype.csv were measured for this project with
+`examples/pool.py`, lcdb11_part.npz has half of the data sets of LCDB 1.1 [1].
+
+[1] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
+    Ill-Behaved Than Previously Thought", NeurIPS 2025 (CC BY 4.0). https://arxiv.org/abs/2505.15657
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.rows import SHARED
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import geometric_sizes
+from optuna_daub.objective.training_size import TRAINING_SCORED
+
+
+TABLES = SHARED / "tables"
+TABLE_VALIDATION = 10_000
+"""Examples that the scores of the tables were measured on."""
+TIME_NOISE = 0.25
+"""Standard deviation of the logarithm of measured times, from one day to another."""
+
+LCDB_FULL_SIZES = 4096, 2**31
+"""On data sets with fewer training examples there are too few sizes to save much."""
+LCDB_SMALL_FULL_SIZES = 1024, 4096
+"""Those are a check: no default was chosen by them."""
+LCDB_FIRST = 128
+"""Smallest training size: the shortest grid, to 4,096, then has 9 sizes; the paper's has 12."""
+LCDB_STRIDE = 5
+"""Every fifth size of LCDB, a factor of 2^(5/8) = 1.54: the nearest to the paper's 1.5."""
+BASELINES = ("DummyClassifier",)
+"""Learners left out: nobody chooses among models by guessing the majority class."""
+VALIDATION, TEST = 1, 2
+"""Of the axis (train, validation, test) of LCDB."""
+
+MADE_LEARNERS = 12
+MADE_VALIDATION = 4000
+MADE_SIZES = geometric_sizes(100, 5000, 1.5)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Learners whose scores and costs at every size are known."""
+
+    name: str
+    sizes: tuple[int, ...]
+    """Training sizes, increasing; the last is the full training set (N)."""
+    curves: tuple[LearningCurve, ...]
+    """What a method sees of a learner at each size once it has paid for it."""
+    costs: Mapping[tuple[int, int], float]
+    """What training a learner on so many examples costs, in `unit`."""
+    verdicts: Mapping[int, float]
+    """The score that a learner is judged by, trained on all the data; only of those that can."""
+    unit: Literal["seconds", "examples"] = "examples"
+    n_validation: int | None = None
+    """Examples that each score was measured on; None where unknown."""
+    scoring_costs: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """What the training score costs besides, for methods that need it; empty where unknown."""
+    data_set: int | None = None
+    """Its number at OpenML, so that what was fitted without it can be used; None elsewhere."""
+
+    @property
+    def full_size(self) -> int:
+        """N, the number of examples of the whole training set."""
+        return self.sizes[-1]
+
+    @property
+    def best(self) -> int:
+        """The learner with the best verdict."""
+        return max(self.verdicts, key=lambda learner: (self.verdicts[learner], -learner))
+
+    @property
+    def full_cost(self) -> float:
+        """The cost of training every learner on all the data."""
+        return sum(self.costs[curve.learner, self.full_size] for curve in self.curves)
+
+    @property
+    def oracle_cost(self) -> float:
+        """The cost of training only the best learner, on all the data."""
+        return self.costs[self.best, self.full_size]
+
+    def loss(self, learner: int) -> float:
+        """Return by how much the verdict of a learner is below the best one."""
+        return self.verdicts[self.best] - self.verdicts[learner]
+
+
+# --- Made ---
+
+
+def made_problem(seed: int) -> Problem:
+    """Return a problem whose curves are power laws that cross: score(n) = limit - rise / n^rate.
+
+    The simple half of the learners leads on little data, the other half on all of it.
+    """
+    rng = np.random.default_rng(seed)
+    first, full = MADE_SIZES[0], MADE_SIZES[-1]
+    curves, costs = [], {}
+    for learner in range(MADE_LEARNERS):
+        is_simple = learner % 2 == 0
+        limit = rng.uniform(0.70, 0.78) if is_simple else rng.uniform(0.82, 0.95)
+        lost = rng.uniform(0.02, 0.08) if is_simple else limit - rng.uniform(0.45, 0.60)
+        rate = rng.uniform(0.5, 0.8)
+        alpha = rng.uniform(0.8, 1.6)  # seconds grow as n^alpha
+        seen = []
+        for n in MADE_SIZES:
+            gap = lost * (n / first) ** -rate
+            costs[learner, n] = 10.0 * (n / full) ** alpha
+            scores = limit - gap, min(1.0, limit + gap)
+            seen.append(Observation(n, *scores, MADE_VALIDATION, costs[learner, n]))
+        curves.append(LearningCurve(learner, tuple(seen)))
+    verdicts = {curve.learner: curve.score for curve in curves}
+    return Problem(
+        f"made {seed}", MADE_SIZES, tuple(curves), costs, verdicts, "seconds", MADE_VALIDATION
+    )
+
+
+# --- Measured tables ---
+
+
+def table_problem(name: str) -> Problem:
+    """Return the problem of a measured table, `parity` or `covtype`."""
+    seen: dict[int, list[Observation]] = defaultdict(list)
+    costs, scoring_costs = {}, {}
+    names: dict[str, int] = {}
+    with (TABLES / f"{name}.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            learner = names.setdefault(row["learner"], len(names))
+            size = int(row["size"])
+            parts = row["fit_seconds"], row["validation_seconds"]
+            seconds = sum(float(part or 0.0) for part in parts)  # "" where it failed
+            costs[learner, size] = seconds
+            share_scored = min(1.0, TRAINING_SCORED / size)
+            scoring_costs[learner, size] = share_scored * float(
+                row["training_score_seconds"] or 0.0
+            )
+            if not row["error"]:
+                scores = float(row["validation_score"]), float(row["training_score"])
+                seen[learner].append(Observation(size, *scores, TABLE_VALIDATION, seconds))
+    curves = tuple(LearningCurve(i, tuple(seen[i])) for i in names.values())
+    sizes = tuple(sorted({size for _, size in costs}))
+    verdicts = {c.learner: c.score for c in curves if c.size == sizes[-1]}
+    return Problem(
+        name, sizes, curves, costs, verdicts, "seconds", TABLE_VALIDATION, scoring_costs
+    )
+
+
+def shaken(problem: Problem, seed: int) -> Problem:
+    """Return a problem whose learners come in another order and whose times another day took.
+
+    A method whose answer hangs on either is lucky on the problem as it is.
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(problem.curves))
+    place = {curve.learner: int(i) for curve, i in zip(problem.curves, order, strict=True)}
+    factor = {key: float(rng.lognormal(0.0, TIME_NOISE)) for key in problem.costs}
+
+    def timed(learner: int, seen: Observation) -> Observation:
+        return replace(seen, seconds=(seen.seconds or 0.0) * factor[learner, seen.size])
+
+    def shaken_costs(costs: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], float]:
+        return {(place[i], n): cost * factor[i, n] for (i, n), cost in costs.items()}
+
+    curves = [
+        LearningCurve(place[c.learner], tuple(timed(c.learner, seen) for seen in c.observations))
+        for c in problem.curves
+    ]
+    return replace(
+        problem,
+        curves=tuple(sorted(curves, key=lambda curve: curve.learner)),
+        costs=shaken_costs(problem.costs),
+        scoring_costs=shaken_costs(problem.scoring_costs),
+        verdicts={place[i]: verdict for i, verdict in problem.verdicts.items()},
+    )
+
+
+# --- LCDB ---
+
+
+@dataclass(frozen=True, eq=False)
+class Lcdb:
+    """Learning curves in the form of LCDB 1.1."""
+
+    error_rate: NDArray[np.floating]
+    """Axes (data set, learner, (mean, standard error), size, (train, validation, test)); NaN
+    where it was not measured."""
+    openml_id: NDArray[np.int64]
+    learner: NDArray[np.str_]
+    size: NDArray[np.int64]
+
+    def errors(self, seed: int | None = None) -> NDArray[np.float64]:
+        """Return error rates, axes (data set, learner, size, split).
+
+        Args:
+            seed: of the noise, drawn independently for every error rate; None for no noise.
+        """
+        mean, standard_error = np.moveaxis(self.error_rate.astype(float), 2, 0)
+        if seed is not None:
+            mean = np.random.default_rng(seed).normal(mean, standard_error)
+        return np.asarray(np.clip(mean, 0.0, 1.0))
+
+    def full(self, data_set: int) -> int:
+        """Return the place of N: the largest size on which at least half of the learners were.
+
+        Args:
+            data_set: its place on the first axis.
+        """
+        known = np.isfinite(self.error_rate[data_set, self.is_choosable, 0]).all(axis=-1)
+        return int(np.flatnonzero(2 * known.sum(axis=0) >= len(known)).max(initial=0))
+
+    @property
+    def is_choosable(self) -> NDArray[np.bool_]:
+        """Which learners are no baselines."""
+        return np.asarray(~np.isin(self.learner, BASELINES))
+
+
+LCDB_FILE = TABLES / "lcdb11_part.npz"
+
+
+@cache
+def lcdb() -> Lcdb:
+    """Return the part of LCDB that stands beside the project."""
+    with np.load(LCDB_FILE) as file:
+        return Lcdb(
+            **{name: file[name] for name in ("error_rate", "openml_id", "learner", "size")}
+        )
+
+
+def made_lcdb(n_data_sets: int = 10, seed: int = 0) -> Lcdb:
+    """Return power laws in the form of LCDB, for those who do not have it; N is 1,024 to 8,192."""
+    rng = np.random.default_rng(seed)
+    names = ("KNN", "SVM_RBF", "LDA", "GaussianNB", "Decision Tree", "MLP", "QDA", *BASELINES)
+    size = np.ceil(16 * 2 ** (np.arange(73) / 8)).astype(np.int64)
+    shape = (n_data_sets, len(names), 1)
+    # On one data set all gain alike, a little more or less.
+    rate = rng.uniform(0.2, 0.8, (n_data_sets, 1, 1)) * rng.uniform(0.8, 1.25, shape)
+    limit, lost = rng.uniform(0.05, 0.3, shape), rng.uniform(0.1, 0.4, shape)
+    falling = lost * (size / size[0]) ** -rate
+    errors = np.stack([limit - limit * falling / lost, limit + falling, limit + falling], -1)
+    full = rng.choice(np.arange(48, 73, 4), n_data_sets)
+    full[:2] = 48, 72
+    errors[np.arange(73) > full[:, None, None].repeat(len(names), 1)] = np.nan
+    return Lcdb(
+        np.stack([errors, np.full_like(errors, 0.005)], axis=2),
+        np.arange(1, n_data_sets + 1),
+        np.array(names),
+        size,
+    )
+
+
+def lcdb_problems(
+    known: Lcdb, seed: int | None = None, full_sizes: tuple[int, int] = LCDB_FULL_SIZES
+) -> Iterator[Problem]:
+    """Yield one problem per data set of LCDB with enough examples, in the order of the file.
+
+    The learners are those measured at every size of the grid.
+
+    Args:
+        known: the curves.
+        seed: of the noise, drawn independently for every error rate; None for no noise.
+        full_sizes: the smallest N, and the N from which on data sets are left out.
+    """
+    error = known.errors(seed)
+    for row, data_set in enumerate(known.openml_id.tolist()):
+        full = known.full(row)
+        if not full_sizes[0] <= known.size[full] < full_sizes[1]:
+            continue
+        first = int(np.searchsorted(known.size, LCDB_FIRST))
+        places = [*range(first, full, LCDB_STRIDE), full]  # the last step may be a shorter one
+        sizes = tuple(known.size[places].tolist())
+        measured = np.isfinite(known.error_rate[row, :, 0][:, places]).all(axis=(-1, -2))
+        learners = np.flatnonzero(measured & known.is_choosable).tolist()
+        curves = tuple(
+            LearningCurve(
+                learner,
+                tuple(
+                    Observation(size, 1.0 - rates[VALIDATION], training_score=1.0 - rates[0])
+                    for size, rates in zip(
+                        sizes, error[row, learner, places].tolist(), strict=True
+                    )
+                ),
+            )
+            for learner in learners
+        )
+        test = known.error_rate[row, :, 0, full, TEST].astype(float)
+        yield Problem(
+            name=f"openml {data_set}",
+            sizes=sizes,
+            curves=curves,
+            costs={(i, size): float(size) for i in learners for size in sizes},
+            verdicts={i: 1.0 - float(test[i]) for i in learners},
+            data_set=data_set,
+        )
+
+
+# --- All of them ---
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the problems of one name come from."""
+
+    problems: Callable[[int], Iterator[Problem]]
+    """For a seed, one problem or one per data set."""
+    path: Path | None
+    """The file that must be there; None where nothing is read."""
+    seeds: int
+    """How many orders of the learners for Optuna's studies, and draws of the noise."""
+    is_random: bool = False
+    """Whether another seed gives other scores, orders or times."""
+
+
+def _table(name: str, *, is_shaken: bool = False) -> Source:
+    def problems(seed: int) -> Iterator[Problem]:
+        problem = table_problem(name)
+        yield shaken(problem, seed) if is_shaken else problem
+
+    seeds = 60 if is_shaken else 20
+    return Source(problems, TABLES / f"{name}.csv", seeds, is_random=is_shaken)
+
+
+SOURCES: Mapping[str, Source] = {
+    "made": Source(lambda seed: iter([made_problem(seed)]), None, 20, is_random=True),
+    "parity": _table("parity"),
+    "covtype": _table("covtype"),
+    "parity, shaken": _table("parity", is_shaken=True),
+    "covtype, shaken": _table("covtype", is_shaken=True),
+    "lcdb": Source(lambda _: lcdb_problems(lcdb()), LCDB_FILE, 5),
+    "lcdb, unseen": Source(lambda _: islice(lcdb_problems(lcdb()), 1, None, 2), LCDB_FILE, 5),
+    "lcdb-se": Source(lambda seed: lcdb_problems(lcdb(), seed), LCDB_FILE, 5, is_random=True),
+    "lcdb, small": Source(
+        lambda _: lcdb_problems(lcdb(), full_sizes=LCDB_SMALL_FULL_SIZES), LCDB_FILE, 5
+    ),
+}
+"""The table of problems."""

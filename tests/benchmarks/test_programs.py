@@ -1,0 +1,90 @@
+"""Every program in smoke mode: made data, no file beside the project, nothing left in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import decision_cost
+from benchmarks import replay
+from benchmarks import training
+from benchmarks.fit import calibrated
+from benchmarks.fit import gain_spread
+from benchmarks.replay_methods import METHODS
+from benchmarks.rows import ROOT
+from benchmarks.rows import read_rows
+from benchmarks.tables import abc
+from benchmarks.tables import budgeted
+from benchmarks.tables import daub
+from benchmarks.tables import massart
+from benchmarks.tables import stumps
+from benchmarks.training_methods import EVERYTHING
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of learners that do not suit made data
+
+
+@pytest.mark.parametrize("program", [decision_cost, abc, budgeted, daub, massart, stumps])
+def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
+    program.main(["--smoke", "--results", str(tmp_path)])
+    stem = program.__name__.rpartition(".")[2]
+    assert read_rows(tmp_path / f"{stem}.jsonl")
+    assert "|---|" in (tmp_path / f"{stem}.md").read_text(encoding="utf-8")
+
+
+def test_replay_runs_as_a_script_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    arguments = ["--smoke", "--results", str(tmp_path)]
+    subprocess.run(
+        [sys.executable, "benchmarks/replay.py", *arguments, "--methods", "oracle", "ABC"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    assert len(read_rows(tmp_path / "replay.jsonl")) == 2 * 2
+    for _ in range(2):
+        replay.main(arguments)
+    assert len(read_rows(tmp_path / "replay.jsonl")) == 2 * len(METHODS)
+    table = (tmp_path / "replay.md").read_text(encoding="utf-8")
+    assert all(f"| {name} |" in table for name in METHODS)
+
+
+def test_training_runs_each_method_in_a_process_of_its_own(tmp_path: Path) -> None:
+    arguments = ["--smoke", "--results", str(tmp_path), "--methods", EVERYTHING]
+    training.main(arguments)
+    training.main([*arguments, "--report"])
+    rows = read_rows(tmp_path / "training.jsonl")
+    assert [row["key"]["method"] for row in rows] == [training.POOL_ROW, EVERYTHING]
+    table = (tmp_path / "training.md").read_text(encoding="utf-8")
+    assert f"| {EVERYTHING} | 0.00 @ 100 % |" in table
+
+
+def test_the_fit_leaves_the_package_alone_in_smoke_mode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shipped = ROOT / "optuna_daub" / "core" / "forecasts" / calibrated.COEFFICIENTS
+    before = shipped.read_bytes(), calibrated.FOLDS_FILE.read_bytes()
+    calibrated.main(["--smoke", "--results", str(tmp_path)])
+    assert (shipped.read_bytes(), calibrated.FOLDS_FILE.read_bytes()) == before
+    folds = json.loads((tmp_path / calibrated.FOLDS_FILE.name).read_text(encoding="utf-8"))
+    assert len(folds) == calibrated.FOLDS
+    assert json.loads((tmp_path / calibrated.COEFFICIENTS).read_text()).keys() > folds[0].keys()
+    gain_spread.main(["--smoke"])
+    assert "| N / 16 |" in capsys.readouterr().out
+
+
+def test_no_program_has_nothing_to_say_where_the_files_are_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = tmp_path / "absent"
+    for name, source in replay.SOURCES.items():
+        if source.path is not None:
+            monkeypatch.setitem(
+                replay.SOURCES, name, type(source)(source.problems, absent, source.seeds)
+            )
+    replay.main(["--results", str(tmp_path), "--methods", "oracle"])
+    assert f"lcdb is left out: {absent} is not there" in capsys.readouterr().out
+    assert {row["key"]["source"] for row in read_rows(tmp_path / "replay.jsonl")} == {"made"}
