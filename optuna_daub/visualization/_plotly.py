@@ -96,35 +96,41 @@ def plot_learning_curves(
     )
 
 
-def plot_allocations(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> go.Figure:
+def plot_allocations(
+    study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto", top: int = 60
+) -> go.Figure:
     """Plot what each learner was given, the best score first, stacked by probe.
 
     The title compares the total with training each of these learners once on all the data. It is
-    the paper's Figure 2.
+    the paper's Figure 2, lying down so that names can be read.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
         unit: "examples", each probe counted in full, or "seconds", as far as they were measured;
             training everything is then projected from each learner's own times. "auto" (the
             default) is seconds where every probe was timed, examples elsewhere.
+        top: how many learners have a bar of their own, those with the best scores; the others
+            share the last one.
 
     Returns:
         A figure, without bars where nothing was trained yet.
 
     Raises:
         ImportError: where plotly is not installed.
-        ValueError: where `unit` is another word, or the study's pruner is none of optuna_daub.
+        ValueError: where `unit` is another word, `top` < 0, or the study's pruner is none of
+            optuna_daub.
     """
-    record = allocations_record(study, unit)
-    names = [_escaped(label(curve, width=16)) for curve in record.curves]
+    record = allocations_record(study, unit, top)
+    names = [_escaped(name) for name in record.names]
     traces = [
         {
             "type": "bar",
-            "x": names,
-            "y": [_short(cost) for cost in layer.costs],
+            "orientation": "h",
+            "x": [_short(cost) for cost in layer.costs],
+            "y": names,
             "name": f"{layer.size:,}",
             "marker": {"color": layer.color, "line": {"width": 0}},
-            "hovertemplate": f"%{{x}}<br>{layer.size:,} examples: %{{y:,.4~g}} {record.unit}"
+            "hovertemplate": f"%{{y}}<br>{layer.size:,} examples: %{{x:,.4~g}} {record.unit}"
             "<extra></extra>",
         }
         for layer in record.layers
@@ -132,15 +138,17 @@ def plot_allocations(study: optuna.Study, *, unit: Unit | Literal["auto"] = "aut
     return _figure(
         traces if record.spent else [],
         title=f"{record.unit.capitalize()} given to each learner<br><sup>{record.spending}</sup>",
-        xaxis={
-            "title": "learners, best score first",
+        height=max(450, 130 + 16 * len(names)),
+        xaxis={"title": record.unit, "tickformat": ",~s"},
+        yaxis={
             "type": "category",
+            "autorange": "reversed",
+            "dtick": 1,  # every name, however many
             "tickfont": {"size": 10},
         },
-        yaxis={"title": record.unit, "tickformat": ",~s"},
         barmode="stack",
         bargap=0.15,
-        legend={"title": "training size", "font": {"size": 10}},
+        legend={"title": "training size", "font": {"size": 10}, "traceorder": "normal"},
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import weakref
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -126,7 +127,7 @@ class Layer(NamedTuple):
 
     size: int
     costs: tuple[float, ...]
-    """By learner, in examples or seconds; 0 for those not trained on this size."""
+    """By bar, in examples or seconds; 0 for those not trained on this size."""
     color: str
 
 
@@ -135,8 +136,10 @@ class AllocationsRecord(NamedTuple):
 
     curves: tuple[LearnerCurve, ...]
     """The learner with the best score first."""
+    names: tuple[str, ...]
+    """What each bar is called: the first learners, then all others together."""
     layers: tuple[Layer, ...]
-    """Sizes increasing; costs in the order of `curves`."""
+    """Sizes increasing; costs in the order of `names`."""
     spent: float
     """The sum of all costs."""
     everything: float
@@ -235,12 +238,15 @@ def learning_curves_record(
     )
 
 
-def allocations_record(study: optuna.Study, unit: Unit | Literal["auto"]) -> AllocationsRecord:
+def allocations_record(
+    study: optuna.Study, unit: Unit | Literal["auto"], top: int
+) -> AllocationsRecord:
     """Return what `plot_allocations` shows.
 
     Raises:
-        ValueError: where `unit` is none of "auto", "examples" and "seconds".
+        ValueError: where `unit` is none of "auto", "examples" and "seconds", or `top` < 0.
     """
+    _check_top(top)
     if unit not in ("auto", *UNITS):
         raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
     sign = sign_of(study)
@@ -258,9 +264,14 @@ def allocations_record(study: optuna.Study, unit: Unit | Literal["auto"]) -> All
          for seen in curve.observations}
         for curve in curves
     ]  # fmt: skip
-    layers = tuple(
-        Layer(size, tuple(cost.get(size, 0.0) for cost in costs), colors[size]) for size in sizes
-    )
+    names = [label(curve) for curve in curves[:top]]
+    if len(curves) > top:
+        names.append(f"{len(curves) - top} others" if top else "all learners")
+    layers = []
+    for size in sizes:
+        own = [cost.get(size, 0.0) for cost in costs]
+        bars = own[:top] + ([math.fsum(own[top:])] if len(own) > top else [])
+        layers.append(Layer(size, tuple(bars), colors[size]))
     spent = math.fsum(cost for layer in layers for cost in layer.costs)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
@@ -269,7 +280,7 @@ def allocations_record(study: optuna.Study, unit: Unit | Literal["auto"]) -> All
     if unit == "seconds":
         known = {curve.learner: curve.observations for curve in curves}
         everything = math.fsum(seconds_at(full_size, known).values())
-    return AllocationsRecord(tuple(curves), layers, spent, everything, unit)
+    return AllocationsRecord(tuple(curves), tuple(names), tuple(layers), spent, everything, unit)
 
 
 def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
@@ -405,8 +416,7 @@ def _foremost(
     curves: Sequence[LearnerCurve], learners: Sequence[int] | None, top: int, sign: int
 ) -> list[LearnerCurve]:
     """Return the learners asked for: the best, then those with most data, then by score."""
-    if top < 0:
-        raise ValueError(f"`top` must be at least 0, but got {top}.")
+    _check_top(top)
     ids = {curve.learner for curve in curves}
     unknown = [learner for learner in learners or () if learner not in ids]
     if unknown:
@@ -423,6 +433,11 @@ def _foremost(
             curve.learner,
         ),
     )
+
+
+def _check_top(top: int) -> None:
+    if top < 0:
+        raise ValueError(f"`top` must be at least 0, but got {top}.")
 
 
 def _bands(
@@ -477,18 +492,37 @@ def _spread(forecasts: Any) -> list[float]:
     return widths
 
 
+class _Replay(NamedTuple):
+    """How far the probes of a study were observed once more."""
+
+    policy: Policy
+    n_learners: int | None
+    probes: tuple[Allocation, ...]
+    pool: Pool
+    """As it was after these."""
+    steps: tuple[BoundStep, ...]
+
+
+_REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDictionary()
+"""A running study is drawn again and again: each probe is observed once more only once."""
+
+
 def _bound_steps(
     study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve], sign: int
-) -> list[BoundStep]:
+) -> tuple[BoundStep, ...]:
     policy, state = policy_of(study), synced_state_of(study)
     to_come = state.pool(policy).to_come
-    pool = Pool(to_come=None if to_come is None else to_come + len(curves))
-    # ABC's intervals depend on the number of learners, those still to come among them: a learner
-    # that was never trained counts from the start.
-    for untrained in {curve.learner for curve in curves} - {probe.learner for probe in sequence}:
-        pool = pool.with_newcomer(untrained)
-    steps = []
-    for number, probe in enumerate(sequence, 1):
+    # ABC's intervals depend on how many learners there are, those still to come among them.
+    n_learners = None if to_come is None else to_come + len(curves)
+    known = _REPLAYS.get(study)
+    if (
+        known is None
+        or (known.policy, known.n_learners) != (policy, n_learners)
+        or known.probes != tuple(sequence[: len(known.probes)])
+    ):
+        known = _Replay(policy, n_learners, (), Pool(to_come=n_learners), ())
+    pool, steps = known.pool, list(known.steps)
+    for number, probe in enumerate(sequence[len(known.probes) :], len(known.probes) + 1):
         if probe.learner not in pool.curves:
             pool = pool.with_newcomer(probe.learner)
         seen, before = probe.observation, pool.curves[probe.learner]
@@ -498,7 +532,9 @@ def _bound_steps(
         upper = policy.interval(pool, probe.learner).upper
         if not math.isinf(upper):
             steps.append(BoundStep(number, probe.learner, seen.size, seen.score, sign * upper))
-    return steps
+    known = _Replay(policy, n_learners, tuple(sequence), pool, tuple(steps))
+    _REPLAYS[study] = known
+    return known.steps
 
 
 def _leads(steps: Sequence[BoundStep], curves: Sequence[LearnerCurve], sign: int) -> list[Lead]:
