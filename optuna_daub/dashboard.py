@@ -34,6 +34,7 @@ from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
+from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import UNITS
@@ -48,6 +49,7 @@ _logger = logging.getLogger(__name__)
 GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
     "daub-learning-curves": plot_learning_curves,
     "daub-allocations": partial(plot_allocations, top=24),
+    "daub-search-history": plot_search_history,
     "daub-upper-bounds": plot_upper_bounds,
 }
 """What is drawn, by the ids under which optuna-dashboard shows it, 450 pixels high."""

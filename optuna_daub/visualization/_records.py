@@ -47,6 +47,9 @@ PALETTE = (
 """Colours of the learners that stand out; of middle lightness, as all colours here, so that they
 can be told apart on white and on black."""
 
+KINDS = {"newcomer": "#6aa5ee", "promotion": "#a463f2", "all the data": "#d99a00"}
+"""Colours of the probes of a search."""
+
 BACKGROUND = "#8c8c8c"
 """Colour of the other learners."""
 
@@ -206,6 +209,33 @@ class BoundsRecord(NamedTuple):
     """What is promised of the leader, or known of the bounds; empty where nothing is."""
 
 
+class Mark(NamedTuple):
+    """One probe in `plot_search_history`."""
+
+    at: float
+    """What all probes up to this one have cost, in seconds or examples."""
+    score: float
+    curve: LearnerCurve
+    """Of the learner."""
+    size: int
+    kind: Literal["newcomer", "promotion", "all the data"]
+
+
+class SearchHistoryRecord(NamedTuple):
+    """What `plot_search_history` shows."""
+
+    marks: tuple[Mark, ...]
+    """Probes with a finite score, in the order in which they ended."""
+    paths: tuple[tuple[Mark, ...], ...]
+    """The probes of each learner that was trained on all the data."""
+    best: tuple[Mark, ...]
+    """Each that was better on all the data than any before."""
+    spent: float
+    """What all probes have cost."""
+    unit: Unit
+    axis: Axis
+
+
 def learning_curves_record(
     study: optuna.Study, learners: Sequence[int] | None, top: int
 ) -> LearningCurvesRecord:
@@ -247,23 +277,15 @@ def allocations_record(
         ValueError: where `unit` is none of "auto", "examples" and "seconds", or `top` < 0.
     """
     _check_top(top)
-    if unit not in ("auto", *UNITS):
-        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
     sign = sign_of(study)
     curves = sorted(
         learning_curves(study), key=lambda curve: (-_last_score(curve, sign), curve.learner)
     )
     probes = [seen for curve in curves for seen in curve.observations]
-    if unit == "auto":
-        is_timed = bool(probes) and all(seen.seconds for seen in probes)
-        unit = "seconds" if is_timed else "examples"
+    unit = _unit(unit, probes)
     sizes = sorted({seen.size for seen in probes})
     colors = size_colors(sizes)
-    costs = [
-        {seen.size: float(seen.size) if unit == "examples" else seen.seconds or 0.0
-         for seen in curve.observations}
-        for curve in curves
-    ]  # fmt: skip
+    costs = [{seen.size: _cost(seen, unit) for seen in curve.observations} for curve in curves]
     names = [label(curve) for curve in curves[:top]]
     if len(curves) > top:
         names.append(f"{len(curves) - top} others" if top else "all learners")
@@ -319,6 +341,48 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     best = best_learner(study)
     promise = best.promise if best else ""
     return BoundsRecord(tracks, tuple(leads), len(sequence), _axis_of(study, limits), promise)
+
+
+def search_history_record(
+    study: optuna.Study, unit: Unit | Literal["auto"]
+) -> SearchHistoryRecord:
+    """Return what `plot_search_history` shows.
+
+    Raises:
+        ValueError: where `unit` is none of "auto", "examples" and "seconds".
+    """
+    sequence = allocations(study)  # before the curves, so that these know every learner in it
+    curves = {curve.learner: curve for curve in learning_curves(study)}
+    sign, full_size = sign_of(study), policy_of(study).sizes[-1]
+    unit = _unit(unit, [probe.observation for probe in sequence])
+    marks: list[Mark] = []
+    best: list[Mark] = []
+    paths: dict[int, list[Mark]] = {}
+    spent = 0.0
+    for probe in sequence:
+        seen = probe.observation
+        spent += _cost(seen, unit)
+        if not math.isfinite(seen.score):
+            continue
+        path = paths.setdefault(probe.learner, [])
+        kind: Literal["newcomer", "promotion", "all the data"]
+        kind = "promotion" if path else "newcomer"
+        if seen.size >= full_size:
+            kind = "all the data"
+        path.append(Mark(spent, seen.score, curves[probe.learner], seen.size, kind))
+        marks.append(path[-1])
+        if kind == "all the data" and (not best or sign * (seen.score - best[-1].score) > 0):
+            best.append(path[-1])
+    if not marks:
+        _logger.warning("There is no search to draw: no score has been reported yet.")
+    # Scores on all the data fit in, and the better half of all; newcomers may be far behind.
+    good = sorted((mark.score for mark in marks), reverse=sign > 0)
+    inner = [*good[: (len(good) + 1) // 2], *(m.score for m in marks if m.kind == "all the data")]
+    limits = stretched(inner, good, share=1.0) if inner else None
+    reached = (tuple(path) for path in paths.values() if path[-1].kind == "all the data")
+    return SearchHistoryRecord(
+        tuple(marks), tuple(reached), tuple(best), spent, unit, _axis_of(study, limits)
+    )
 
 
 def policy_of(study: optuna.Study) -> Policy:
@@ -395,6 +459,19 @@ def stretched(
     highest = min(max((high, *outer)), high + share * span)
     margin = 0.04 * (highest - lowest or span)
     return lowest - margin, highest + margin
+
+
+def _unit(unit: Unit | Literal["auto"], probes: Sequence[Observation]) -> Unit:
+    """Return what costs are counted in: "auto" is seconds where every probe was timed."""
+    if unit not in ("auto", *UNITS):
+        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
+    if unit != "auto":
+        return unit
+    return "seconds" if probes and all(seen.seconds for seen in probes) else "examples"
+
+
+def _cost(seen: Observation, unit: Unit) -> float:
+    return float(seen.size) if unit == "examples" else seen.seconds or 0.0
 
 
 def _axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:

@@ -14,6 +14,7 @@ import optuna
 
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import BACKGROUND
+from optuna_daub.visualization._records import KINDS
 from optuna_daub.visualization._records import LOOKS
 from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
@@ -21,6 +22,7 @@ from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import learning_curves_record
+from optuna_daub.visualization._records import search_history_record
 
 
 if TYPE_CHECKING:
@@ -108,6 +110,44 @@ def plot_upper_bounds(
         axes.set_ylim(record.axis.limits)
     _add_legend(axes)
     return axes
+
+
+def plot_search_history(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> Axes:
+    """Plot what was found by when; see `optuna_daub.visualization.plot_search_history`."""
+    record = search_history_record(study, unit)
+    axes = _axes(f"Search by {record.unit}", f"{record.unit} of training", record.axis.name)
+    for path in record.paths:
+        ends, scores = [mark.at for mark in path], [mark.score for mark in path]
+        axes.plot(ends, scores, color=BACKGROUND, linewidth=0.75, alpha=0.5, zorder=1)
+    for kind, color in KINDS.items():
+        marks = [mark for mark in record.marks if mark.kind == kind]
+        if marks:
+            shape, size = _PROBES[kind]
+            axes.plot(
+                [mark.at for mark in marks],
+                [mark.score for mark in marks],
+                linestyle="none",
+                marker=shape,
+                markersize=size,
+                color=color,
+                markerfacecolor="none" if kind == "newcomer" else color,
+                label=kind,
+                zorder=2,
+            )
+    if record.best:
+        ends = [mark.at for mark in record.best] + [record.spent]
+        scores = [mark.score for mark in record.best] + [record.best[-1].score]
+        (line,) = axes.step(ends, scores, where="post", label="best so far")
+        line.set(color=KINDS["all the data"], linewidth=3, zorder=3)
+    if record.axis.limits:
+        axes.set_ylim(record.axis.limits)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    _add_legend(axes)
+    return axes
+
+
+_PROBES = {"newcomer": ("o", 4), "promotion": ("^", 6), "all the data": ("D", 7)}
 
 
 def _draw_curve(axes: Axes, line: CurveLine) -> None:

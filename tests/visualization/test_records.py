@@ -24,6 +24,7 @@ from optuna_daub.visualization._records import LearningCurvesRecord
 from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import learning_curves_record
+from optuna_daub.visualization._records import search_history_record
 from optuna_daub.visualization._records import size_colors
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
@@ -213,6 +214,47 @@ class TestAllocations:
             allocations_record(studies.finished(), "euro", 60)  # type: ignore[arg-type]
 
 
+class TestSearchHistory:
+    def test_marks_and_the_best_so_far(self) -> None:
+        record = search_history_record(studies.finished(), "auto")
+        ends = [mark.at for mark in record.marks]
+        assert record.unit == "seconds"
+        assert ends == [1, 3, 7, 8, 10, 14, 15, 17, 21, 29, 37]
+        assert [mark.kind for mark in record.marks] == [
+            "newcomer", "promotion", "promotion",
+            "newcomer", "promotion", "promotion",
+            "newcomer", "promotion", "promotion", "all the data", "all the data",
+        ]  # fmt: skip
+        assert [(mark.at, mark.score) for mark in record.best] == [(29, 0.875)]
+        assert [path[0].curve.learner for path in record.paths] == [0, 2]
+        assert [mark.size for mark in record.paths[0]] == [*SIZES]
+        assert record.spent == 37
+
+    def test_in_examples(self) -> None:
+        record = search_history_record(studies.finished(), "examples")
+        assert [mark.at for mark in record.marks][:3] == [100, 300, 700]
+        assert record.spent == 3700
+
+    def test_the_best_gets_ever_better(self) -> None:
+        for study in (studies.crowded(8, 3), studies.minimized(), studies.abc()):
+            record = search_history_record(study, "auto")
+            scores = [mark.score for mark in record.best]
+            assert scores == sorted({*scores}, reverse=record.axis.is_minimized)
+            assert scores[-1] == study.best_value
+
+    def test_minimized_searches_mirror_maximized_ones(self) -> None:
+        up, down = (search_history_record(make(), "auto")
+                    for make in (studies.finished, studies.minimized))  # fmt: skip
+        assert [1 - mark.score for mark in down.marks] == [mark.score for mark in up.marks]
+        assert [mark.at for mark in down.best] == [mark.at for mark in up.best]
+
+    def test_what_everybody_wants_to_see_fits_in(self) -> None:
+        record = search_history_record(studies.finished(), "auto")
+        assert record.axis.limits is not None
+        low, high = record.axis.limits
+        assert all(low < mark.score < high for mark in record.marks if mark.size == SIZES[-1])
+
+
 class TestBounds:
     def test_steps_and_leads(self) -> None:
         record = bounds_record(studies.finished(), None, 12)
@@ -285,12 +327,14 @@ def test_where_there_is_nothing_to_draw_the_log_says_so(
         learning_curves_record(study, None, 12)
         allocations_record(study, "examples", 60)
         bounds_record(study, None, 12)
+        search_history_record(study, "auto")
     assert [
         record.getMessage() for record in caplog.records if ".visualization." in record.name
     ] == [
         "There is no learning curve to draw: no score has been reported yet.",
         "There is no allocation to draw: no examples are known yet.",
         "There is no bound to draw: no learner has one yet.",
+        "There is no search to draw: no score has been reported yet.",
     ]
 
 
