@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import optuna
@@ -33,6 +34,7 @@ from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
+from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import UNITS
@@ -46,10 +48,11 @@ _logger = logging.getLogger(__name__)
 
 GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
     "daub-learning-curves": plot_learning_curves,
-    "daub-allocations": plot_allocations,
+    "daub-allocations": partial(plot_allocations, top=24),
+    "daub-search-history": plot_search_history,
     "daub-upper-bounds": plot_upper_bounds,
 }
-"""What is drawn, by the ids under which optuna-dashboard shows it."""
+"""What is drawn, by the ids under which optuna-dashboard shows it, 450 pixels high."""
 
 HEADING = "### Data allocation"
 """Begins what is written here in the note on the study; what stands above it is the user's."""
@@ -234,6 +237,7 @@ def _for_any_theme() -> dict[str, Any]:
     axis = {"gridcolor": _GRID, "zeroline": False, "linecolor": _GREY, "automargin": True}
     return {
         "template": None,
+        "height": None,
         "uirevision": "daub",
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
@@ -314,7 +318,7 @@ def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int 
         *(() if best.rival_bound is None else (_gap(study, best, best.rival_bound),)),
         f"The last decision on it: {best.reason}.",
         *((best.promise,) if best.promise else ()),
-        _expense(*(allocations_record(study, unit) for unit in UNITS)),
+        _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
     ]
     if learners_id is not None:
         name = f"{study.study_name} (learners)"

@@ -36,7 +36,9 @@ from optuna_daub.study import bulk  # noqa: E402
 from optuna_daub.study import storage  # noqa: E402
 
 
-IDS = {"daub-learning-curves", "daub-allocations", "daub-upper-bounds"}
+IDS = {
+    "daub-learning-curves", "daub-allocations", "daub-search-history", "daub-upper-bounds",
+}  # fmt: skip
 
 
 def stored(study: optuna.Study) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import optuna
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import BACKGROUND
+from optuna_daub.visualization._records import KINDS
 from optuna_daub.visualization._records import LOOKS
 from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
@@ -24,6 +25,7 @@ from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import learning_curves_record
 from optuna_daub.visualization._records import parameter_lines
+from optuna_daub.visualization._records import search_history_record
 
 
 if TYPE_CHECKING:
@@ -96,35 +98,41 @@ def plot_learning_curves(
     )
 
 
-def plot_allocations(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> go.Figure:
+def plot_allocations(
+    study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto", top: int = 60
+) -> go.Figure:
     """Plot what each learner was given, the best score first, stacked by probe.
 
     The title compares the total with training each of these learners once on all the data. It is
-    the paper's Figure 2.
+    the paper's Figure 2, lying down so that names can be read.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
         unit: "examples", each probe counted in full, or "seconds", as far as they were measured;
             training everything is then projected from each learner's own times. "auto" (the
             default) is seconds where every probe was timed, examples elsewhere.
+        top: how many learners have a bar of their own, those with the best scores; the others
+            share the last one.
 
     Returns:
         A figure, without bars where nothing was trained yet.
 
     Raises:
         ImportError: where plotly is not installed.
-        ValueError: where `unit` is another word, or the study's pruner is none of optuna_daub.
+        ValueError: where `unit` is another word, `top` < 0, or the study's pruner is none of
+            optuna_daub.
     """
-    record = allocations_record(study, unit)
-    names = [_escaped(label(curve, width=16)) for curve in record.curves]
+    record = allocations_record(study, unit, top)
+    names = [_escaped(name) for name in record.names]
     traces = [
         {
             "type": "bar",
-            "x": names,
-            "y": [_short(cost) for cost in layer.costs],
+            "orientation": "h",
+            "x": [_short(cost) for cost in layer.costs],
+            "y": names,
             "name": f"{layer.size:,}",
             "marker": {"color": layer.color, "line": {"width": 0}},
-            "hovertemplate": f"%{{x}}<br>{layer.size:,} examples: %{{y:,.4~g}} {record.unit}"
+            "hovertemplate": f"%{{y}}<br>{layer.size:,} examples: %{{x:,.4~g}} {record.unit}"
             "<extra></extra>",
         }
         for layer in record.layers
@@ -132,15 +140,17 @@ def plot_allocations(study: optuna.Study, *, unit: Unit | Literal["auto"] = "aut
     return _figure(
         traces if record.spent else [],
         title=f"{record.unit.capitalize()} given to each learner<br><sup>{record.spending}</sup>",
-        xaxis={
-            "title": "learners, best score first",
+        height=max(450, 130 + 16 * len(names)),
+        xaxis={"title": record.unit, "tickformat": ",~s"},
+        yaxis={
             "type": "category",
+            "autorange": "reversed",
+            "dtick": 1,  # every name, however many
             "tickfont": {"size": 10},
         },
-        yaxis={"title": record.unit, "tickformat": ",~s"},
         barmode="stack",
         bargap=0.15,
-        legend={"title": "training size", "font": {"size": 10}},
+        legend={"title": "training size", "font": {"size": 10}, "traceorder": "normal"},
     )
 
 
@@ -220,6 +230,86 @@ def plot_upper_bounds(
             "range": record.axis.limits,
         },
     )
+
+
+def plot_search_history(
+    study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto"
+) -> go.Figure:
+    """Plot what a search has found by when: the best score on all the data against seconds.
+
+    Every probe is a mark where it ended: newcomers, promotions of suspended learners to more data,
+    and trainings on all the data. The broad line is the best of these so far; thin ones join the
+    probes of each learner that got there.
+
+    Args:
+        study: a study with a pruner of optuna_daub, finished or running.
+        unit: "seconds" or "examples" spent on all probes so far, whoever trained them; "auto" (the
+            default) is seconds where every probe was timed, examples elsewhere.
+
+    Returns:
+        A figure, without marks where no score has been reported.
+
+    Raises:
+        ImportError: where plotly is not installed.
+        ValueError: where `unit` is another word, or the study's pruner is none of optuna_daub.
+    """
+    record = search_history_record(study, unit)
+    traces: list[Trace] = []
+    if record.paths:
+        joined = [mark for path in record.paths for mark in (*path, None)]
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [mark and _short(mark.at) for mark in joined],
+                "y": [mark and _short(mark.score) for mark in joined],
+                "mode": "lines",
+                "line": {"color": BACKGROUND, "width": 0.75},
+                "opacity": 0.5,
+                "showlegend": False,
+                "hoverinfo": "skip",
+            }
+        )
+    for kind, color in KINDS.items():
+        marks = [mark for mark in record.marks if mark.kind == kind]
+        symbol, size = _PROBES[kind]
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [_short(mark.at) for mark in marks],
+                "y": [_short(mark.score) for mark in marks],
+                "text": [
+                    f"{_escaped(label(mark.curve))}<br>{mark.size:,} examples" for mark in marks
+                ],
+                "mode": "markers",
+                "name": kind,
+                "marker": {"color": color, "symbol": symbol, "size": size},
+                "hovertemplate": "%{text}: %{y:.5~g}<extra></extra>",
+            }
+        )
+    if record.best:
+        scores = [_short(mark.score) for mark in record.best]
+        traces.append(
+            {
+                "type": "scatter",
+                "x": [*(_short(mark.at) for mark in record.best), _short(record.spent)],
+                "y": [*scores, scores[-1]],
+                "mode": "lines",
+                "name": "best so far",
+                "line": {"color": KINDS["all the data"], "width": 3, "shape": "hv"},
+                "hoverinfo": "skip",
+            }
+        )
+    return _figure(
+        traces if record.marks else [],
+        title=f"Search by {record.unit}",
+        xaxis={"title": f"{record.unit} of training", "tickformat": ",~s", "rangemode": "tozero"},
+        yaxis={"title": record.axis.name, "range": record.axis.limits},
+        legend={"traceorder": "normal"},
+    )
+
+
+_PROBES = {"newcomer": ("circle-open", 6), "promotion": ("triangle-up", 8), "all the data":
+           ("diamond", 10)}  # fmt: skip
 
 
 def _curve(line: CurveLine) -> list[Trace]:

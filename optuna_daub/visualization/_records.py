@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import weakref
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -45,6 +46,9 @@ PALETTE = (
 )  # fmt: skip
 """Colours of the learners that stand out; of middle lightness, as all colours here, so that they
 can be told apart on white and on black."""
+
+KINDS = {"newcomer": "#6aa5ee", "promotion": "#a463f2", "all the data": "#d99a00"}
+"""Colours of the probes of a search."""
 
 BACKGROUND = "#8c8c8c"
 """Colour of the other learners."""
@@ -126,7 +130,7 @@ class Layer(NamedTuple):
 
     size: int
     costs: tuple[float, ...]
-    """By learner, in examples or seconds; 0 for those not trained on this size."""
+    """By bar, in examples or seconds; 0 for those not trained on this size."""
     color: str
 
 
@@ -135,8 +139,10 @@ class AllocationsRecord(NamedTuple):
 
     curves: tuple[LearnerCurve, ...]
     """The learner with the best score first."""
+    names: tuple[str, ...]
+    """What each bar is called: the first learners, then all others together."""
     layers: tuple[Layer, ...]
-    """Sizes increasing; costs in the order of `curves`."""
+    """Sizes increasing; costs in the order of `names`."""
     spent: float
     """The sum of all costs."""
     everything: float
@@ -203,6 +209,33 @@ class BoundsRecord(NamedTuple):
     """What is promised of the leader, or known of the bounds; empty where nothing is."""
 
 
+class Mark(NamedTuple):
+    """One probe in `plot_search_history`."""
+
+    at: float
+    """What all probes up to this one have cost, in seconds or examples."""
+    score: float
+    curve: LearnerCurve
+    """Of the learner."""
+    size: int
+    kind: Literal["newcomer", "promotion", "all the data"]
+
+
+class SearchHistoryRecord(NamedTuple):
+    """What `plot_search_history` shows."""
+
+    marks: tuple[Mark, ...]
+    """Probes with a finite score, in the order in which they ended."""
+    paths: tuple[tuple[Mark, ...], ...]
+    """The probes of each learner that was trained on all the data."""
+    best: tuple[Mark, ...]
+    """Each that was better on all the data than any before."""
+    spent: float
+    """What all probes have cost."""
+    unit: Unit
+    axis: Axis
+
+
 def learning_curves_record(
     study: optuna.Study, learners: Sequence[int] | None, top: int
 ) -> LearningCurvesRecord:
@@ -235,32 +268,32 @@ def learning_curves_record(
     )
 
 
-def allocations_record(study: optuna.Study, unit: Unit | Literal["auto"]) -> AllocationsRecord:
+def allocations_record(
+    study: optuna.Study, unit: Unit | Literal["auto"], top: int
+) -> AllocationsRecord:
     """Return what `plot_allocations` shows.
 
     Raises:
-        ValueError: where `unit` is none of "auto", "examples" and "seconds".
+        ValueError: where `unit` is none of "auto", "examples" and "seconds", or `top` < 0.
     """
-    if unit not in ("auto", *UNITS):
-        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
+    _check_top(top)
     sign = sign_of(study)
     curves = sorted(
         learning_curves(study), key=lambda curve: (-_last_score(curve, sign), curve.learner)
     )
     probes = [seen for curve in curves for seen in curve.observations]
-    if unit == "auto":
-        is_timed = bool(probes) and all(seen.seconds for seen in probes)
-        unit = "seconds" if is_timed else "examples"
+    unit = _unit(unit, probes)
     sizes = sorted({seen.size for seen in probes})
     colors = size_colors(sizes)
-    costs = [
-        {seen.size: float(seen.size) if unit == "examples" else seen.seconds or 0.0
-         for seen in curve.observations}
-        for curve in curves
-    ]  # fmt: skip
-    layers = tuple(
-        Layer(size, tuple(cost.get(size, 0.0) for cost in costs), colors[size]) for size in sizes
-    )
+    costs = [{seen.size: _cost(seen, unit) for seen in curve.observations} for curve in curves]
+    names = [label(curve) for curve in curves[:top]]
+    if len(curves) > top:
+        names.append(f"{len(curves) - top} others" if top else "all learners")
+    layers = []
+    for size in sizes:
+        own = [cost.get(size, 0.0) for cost in costs]
+        bars = own[:top] + ([math.fsum(own[top:])] if len(own) > top else [])
+        layers.append(Layer(size, tuple(bars), colors[size]))
     spent = math.fsum(cost for layer in layers for cost in layer.costs)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
@@ -269,7 +302,7 @@ def allocations_record(study: optuna.Study, unit: Unit | Literal["auto"]) -> All
     if unit == "seconds":
         known = {curve.learner: curve.observations for curve in curves}
         everything = math.fsum(seconds_at(full_size, known).values())
-    return AllocationsRecord(tuple(curves), layers, spent, everything, unit)
+    return AllocationsRecord(tuple(curves), tuple(names), tuple(layers), spent, everything, unit)
 
 
 def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
@@ -308,6 +341,48 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     best = best_learner(study)
     promise = best.promise if best else ""
     return BoundsRecord(tracks, tuple(leads), len(sequence), _axis_of(study, limits), promise)
+
+
+def search_history_record(
+    study: optuna.Study, unit: Unit | Literal["auto"]
+) -> SearchHistoryRecord:
+    """Return what `plot_search_history` shows.
+
+    Raises:
+        ValueError: where `unit` is none of "auto", "examples" and "seconds".
+    """
+    sequence = allocations(study)  # before the curves, so that these know every learner in it
+    curves = {curve.learner: curve for curve in learning_curves(study)}
+    sign, full_size = sign_of(study), policy_of(study).sizes[-1]
+    unit = _unit(unit, [probe.observation for probe in sequence])
+    marks: list[Mark] = []
+    best: list[Mark] = []
+    paths: dict[int, list[Mark]] = {}
+    spent = 0.0
+    for probe in sequence:
+        seen = probe.observation
+        spent += _cost(seen, unit)
+        if not math.isfinite(seen.score):
+            continue
+        path = paths.setdefault(probe.learner, [])
+        kind: Literal["newcomer", "promotion", "all the data"]
+        kind = "promotion" if path else "newcomer"
+        if seen.size >= full_size:
+            kind = "all the data"
+        path.append(Mark(spent, seen.score, curves[probe.learner], seen.size, kind))
+        marks.append(path[-1])
+        if kind == "all the data" and (not best or sign * (seen.score - best[-1].score) > 0):
+            best.append(path[-1])
+    if not marks:
+        _logger.warning("There is no search to draw: no score has been reported yet.")
+    # Scores on all the data fit in, and the better half of all; newcomers may be far behind.
+    good = sorted((mark.score for mark in marks), reverse=sign > 0)
+    inner = [*good[: (len(good) + 1) // 2], *(m.score for m in marks if m.kind == "all the data")]
+    limits = stretched(inner, good, share=1.0) if inner else None
+    reached = (tuple(path) for path in paths.values() if path[-1].kind == "all the data")
+    return SearchHistoryRecord(
+        tuple(marks), tuple(reached), tuple(best), spent, unit, _axis_of(study, limits)
+    )
 
 
 def policy_of(study: optuna.Study) -> Policy:
@@ -386,6 +461,19 @@ def stretched(
     return lowest - margin, highest + margin
 
 
+def _unit(unit: Unit | Literal["auto"], probes: Sequence[Observation]) -> Unit:
+    """Return what costs are counted in: "auto" is seconds where every probe was timed."""
+    if unit not in ("auto", *UNITS):
+        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
+    if unit != "auto":
+        return unit
+    return "seconds" if probes and all(seen.seconds for seen in probes) else "examples"
+
+
+def _cost(seen: Observation, unit: Unit) -> float:
+    return float(seen.size) if unit == "examples" else seen.seconds or 0.0
+
+
 def _axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
     names = study.metric_names
     return Axis(names[0] if names else "score", sign_of(study) < 0, limits)
@@ -405,8 +493,7 @@ def _foremost(
     curves: Sequence[LearnerCurve], learners: Sequence[int] | None, top: int, sign: int
 ) -> list[LearnerCurve]:
     """Return the learners asked for: the best, then those with most data, then by score."""
-    if top < 0:
-        raise ValueError(f"`top` must be at least 0, but got {top}.")
+    _check_top(top)
     ids = {curve.learner for curve in curves}
     unknown = [learner for learner in learners or () if learner not in ids]
     if unknown:
@@ -423,6 +510,11 @@ def _foremost(
             curve.learner,
         ),
     )
+
+
+def _check_top(top: int) -> None:
+    if top < 0:
+        raise ValueError(f"`top` must be at least 0, but got {top}.")
 
 
 def _bands(
@@ -477,18 +569,37 @@ def _spread(forecasts: Any) -> list[float]:
     return widths
 
 
+class _Replay(NamedTuple):
+    """How far the probes of a study were observed once more."""
+
+    policy: Policy
+    n_learners: int | None
+    probes: tuple[Allocation, ...]
+    pool: Pool
+    """As it was after these."""
+    steps: tuple[BoundStep, ...]
+
+
+_REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDictionary()
+"""A running study is drawn again and again: each probe is observed once more only once."""
+
+
 def _bound_steps(
     study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve], sign: int
-) -> list[BoundStep]:
+) -> tuple[BoundStep, ...]:
     policy, state = policy_of(study), synced_state_of(study)
     to_come = state.pool(policy).to_come
-    pool = Pool(to_come=None if to_come is None else to_come + len(curves))
-    # ABC's intervals depend on the number of learners, those still to come among them: a learner
-    # that was never trained counts from the start.
-    for untrained in {curve.learner for curve in curves} - {probe.learner for probe in sequence}:
-        pool = pool.with_newcomer(untrained)
-    steps = []
-    for number, probe in enumerate(sequence, 1):
+    # ABC's intervals depend on how many learners there are, those still to come among them.
+    n_learners = None if to_come is None else to_come + len(curves)
+    known = _REPLAYS.get(study)
+    if (
+        known is None
+        or (known.policy, known.n_learners) != (policy, n_learners)
+        or known.probes != tuple(sequence[: len(known.probes)])
+    ):
+        known = _Replay(policy, n_learners, (), Pool(to_come=n_learners), ())
+    pool, steps = known.pool, list(known.steps)
+    for number, probe in enumerate(sequence[len(known.probes) :], len(known.probes) + 1):
         if probe.learner not in pool.curves:
             pool = pool.with_newcomer(probe.learner)
         seen, before = probe.observation, pool.curves[probe.learner]
@@ -498,7 +609,9 @@ def _bound_steps(
         upper = policy.interval(pool, probe.learner).upper
         if not math.isinf(upper):
             steps.append(BoundStep(number, probe.learner, seen.size, seen.score, sign * upper))
-    return steps
+    known = _Replay(policy, n_learners, tuple(sequence), pool, tuple(steps))
+    _REPLAYS[study] = known
+    return known.steps
 
 
 def _leads(steps: Sequence[BoundStep], curves: Sequence[LearnerCurve], sign: int) -> list[Lead]:

@@ -14,6 +14,7 @@ import optuna
 
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import BACKGROUND
+from optuna_daub.visualization._records import KINDS
 from optuna_daub.visualization._records import LOOKS
 from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
@@ -21,6 +22,7 @@ from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import learning_curves_record
+from optuna_daub.visualization._records import search_history_record
 
 
 if TYPE_CHECKING:
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 
 _MARKERS = {"best": "*", "complete": "D", "running": ">", "suspended": "o", "dropped": "x"}
-
-_MAX_NAMES = 45
-"""How many learners can be written under bars."""
 
 
 def plot_learning_curves(
@@ -52,22 +51,23 @@ def plot_learning_curves(
     return axes
 
 
-def plot_allocations(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> Axes:
+def plot_allocations(
+    study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto", top: int = 60
+) -> Axes:
     """Plot what each learner was given; see `optuna_daub.visualization.plot_allocations`."""
-    record = allocations_record(study, unit)
+    record = allocations_record(study, unit, top)
     title = f"{record.unit.capitalize()} given to each learner\n{record.spending}"
-    axes = _axes(title, "learners, best score first", record.unit)
-    count = len(record.curves)
+    count = len(record.names)
+    axes = _axes(title, record.unit, "", height=max(5.0, 1.2 + 0.18 * count))
     edges = [place - 0.5 for place in range(count + 1)]
-    tops = [0.0] * count
+    ends = [0.0] * count
     for layer in record.layers if record.spent else ():
-        below, tops = tops, [top + cost for top, cost in zip(tops, layer.costs, strict=True)]
-        size = f"{layer.size:,}"
-        axes.stairs(tops, edges, baseline=below, fill=True, color=layer.color, label=size)
-    names = [_text(label(curve)) for curve in record.curves]
-    if len(names) <= _MAX_NAMES:
-        axes.set_xticks(range(count), names, rotation=90)
-    axes.yaxis.set_major_formatter("{x:,g}")
+        before, ends = ends, [end + cost for end, cost in zip(ends, layer.costs, strict=True)]
+        bars = axes.stairs(ends, edges, baseline=before, orientation="horizontal", fill=True)
+        bars.set(color=layer.color, label=f"{layer.size:,}")
+    axes.set_yticks(range(count), [_text(name) for name in record.names], fontsize=8)
+    axes.set_ylim(max(count, 1) - 0.5, -0.5)  # the best on top
+    axes.xaxis.set_major_formatter("{x:,g}")
     _add_legend(axes, title="training size")
     return axes
 
@@ -112,6 +112,44 @@ def plot_upper_bounds(
     return axes
 
 
+def plot_search_history(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> Axes:
+    """Plot what was found by when; see `optuna_daub.visualization.plot_search_history`."""
+    record = search_history_record(study, unit)
+    axes = _axes(f"Search by {record.unit}", f"{record.unit} of training", record.axis.name)
+    for path in record.paths:
+        ends, scores = [mark.at for mark in path], [mark.score for mark in path]
+        axes.plot(ends, scores, color=BACKGROUND, linewidth=0.75, alpha=0.5, zorder=1)
+    for kind, color in KINDS.items():
+        marks = [mark for mark in record.marks if mark.kind == kind]
+        if marks:
+            shape, size = _PROBES[kind]
+            axes.plot(
+                [mark.at for mark in marks],
+                [mark.score for mark in marks],
+                linestyle="none",
+                marker=shape,
+                markersize=size,
+                color=color,
+                markerfacecolor="none" if kind == "newcomer" else color,
+                label=kind,
+                zorder=2,
+            )
+    if record.best:
+        ends = [mark.at for mark in record.best] + [record.spent]
+        scores = [mark.score for mark in record.best] + [record.best[-1].score]
+        (line,) = axes.step(ends, scores, where="post", label="best so far")
+        line.set(color=KINDS["all the data"], linewidth=3, zorder=3)
+    if record.axis.limits:
+        axes.set_ylim(record.axis.limits)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    _add_legend(axes)
+    return axes
+
+
+_PROBES = {"newcomer": ("o", 4), "promotion": ("^", 6), "all the data": ("D", 7)}
+
+
 def _draw_curve(axes: Axes, line: CurveLine) -> None:
     sizes = [seen.size for seen in line.points]
     scores = [seen.score for seen in line.points]
@@ -147,9 +185,9 @@ def _draw_curve(axes: Axes, line: CurveLine) -> None:
         axes.fill_between(sizes, *ends, color=line.color, alpha=0.15, lw=0)
 
 
-def _axes(title: str, x: str, y: str) -> Axes:
+def _axes(title: str, x: str, y: str, height: float = 5.0) -> Axes:
     pyplot = imported("matplotlib.pyplot", extra="plot")
-    _, axes = pyplot.subplots(figsize=(9, 5), layout="constrained")
+    _, axes = pyplot.subplots(figsize=(9, height), layout="constrained")
     axes.set(xlabel=x, ylabel=_text(y))
     axes.set_title(title, fontsize="medium")
     result: Axes = axes

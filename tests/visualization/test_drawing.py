@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -32,7 +33,7 @@ import optuna_daub.visualization as by_plotly  # noqa: E402
 import optuna_daub.visualization.matplotlib as by_matplotlib  # noqa: E402
 
 
-PLOTS = ("plot_learning_curves", "plot_allocations", "plot_upper_bounds")
+PLOTS = ("plot_learning_curves", "plot_allocations", "plot_search_history", "plot_upper_bounds")
 Make = Callable[[], optuna.Study]
 
 
@@ -135,8 +136,29 @@ class TestPlotly:
         figure = by_plotly.plot_allocations(studies.running(), unit="examples")
         assert "800 examples, 50% of training 2 learners" in figure.layout.title.text
 
+    def test_every_name_is_written(self) -> None:
+        figure = by_plotly.plot_allocations(studies.crowded(60))
+        assert figure.layout.yaxis.dtick == 1
+        assert len(figure.data[0].y) == 60
+        between = (figure.layout.height - 130) / 60
+        assert between >= 1.5 * figure.layout.yaxis.tickfont.size, "room between two lines"
+
     def test_minimized_bounds_are_lower_ones(self) -> None:
         assert "Lower bounds" in by_plotly.plot_upper_bounds(studies.minimized()).layout.title.text
+
+
+@pytest.mark.parametrize("n_learners", [2, 60, 90])
+def test_names_do_not_touch_each_other(n_learners: int) -> None:
+    axes = by_matplotlib.plot_allocations(studies.crowded(n_learners, n_sizes=3))
+    axes.figure.canvas.draw()
+    labels = axes.get_yticklabels()
+    names = [f"{learner} learner of kind {learner}" for learner in range(min(n_learners, 60))]
+    assert [each.get_text() for each in labels][: len(names)] == names
+    assert len(labels) == (n_learners if n_learners <= 60 else 61)
+    boxes = [each.get_window_extent() for each in labels]
+    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(boxes))
+    assert all(each.get_fontsize() >= 8 for each in labels)
+    assert all(box.x0 >= 0 for box in boxes)
 
 
 def test_matplotlib_keeps_the_global_style() -> None:

@@ -24,6 +24,7 @@ from optuna_daub.visualization._records import LearningCurvesRecord
 from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import learning_curves_record
+from optuna_daub.visualization._records import search_history_record
 from optuna_daub.visualization._records import size_colors
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
@@ -148,8 +149,9 @@ class TestAllocations:
         study = studies.finished()
         oak, elm, ash = learning_curves(study)
         colors = size_colors(SIZES)
-        assert allocations_record(study, "examples") == AllocationsRecord(
+        assert allocations_record(study, "examples", 60) == AllocationsRecord(
             (ash, oak, elm),
+            ("2 ash", "0 oak", "1 elm"),
             (
                 Layer(100, (100.0, 100.0, 100.0), "#74b9e8"),
                 Layer(200, (200.0, 200.0, 200.0), colors[200]),
@@ -162,14 +164,14 @@ class TestAllocations:
         )
 
     def test_seconds_are_projected_from_those_that_were_measured(self) -> None:
-        record = allocations_record(studies.running(), "seconds")
+        record = allocations_record(studies.running(), "seconds", 60)
         assert record.layers[0].costs == (1.0, 1.0)
         assert record.spent == 8.0
         assert record.everything == pytest.approx(16.0), "a second per hundred examples"
 
     def test_seconds_where_every_probe_was_timed_else_examples(self) -> None:
-        assert allocations_record(studies.finished(), "auto").unit == "seconds"
-        assert allocations_record(studies.empty(), "auto").unit == "examples"
+        assert allocations_record(studies.finished(), "auto", 60).unit == "seconds"
+        assert allocations_record(studies.empty(), "auto", 60).unit == "examples"
 
     def test_unmeasured_seconds_cost_nothing(self) -> None:
         def objective(trial: optuna.Trial) -> float:
@@ -180,25 +182,77 @@ class TestAllocations:
 
         study = studies.new_study()
         study.optimize(objective)
-        record = allocations_record(study, "seconds")
+        record = allocations_record(study, "seconds", 60)
         assert (record.spent, record.everything) == (0.0, 0.0)
 
     def test_learners_are_sorted_by_score_those_without_last(self) -> None:
         def order(study: optuna.Study) -> list[int]:
-            return [curve.learner for curve in allocations_record(study, "examples").curves]
+            return [curve.learner for curve in allocations_record(study, "examples", 60).curves]
 
         assert order(studies.failed_learners()) == [4, 2, 0, 1, 3]
         assert order(studies.minimized()) == [2, 0, 1]
         assert order(studies.infinite()) == [2, 0, 1, 3]
 
+    def test_those_beyond_the_first_share_a_bar(self) -> None:
+        record = allocations_record(studies.finished(), "examples", 1)
+        assert record.names == ("2 ash", "2 others")
+        assert [layer.costs for layer in record.layers] == [
+            (100.0, 200.0), (200.0, 400.0), (400.0, 800.0), (800.0, 800.0),
+        ]  # fmt: skip
+        assert record.spent == 3700.0
+        assert allocations_record(studies.finished(), "examples", 0).names == ("all learners",)
+        with pytest.raises(ValueError, match="`top` must be at least 0, but got -1"):
+            allocations_record(studies.finished(), "examples", -1)
+
     def test_learners_that_were_never_trained_are_not_part_of_everything(self) -> None:
-        assert allocations_record(studies.failed_learners(), "examples").everything == 4 * 800
+        assert allocations_record(studies.failed_learners(), "examples", 60).everything == 4 * 800
 
     def test_the_unit_is_one_of_two(self) -> None:
         with pytest.raises(
             ValueError, match="""must be "auto", "examples" or "seconds", but got 'euro'"""
         ):
-            allocations_record(studies.finished(), "euro")  # type: ignore[arg-type]
+            allocations_record(studies.finished(), "euro", 60)  # type: ignore[arg-type]
+
+
+class TestSearchHistory:
+    def test_marks_and_the_best_so_far(self) -> None:
+        record = search_history_record(studies.finished(), "auto")
+        ends = [mark.at for mark in record.marks]
+        assert record.unit == "seconds"
+        assert ends == [1, 3, 7, 8, 10, 14, 15, 17, 21, 29, 37]
+        assert [mark.kind for mark in record.marks] == [
+            "newcomer", "promotion", "promotion",
+            "newcomer", "promotion", "promotion",
+            "newcomer", "promotion", "promotion", "all the data", "all the data",
+        ]  # fmt: skip
+        assert [(mark.at, mark.score) for mark in record.best] == [(29, 0.875)]
+        assert [path[0].curve.learner for path in record.paths] == [0, 2]
+        assert [mark.size for mark in record.paths[0]] == [*SIZES]
+        assert record.spent == 37
+
+    def test_in_examples(self) -> None:
+        record = search_history_record(studies.finished(), "examples")
+        assert [mark.at for mark in record.marks][:3] == [100, 300, 700]
+        assert record.spent == 3700
+
+    def test_the_best_gets_ever_better(self) -> None:
+        for study in (studies.crowded(8, 3), studies.minimized(), studies.abc()):
+            record = search_history_record(study, "auto")
+            scores = [mark.score for mark in record.best]
+            assert scores == sorted({*scores}, reverse=record.axis.is_minimized)
+            assert scores[-1] == study.best_value
+
+    def test_minimized_searches_mirror_maximized_ones(self) -> None:
+        up, down = (search_history_record(make(), "auto")
+                    for make in (studies.finished, studies.minimized))  # fmt: skip
+        assert [1 - mark.score for mark in down.marks] == [mark.score for mark in up.marks]
+        assert [mark.at for mark in down.best] == [mark.at for mark in up.best]
+
+    def test_what_everybody_wants_to_see_fits_in(self) -> None:
+        record = search_history_record(studies.finished(), "auto")
+        assert record.axis.limits is not None
+        low, high = record.axis.limits
+        assert all(low < mark.score < high for mark in record.marks if mark.size == SIZES[-1])
 
 
 class TestBounds:
@@ -226,6 +280,13 @@ class TestBounds:
             for track in bounds_record(study, None, 12).tracks:
                 last = track.steps[-1].bound if track.steps else None
                 assert last == pytest.approx(track.curve.bound)
+
+    def test_a_study_drawn_again_and_again_has_the_bounds_of_one_drawn_once(self) -> None:
+        study = studies.new_study()
+        for _ in range(4):
+            studies.run(study, studies.Table(RIVALS), n_trials=1)
+            again = bounds_record(study, None, 12)
+        assert again == bounds_record(studies.finished(), None, 12)
 
     def test_minimized_bounds_mirror_maximized_ones(self) -> None:
         up, down = (
@@ -264,14 +325,16 @@ def test_where_there_is_nothing_to_draw_the_log_says_so(
     study = state()
     with caplog.at_level(logging.WARNING, "optuna_daub.visualization"):
         learning_curves_record(study, None, 12)
-        allocations_record(study, "examples")
+        allocations_record(study, "examples", 60)
         bounds_record(study, None, 12)
+        search_history_record(study, "auto")
     assert [
         record.getMessage() for record in caplog.records if ".visualization." in record.name
     ] == [
         "There is no learning curve to draw: no score has been reported yet.",
         "There is no allocation to draw: no examples are known yet.",
         "There is no bound to draw: no learner has one yet.",
+        "There is no search to draw: no score has been reported yet.",
     ]
 
 
@@ -280,7 +343,7 @@ def test_records_are_the_same_when_asked_twice() -> None:
     assert learning_curves_record(study, None, 12) == learning_curves_record(study, None, 12)
     assert bounds_record(study, None, 12) == bounds_record(study, None, 12)
     before = study.get_trials()
-    allocations_record(study, "seconds")
+    allocations_record(study, "seconds", 60)
     assert study.get_trials() == before, "pictures change nothing"
 
 
