@@ -112,7 +112,7 @@ def plot_allocations(
             training everything is then projected from each learner's own times. "auto" (the
             default) is seconds where every probe was timed, examples elsewhere.
         top: how many learners have a bar of their own, those with the best scores; the others
-            share the last one.
+            share the last one, which is their mean.
 
     Returns:
         A figure, without bars where nothing was trained yet.
@@ -239,7 +239,7 @@ def plot_search_history(
 
     Every probe is a mark where it ended: newcomers, promotions of suspended learners to more data,
     and trainings on all the data. The broad line is the best of these so far; thin ones join the
-    probes of each learner that got there.
+    probes of each learner that was.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
@@ -263,8 +263,7 @@ def plot_search_history(
                 "x": [mark and _short(mark.at) for mark in joined],
                 "y": [mark and _short(mark.score) for mark in joined],
                 "mode": "lines",
-                "line": {"color": BACKGROUND, "width": 0.75},
-                "opacity": 0.5,
+                "line": {"color": KINDS["all the data"], "width": 1, "dash": "dot"},
                 "showlegend": False,
                 "hoverinfo": "skip",
             }
@@ -308,8 +307,12 @@ def plot_search_history(
     )
 
 
-_PROBES = {"newcomer": ("circle-open", 6), "promotion": ("triangle-up", 8), "all the data":
-           ("diamond", 10)}  # fmt: skip
+_PROBES = {
+    "newcomer": ("circle-open", 5),
+    "promotion": ("triangle-up", 6),
+    "all the data": ("diamond", 7),
+}
+"""Symbol and size of each kind of mark."""
 
 
 def _curve(line: CurveLine) -> list[Trace]:

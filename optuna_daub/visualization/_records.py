@@ -140,7 +140,7 @@ class AllocationsRecord(NamedTuple):
     curves: tuple[LearnerCurve, ...]
     """The learner with the best score first."""
     names: tuple[str, ...]
-    """What each bar is called: the first learners, then all others together."""
+    """What each bar is called: the first learners, then the mean of all others."""
     layers: tuple[Layer, ...]
     """Sizes increasing; costs in the order of `names`."""
     spent: float
@@ -227,7 +227,7 @@ class SearchHistoryRecord(NamedTuple):
     marks: tuple[Mark, ...]
     """Probes with a finite score, in the order in which they ended."""
     paths: tuple[tuple[Mark, ...], ...]
-    """The probes of each learner that was trained on all the data."""
+    """The probes of each learner that was the best on all the data for a while."""
     best: tuple[Mark, ...]
     """Each that was better on all the data than any before."""
     spent: float
@@ -288,13 +288,14 @@ def allocations_record(
     costs = [{seen.size: _cost(seen, unit) for seen in curve.observations} for curve in curves]
     names = [label(curve) for curve in curves[:top]]
     if len(curves) > top:
-        names.append(f"{len(curves) - top} others" if top else "all learners")
+        others = f"{len(curves) - top} others" if top else f"{len(curves)} learners"
+        names.append(f"mean of {others}")
     layers = []
     for size in sizes:
         own = [cost.get(size, 0.0) for cost in costs]
-        bars = own[:top] + ([math.fsum(own[top:])] if len(own) > top else [])
-        layers.append(Layer(size, tuple(bars), colors[size]))
-    spent = math.fsum(cost for layer in layers for cost in layer.costs)
+        mean = [math.fsum(own[top:]) / len(own[top:])] if len(own) > top else []
+        layers.append(Layer(size, (*own[:top], *mean), colors[size]))
+    spent = math.fsum(_cost(seen, unit) for seen in probes)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
     full_size = policy_of(study).sizes[-1]
@@ -379,7 +380,7 @@ def search_history_record(
     good = sorted((mark.score for mark in marks), reverse=sign > 0)
     inner = [*good[: (len(good) + 1) // 2], *(m.score for m in marks if m.kind == "all the data")]
     limits = stretched(inner, good, share=1.0) if inner else None
-    reached = (tuple(path) for path in paths.values() if path[-1].kind == "all the data")
+    reached = (tuple(paths[mark.curve.learner]) for mark in best)
     return SearchHistoryRecord(
         tuple(marks), tuple(reached), tuple(best), spent, unit, _axis_of(study, limits)
     )

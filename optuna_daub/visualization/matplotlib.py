@@ -118,7 +118,7 @@ def plot_search_history(study: optuna.Study, *, unit: Unit | Literal["auto"] = "
     axes = _axes(f"Search by {record.unit}", f"{record.unit} of training", record.axis.name)
     for path in record.paths:
         ends, scores = [mark.at for mark in path], [mark.score for mark in path]
-        axes.plot(ends, scores, color=BACKGROUND, linewidth=0.75, alpha=0.5, zorder=1)
+        axes.plot(ends, scores, color=KINDS["all the data"], linewidth=1, linestyle="dotted")
     for kind, color in KINDS.items():
         marks = [mark for mark in record.marks if mark.kind == kind]
         if marks:
@@ -147,7 +147,8 @@ def plot_search_history(study: optuna.Study, *, unit: Unit | Literal["auto"] = "
     return axes
 
 
-_PROBES = {"newcomer": ("o", 4), "promotion": ("^", 6), "all the data": ("D", 7)}
+_PROBES = {"newcomer": ("o", 3), "promotion": ("^", 4), "all the data": ("D", 4)}
+"""Marker and size of each kind of mark."""
 
 
 def _draw_curve(axes: Axes, line: CurveLine) -> None:

@@ -195,12 +195,14 @@ class TestAllocations:
 
     def test_those_beyond_the_first_share_a_bar(self) -> None:
         record = allocations_record(studies.finished(), "examples", 1)
-        assert record.names == ("2 ash", "2 others")
+        assert record.names == ("2 ash", "mean of 2 others")
         assert [layer.costs for layer in record.layers] == [
-            (100.0, 200.0), (200.0, 400.0), (400.0, 800.0), (800.0, 800.0),
+            (100.0, 100.0), (200.0, 200.0), (400.0, 400.0), (800.0, 400.0),
         ]  # fmt: skip
         assert record.spent == 3700.0
-        assert allocations_record(studies.finished(), "examples", 0).names == ("all learners",)
+        assert allocations_record(studies.finished(), "examples", 0).names == (
+            "mean of 3 learners",
+        )
         with pytest.raises(ValueError, match="`top` must be at least 0, but got -1"):
             allocations_record(studies.finished(), "examples", -1)
 
@@ -226,7 +228,7 @@ class TestSearchHistory:
             "newcomer", "promotion", "promotion", "all the data", "all the data",
         ]  # fmt: skip
         assert [(mark.at, mark.score) for mark in record.best] == [(29, 0.875)]
-        assert [path[0].curve.learner for path in record.paths] == [0, 2]
+        assert [path[0].curve.learner for path in record.paths] == [2]
         assert [mark.size for mark in record.paths[0]] == [*SIZES]
         assert record.spent == 37
 
