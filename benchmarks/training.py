@@ -105,8 +105,8 @@ def runs(
         yield Run({"data": name, "method": POOL_ROW, "seed": 0}, partial(measure_pool, source))
         for seed in range(seeds[name]):
             for method in methods:
-                key = {"data": name, "method": method, "seed": seed}
-                yield Run(key, partial(measure, key, source, path))
+                run = partial(measure, name, method, seed, source, path)
+                yield Run({"data": name, "method": method, "seed": seed}, run)
 
 
 def measure_pool(source: Source) -> Row:
@@ -114,10 +114,9 @@ def measure_pool(source: Source) -> Row:
     return dict(apart(partial(_prepare_pool, source))) | {"libraries": versions(LIBRARIES)}
 
 
-def measure(key: Mapping[str, str | int], source: Source, path: Path) -> Row:
+def measure(data: str, method: str, seed: int, source: Source, path: Path) -> Row:
     """Run a method once, in its own process; the earlier rows say what it may train and take."""
     rows = {tuple(row["key"].values()): row for row in read_rows(path)}
-    data, method, seed = str(key["data"]), str(key["method"]), int(key["seed"])
     learners = tuple(rows[data, POOL_ROW, 0]["learners"])
     everything = rows.get((data, EVERYTHING, seed))
     limit = None if everything is None else PATIENCE * everything["cpu"] + GRACE
@@ -216,16 +215,16 @@ def report(rows: list[Row]) -> Iterator[str]:
     data: dict[str, dict[str, Mapping[str, str]]] = {}
     pools = {}
     for name, of_data in grouped(rows, "data").items():
-        methods = grouped(of_data, "method")
-        (pool,) = methods.get(POOL_ROW, [{}])
+        by_method = grouped(of_data, "method")
+        (pool,) = by_method.get(POOL_ROW, [{}])
         if "learners" not in pool:
             continue  # it failed, and so nothing was run
         pools[name] = pool
-        everything = {row["key"]["seed"]: row for row in methods.get(EVERYTHING, [])}
+        everything = {row["key"]["seed"]: row for row in by_method.get(EVERYTHING, [])}
         data[name] = {
-            method: _cells(methods[method], everything, pool["n_train"])
+            method: _cells(by_method[method], everything, pool["n_train"])
             for method in METHODS
-            if any(row["key"]["seed"] in everything for row in methods.get(method, []))
+            if any(row["key"]["seed"] in everything for row in by_method.get(method, []))
         }
     yield "Loss @ CPU seconds in % of training everything (runs, where they are several):"
     some = [name for name in METHODS if any(name in methods for methods in data.values())]

@@ -326,7 +326,7 @@ def _sooner(part: str) -> Callable[[list[Experiment], str], str]:
 
 def _speed_up(experiments: list[Experiment], method: str, part: str) -> float:
     full = sum(map(_full_seconds, experiments))
-    return full / sum(experiment[method][part] for experiment in experiments)
+    return float(full / sum(experiment[method][part] for experiment in experiments))
 
 
 def _full_seconds(experiment: Experiment) -> float:

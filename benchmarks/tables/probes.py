@@ -90,7 +90,7 @@ class Bench:
         """Return the CPU seconds of probes: fit and validation, and training scores if needed."""
         parts = ["fit_seconds", "validation_seconds"]
         parts += ["training_score_seconds"] * with_training_score
-        return sum(self.probe(*probe).get(part, 0.0) for probe in probes for part in parts)
+        return float(sum(self.probe(*probe).get(part, 0.0) for probe in probes for part in parts))
 
     def follow(self, policy: Policy, learners: Iterable[int]) -> Trace:
         """Follow a policy until it names its choice."""
