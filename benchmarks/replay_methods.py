@@ -199,10 +199,11 @@ def pruned_study(
             seen = curves[learner].at(size)
             if seen is None:
                 raise LookupError(f"learner {learner} cannot be trained on {size:,} examples")
-            trial.report(seen.score, size)
+            score = seen.score
+            trial.report(score, size)
             if size < problem.full_size and trial.should_prune():
                 raise optuna.TrialPruned
-        return seen.score
+        return score
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(
@@ -215,7 +216,7 @@ def pruned_study(
     return Outcome(study.best_params["learner"], sum(paid), len(paid))
 
 
-def _policy(policy_for: Callable[[Problem], Policy], **options: Any) -> Method:
+def _policy(policy_for: Callable[..., Policy], **options: Any) -> Method:
     """Return a method of ours; `options` are of `policy_for`."""
     used = options.get("use_training_score", True)
     return Method(partial(follow, partial(policy_for, **options), use_training_score=used))
@@ -236,18 +237,22 @@ def _halving(keep_one_in: int) -> Method:
     return _policy(policy)
 
 
-def _successive_halving(factor: int, **start: float) -> Method:
+def _successive_halving(factor: int, from_share: float = 0.0) -> Method:
     def pruner(problem: Problem, sizes: tuple[int, ...]) -> BasePruner:
         return SuccessiveHalvingPruner(min_resource=sizes[0], reduction_factor=factor)
 
-    return Method(partial(pruned_study, pruner, partial(upwards, factor, **start)), True)
+    return Method(
+        partial(pruned_study, pruner, partial(upwards, factor, from_share=from_share)), True
+    )
 
 
-def _hyperband(factor: int, **start: float) -> Method:
+def _hyperband(factor: int, from_share: float = 0.0) -> Method:
     def pruner(problem: Problem, sizes: tuple[int, ...]) -> BasePruner:
         return HyperbandPruner(sizes[0], problem.full_size, factor)
 
-    return Method(partial(pruned_study, pruner, partial(upwards, factor, **start)), True)
+    return Method(
+        partial(pruned_study, pruner, partial(upwards, factor, from_share=from_share)), True
+    )
 
 
 def _median() -> Method:
