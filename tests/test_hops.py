@@ -16,28 +16,52 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
 
 
 PACKAGE = str(Path(optuna_daub.__file__).parent)
 
 
 class Trace:
-    """The files of this package that calls enter, one after the other."""
+    """The files of this package that are handed a score, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, score: float) -> None:
+        self.score = score
         self.files: list[str] = []
+        self.calls: list[str] = []
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Note the file of a function that is called, or of a generator that goes on."""
-        name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE):
-            self.files.append(name.removeprefix(PACKAGE + "/"))
+        """Note the file of a function that is called with the score, or with what holds it."""
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(PACKAGE):
+            return
+        arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
+        if any(holds(argument, self.score) for argument in arguments):
+            self.files.append(code.co_filename.removeprefix(PACKAGE + "/"))
+            self.calls.append(code.co_name)
 
     @property
     def entered(self) -> Counter[str]:
         """How often each file was entered from another one."""
         pairs = pairwise(["", *self.files])
         return Counter(later for earlier, later in pairs if later != earlier)
+
+
+def holds(value: object, score: float) -> bool:
+    """Return whether a value is the score, an observation or a curve or a trial that has it."""
+    match value:
+        case float():
+            return value == score
+        case Observation():
+            return value.score == score
+        case LearningCurve():
+            return any(seen.score == score for seen in value.observations)
+        case optuna.trial.FrozenTrial():
+            return score in value.intermediate_values.values()
+        case tuple() | list():
+            return any(holds(part, score) for part in value)
+    return False
 
 
 def suspension(pruner: optuna.pruners.BasePruner, **options: Any) -> Trace:
@@ -51,7 +75,7 @@ def suspension(pruner: optuna.pruners.BasePruner, **options: Any) -> Trace:
             for n in training_sizes(trial):
                 sys.setprofile(None)
                 score = x - 10 / n
-                trace = Trace()
+                trace = Trace(score)
                 sys.setprofile(trace)
                 report(trial, n, score, training_score=x, seconds=n / 1000)
         except optuna.TrialPruned:

@@ -77,9 +77,9 @@ class Curves(Mapping[int, LearningCurve]):
         if known is None:
             return self._with(number, _Chunk({curve.learner: curve}), is_new=True)
         curves = {**known.curves, curve.learner: curve}
-        if curve.learner in known.curves:
-            return self._with(number, _Chunk(curves, known, curve.learner), is_new=False)
-        return self._with(number, _Chunk(dict(sorted(curves.items()))), is_new=False)
+        if curve.learner not in known.curves:
+            curves = dict(sorted(curves.items()))
+        return self._with(number, known.changed(curves, curve.learner), is_new=False)
 
     def remove(self, learner: int) -> Curves:
         """Return the curves without that of `learner`."""
@@ -89,7 +89,7 @@ class Curves(Mapping[int, LearningCurve]):
         kept = {**self._chunks[number].curves}
         del kept[learner]
         if kept:
-            return self._with(number, _Chunk(kept), is_new=False)
+            return self._with(number, self._chunks[number].changed(kept, learner), is_new=False)
         return self._of({n: chunk for n, chunk in self._chunks.items() if n != number})
 
     @property
@@ -153,33 +153,42 @@ class Curves(Mapping[int, LearningCurve]):
 class _Chunk:
     """The curves whose ids lie in one stretch of `CHUNK` numbers, and what rules said of them."""
 
-    __slots__ = ("_before", "_changed", "_columns", "curves", "learners")
+    __slots__ = ("_changed", "_columns", "_known", "_known_learners", "curves", "learners")
 
-    def __init__(
-        self,
-        curves: dict[int, LearningCurve],
-        before: _Chunk | None = None,
-        changed: int | None = None,
-    ) -> None:
+    def __init__(self, curves: dict[int, LearningCurve]) -> None:
         self.curves = curves
+        self.learners = np.fromiter(curves, np.int64, len(curves))
         self._columns: dict[Hashable, Columns] = {}
-        # Of the chunk that this one differs from by one curve, only the answers are kept.
-        self._before = {} if before is None else before._columns
-        self._changed = changed
-        self.learners: NDArray[np.int64] = (
-            np.fromiter(curves, np.int64, len(curves)) if before is None else before.learners
-        )
+        # The answers of the last chunk that was asked, and the ids that have changed since.
+        self._known: dict[Hashable, Columns] = {}
+        self._known_learners = self.learners
+        self._changed: frozenset[int] = frozenset()
+
+    def changed(self, curves: dict[int, LearningCurve], learner: int) -> _Chunk:
+        """Return the chunk with these curves, which differ from its own in one learner."""
+        chunk = _Chunk(curves)
+        was_asked = bool(self._columns)
+        chunk._known = self._columns if was_asked else self._known
+        chunk._known_learners = self.learners if was_asked else self._known_learners
+        chunk._changed = frozenset({learner}) if was_asked else self._changed | {learner}
+        return chunk
 
     def columns(self, question: tuple[Any, ...]) -> Columns:
+        """Return the answers to a question, one row per learner."""
         if question in self._columns:
             return self._columns[question]
         rule, *arguments = question
-        if question in self._before and self._changed is not None:
-            rows = self._before[question].copy()
-            place = int(np.searchsorted(self.learners, self._changed))
-            rows[place] = rule(self.curves[self._changed], *arguments)
+        if question in self._known:
+            known = self._known[question]
+            rows = np.empty((len(self.curves), known.shape[1]))
+            places = np.searchsorted(self._known_learners, self.learners)
+            is_known = np.isin(self.learners, self._known_learners)
+            rows[is_known] = known[places[is_known]]
+            for place, (learner, curve) in enumerate(self.curves.items()):
+                if learner in self._changed:
+                    rows[place] = rule(curve, *arguments)
         else:
-            rows = np.array([c.once(*question) for c in self.curves.values()], np.float64)
+            rows = np.array([rule(c, *arguments) for c in self.curves.values()], np.float64)
         self._columns[question] = rows
         return rows
 
