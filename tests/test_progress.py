@@ -8,12 +8,16 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from typing import Any
 
 import optuna
 import pytest
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
 from optuna_daub.study import best_learner
 from optuna_daub.visualization import ProgressBar
+from optuna_daub.visualization import _progress
 from optuna_daub.visualization._progress import projected_examples
 from optuna_daub.visualization._progress import standing
 from tests.visualization import studies
@@ -29,18 +33,14 @@ class Terminal(io.StringIO):
 
     @property
     def lines(self) -> list[str]:
-        return [
-            line
-            for line in re.split(r"[\r\n]", self.getvalue())
-            if "examples" in line and "/?" not in line
-        ]
+        return [line for line in re.split(r"[\r\n]", self.getvalue()) if "examples" in line]
 
 
-def run(progress: ProgressBar, n_jobs: int = 1) -> Terminal:
+def run(progress: ProgressBar, n_jobs: int = 1, **limits: Any) -> Terminal:
     """Return what a study shows on a terminal while it runs."""
     study, terminal = studies.new_study(), Terminal()
     with redirect_stderr(terminal):
-        study.optimize(studies.Table(RIVALS), callbacks=[progress], n_jobs=n_jobs)
+        study.optimize(studies.Table(RIVALS), callbacks=[progress], n_jobs=n_jobs, **limits)
     return terminal
 
 
@@ -48,13 +48,112 @@ def test_it_says_who_leads_and_what_was_spent() -> None:
     terminal = run(ProgressBar(every=0))
     last = terminal.lines[-1]
     assert "2 ash at 800: 0.8750, gap -0.1250" in last
-    assert "3.70k/3.70k examples" in last
+    assert "3,700 examples, 00:00<00:00" in last
     assert terminal.getvalue().count("\n") == 1, "one line, closed with the study"
 
 
-def test_it_is_quiet_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    studies.new_study().optimize(studies.Table(RIVALS), callbacks=[ProgressBar(every=0)])
-    assert capsys.readouterr() == ("", "")
+class TestWithoutATerminal:
+    def test_it_is_a_line_at_the_end(self, capsys: pytest.CaptureFixture[str]) -> None:
+        studies.new_study().optimize(studies.Table(RIVALS), callbacks=[ProgressBar(every=0)])
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err == "2 ash at 800: 0.8750, gap -0.1250; 3,700 examples, 00:00<00:00\n"
+
+    def test_and_a_line_a_minute(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        clock = [1000.0]
+        monkeypatch.setattr(_progress.time, "monotonic", lambda: clock[0])
+        study, progress = studies.running(), ProgressBar(every=0)
+        (trial, *_) = study.get_trials(deepcopy=False)
+        for _ in range(150):  # a run a second
+            progress(study, trial)
+            clock[0] += 1.0
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 2
+        assert lines[0].startswith("0 oak at 400: 0.6875; 800 examples, 01:00<")
+
+
+class TestWhatIsLeft:
+    @staticmethod
+    def left(terminal: Terminal) -> list[str]:
+        return [line.rpartition("<")[2].strip() for line in terminal.lines]
+
+    def test_trials_at_the_speed_so_far(self) -> None:
+        class Slow(studies.Table):
+            def __call__(self, trial: optuna.Trial) -> float:
+                time.sleep(1.0)
+                return super().__call__(trial)
+
+        known = {f"{i}": (0.5, 0.6, 0.7, 0.8) for i in range(9)}
+        study, terminal = studies.new_study(known), Terminal()
+        with redirect_stderr(terminal):
+            study.optimize(Slow(known), n_trials=3, callbacks=[ProgressBar(every=0)])
+        assert self.left(terminal)[0] in ("00:02", "00:03")
+        assert self.left(terminal)[-1] == "00:00"
+
+    def test_the_timeout(self) -> None:
+        left = self.left(run(ProgressBar(every=0), timeout=3600))
+        assert left[0] in ("59:59", "1:00:00"), "nothing else is known after the first run"
+        assert left[-1] == "00:00", "the study has come to its end"
+
+    def test_the_seconds_of_the_sampler(self) -> None:
+        study, terminal = studies.new_study(), Terminal()
+        study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), seconds=1800)
+        study.pruner = DAUBPruner(sizes=studies.SIZES)
+        with redirect_stderr(terminal):
+            study.optimize(
+                studies.Table(RIVALS), n_trials=3, n_jobs=2, callbacks=[ProgressBar(every=0)]
+            )
+        assert {"29:59", "30:00"} & {*self.left(terminal)}
+
+    def test_nothing_is_known_of_an_open_search(self) -> None:
+        study, terminal = studies.new_study(), Terminal()
+        study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0))
+        study.pruner = DAUBPruner(sizes=studies.SIZES)
+
+        def stop(study: optuna.Study, trial: object) -> None:
+            if len(study.trials) == 3:
+                study.stop()
+
+        with redirect_stderr(terminal):
+            study.optimize(studies.Table(RIVALS), callbacks=[ProgressBar(every=0), stop])
+        assert self.left(terminal)[0] == "?"
+
+    def test_a_bar_ends_with_the_last_trial(self) -> None:
+        terminal = run(ProgressBar(every=3600), n_trials=2)
+        assert terminal.getvalue().count("\n") == 1
+        assert self.left(terminal)[-1] == "00:00"
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_finished_study_says_so(is_live: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    study, terminal, progress = studies.finished(), Terminal(), ProgressBar()
+    said = "finished, nothing is left to train: 2 ash at 800: 0.8750, gap -0.1250"
+    if is_live:
+        with redirect_stderr(terminal):
+            study.optimize(studies.Table(RIVALS), callbacks=[progress])
+        assert terminal.lines[-1].startswith(said)
+    else:
+        study.optimize(studies.Table(RIVALS), callbacks=[progress])
+        assert capsys.readouterr().err.startswith(said)
+
+
+def test_in_a_notebook_it_is_a_bar_of_the_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class tqdm_notebook(_progress.tqdm):  # type: ignore[misc]
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(file=io.StringIO(), **kwargs)
+            made.append(self)
+
+    monkeypatch.setattr(_progress, "tqdm", tqdm_notebook)
+    study = studies.new_study()
+    study.optimize(studies.Table(RIVALS), callbacks=[ProgressBar(every=0)])
+    (bar,) = made
+    assert "3,700 examples" in bar.fp.getvalue(), "though stderr of a notebook is no terminal"
+    assert bar.desc == "2 ash at 800: 0.8750, gap -0.1250"
+    assert bar.n == bar.total
 
 
 def test_it_is_updated_once_in_a_while_and_at_the_end() -> None:
@@ -101,7 +200,6 @@ def test_a_study_without_scores_shows_an_empty_bar() -> None:
     study, terminal = studies.begun(), Terminal()
     with redirect_stderr(terminal):
         ProgressBar(every=0)(study, study.get_trials(deepcopy=False)[0])
-    assert "0.00/? examples" in terminal.getvalue()
     assert terminal.lines == []
 
 

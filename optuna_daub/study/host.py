@@ -34,10 +34,16 @@ def seconds_left() -> float | None:
     return None if timeout is None or elapsed is None else float(timeout) - elapsed
 
 
+def begin() -> datetime | None:
+    """Return when the thread's `study.optimize` began; None in ask-and-tell."""
+    begun = _of_caller("time_start")
+    return begun if isinstance(begun, datetime) else None
+
+
 def seconds_since_begin() -> float | None:
     """Return how long ago the thread's `study.optimize` began; None in ask-and-tell."""
-    begun = _of_caller("time_start")
-    return (datetime.now() - begun).total_seconds() if isinstance(begun, datetime) else None
+    begun = begin()
+    return None if begun is None else (datetime.now() - begun).total_seconds()
 
 
 def trials_left() -> int | None:
@@ -49,6 +55,12 @@ def trials_left() -> int | None:
         return None
     limit, begun = _of_caller("n_trials"), _of_caller("i_trial")
     return None if limit is None or begun is None else int(limit) - int(begun)
+
+
+def trials_begun() -> int | None:
+    """Return how many trials the thread's `study.optimize` has begun, if it counts them."""
+    begun = _of_caller("i_trial")
+    return None if begun is None else int(begun)
 
 
 def is_ending(study: optuna.Study) -> bool:

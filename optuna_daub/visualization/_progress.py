@@ -1,45 +1,55 @@
-"""How far a study is, on one line of the terminal."""
+"""How far a study is, on one line."""
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
+from optuna_daub.study import host
+from optuna_daub.study import storage as stored
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.state import state_of
 from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import sign_of
 
 
-BAR_FORMAT = "{desc} |{bar}| {n_fmt}/{total_fmt} examples {elapsed}<{remaining}"
-
+LINE_EVERY = 60.0
+"""Seconds between two lines where nothing can be drawn over: in a pipe or a log file."""
 
 _SHOWING = threading.Lock()
 """Held by the thread that updates a bar; not in the callback, which is sent to workers."""
 
 
 class ProgressBar:
-    """Show who leads by how much, and what was spent of how much, while a study runs.
+    """Show who leads by how much, what was spent and how long it still takes, while a study runs.
 
     A callback of `study.optimize`, in place of `show_progress_bar=True`, which knows no end of a
-    study without `n_trials`. The bar counts training examples; its end is what is spent once the
-    leader has been trained on all the data, if it stays the leader. Nothing is shown where
-    stderr is no terminal. Optuna's own log lines break the bar: turn them off with
+    study without `n_trials`. It is a bar on a terminal and in a notebook; elsewhere it is a line a
+    minute and one at the end. Optuna's own log lines break the bar: turn them off with
     `optuna.logging.set_verbosity(optuna.logging.WARNING)`.
+
+    The time left is the least of what is known: of `timeout`, of the sampler's `seconds`, of
+    `n_trials` at the speed so far, and, of a closed pool, of the training of the leader on all the
+    data, if it stays the leader. It is "?" where nothing is: with several threads, how many of
+    `n_trials` are left is not.
 
     The gap is how far the best bound of the other learners is ahead of the leader's score; once
     the leader is trained on all the data and the gap is below 0, none can overtake it.
 
     Args:
-        every: seconds between two updates, at least 0; to read the state of a study takes some
-            milliseconds.
+        every: seconds between two updates of a bar, at least 0; to read the state of a study
+            takes some milliseconds.
 
     Raises:
         ValueError: where `every` < 0.
@@ -64,49 +74,91 @@ class ProgressBar:
         self._every = every
         self._next = 0.0
         self._bar: Any = None
-        self._is_over = False
+        self._begun = 0.0
+        self._before = 0
+        self._session: datetime | None = None
+        self._is_over = True
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Update the bar, if it is time."""
-        is_ending = study._stop_flag
+        is_ending = host.is_ending(study)
         if not is_ending and time.monotonic() < self._next:
             return
         with _SHOWING:
-            self._next = time.monotonic() + self._every
-            if self._is_over and is_ending:
+            if self._is_over and is_ending and self._session == host.begin():
                 return  # other threads end their runs after the study is over
-            if self._bar is None or self._is_over:
-                self._bar = _new_bar()
-            if not self._bar.disable:
-                _show(self._bar, study)
+            best = best_learner(study)
+            if self._is_over:
+                self._session = host.begin()
+                self._begin(best)
+            is_live = not self._bar.disable
+            if best is not None:
+                said = standing(best, sign_of(study))
+                run = stored.read_run(trial.system_attrs)
+                if best.is_final and run is not None and run.learner is None:
+                    said = f"finished, nothing is left to train: {said}"
+                self._show(said, best, self._seconds_left(study, best), is_ending=is_ending)
             if is_ending:
                 self._bar.close()
             self._is_over = is_ending
+            self._next = time.monotonic() + (self._every if is_live else LINE_EVERY)
+
+    def _begin(self, best: BestLearner | None) -> None:
+        """Make a new bar; what was spent before is no measure of the speed."""
+        self._begun = time.monotonic()
+        self._before = best.examples if best else 0
+        is_live = sys.stderr.isatty() or is_notebook()
+        # The position is fixed: a bar that some other callback has ended takes no line of its own.
+        self._bar = tqdm(disable=not is_live, bar_format="{desc}", dynamic_ncols=True, position=0)
+
+    def _show(self, said: str, best: BestLearner, left: float | None, *, is_ending: bool) -> None:
+        since = host.seconds_since_begin()
+        elapsed = time.monotonic() - self._begun if since is None else since
+        left = 0.0 if is_ending else left
+        until = "?" if left is None else tqdm.format_interval(left)
+        spent = f"{best.examples:,} examples, {tqdm.format_interval(elapsed)}<{until}"
+        if self._bar.disable:
+            if is_ending or time.monotonic() - self._begun >= LINE_EVERY:
+                sys.stderr.write(f"{said}; {spent}\n")
+                sys.stderr.flush()
+            return
+        self._bar.n = elapsed if left is None else elapsed or 1.0
+        self._bar.total = None if left is None else self._bar.n + left
+        self._bar.bar_format = "{desc} |{bar}| " + spent
+        self._bar.set_description_str(said)
+
+    def _seconds_left(self, study: optuna.Study, best: BestLearner) -> float | None:
+        """Return the least that the study still takes, as far as anything is known of it."""
+        left = [host.seconds_left()]
+        state, elapsed = state_of(study), host.seconds_since_begin()
+        if state.horizon is not None:
+            left.append(state.horizon - time.monotonic())
+        trials = host.trials_left()
+        done = host.trials_begun()
+        if trials is not None and done and elapsed is not None:
+            left.append(trials * elapsed / done)
+        assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
+        spent = best.examples - self._before
+        if state.n_learners is not None and spent > 0:
+            to_come = projected_examples(best, study.pruner.policy.sizes) - best.examples
+            left.append(to_come * (time.monotonic() - self._begun) / spent)
+        known = [max(0.0, seconds) for seconds in left if seconds is not None]
+        return min(known, default=None)
 
 
-def _new_bar() -> Any:
-    """Return a bar on stderr; a disabled one where that is no terminal."""
-    return tqdm(disable=None, bar_format=BAR_FORMAT, unit_scale=True, dynamic_ncols=True)
-
-
-def _show(bar: Any, study: optuna.Study) -> None:
-    best = best_learner(study)
-    if best is None:
-        return
-    assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
-    bar.initial = bar.initial or best.examples  # spent before: no measure of the speed
-    bar.n = best.examples
-    bar.total = projected_examples(best, study.pruner.policy.sizes)
-    bar.set_description_str(standing(best, sign_of(study)))
+def is_notebook() -> bool:
+    """Return whether bars are widgets of a notebook."""
+    return any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
 
 
 def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
     """Return what is spent in all once the leader is trained on all the data.
 
-    The least that the study can take, as long as the leader does not change.
+    The least that a closed pool can take, as long as the leader does not change: it may go there
+    at once.
     """
-    to_come = 0 if best.is_final else sum(size for size in sizes if size > best.size)
-    return best.examples + to_come
+    is_there = best.is_final or best.size >= sizes[-1]
+    return best.examples + (0 if is_there else sizes[-1])
 
 
 def standing(best: BestLearner, sign: int) -> str:
@@ -117,6 +169,6 @@ def standing(best: BestLearner, sign: int) -> str:
         sign: 1 where larger scores are better, else -1.
     """
     text = f"{label(best)} at {best.size:,}: {best.score:.4f}"
-    if best.rival_bound is None:
+    if best.rival_bound is None or not math.isfinite(best.rival_bound):
         return text
     return f"{text}, gap {sign * (best.rival_bound - best.score):.4f}"
