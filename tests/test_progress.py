@@ -89,12 +89,16 @@ class TestWhatIsLeft:
         study, terminal = studies.new_study(known), Terminal()
         with redirect_stderr(terminal):
             study.optimize(Slow(known), n_trials=3, callbacks=[ProgressBar(every=0)])
-        assert self.left(terminal)[0] in ("00:02", "00:03")
+        elapsed, left = (
+            int(text.strip()[3:]) for text in terminal.lines[0].rpartition(", ")[2].split("<")
+        )
+        assert elapsed >= 1
+        assert 2 * elapsed <= left <= 2 * elapsed + 2, "two more of three, both rounded down"
         assert self.left(terminal)[-1] == "00:00"
 
     def test_the_timeout(self) -> None:
         left = self.left(run(ProgressBar(every=0), timeout=3600))
-        assert left[0] in ("59:59", "1:00:00"), "nothing else is known after the first run"
+        assert left[0] >= "59:40", "nothing else is known after the first run"
         assert left[-1] == "00:00", "the study has come to its end"
 
     def test_the_seconds_of_the_sampler(self) -> None:
@@ -105,7 +109,7 @@ class TestWhatIsLeft:
             study.optimize(
                 studies.Table(RIVALS), n_trials=3, n_jobs=2, callbacks=[ProgressBar(every=0)]
             )
-        assert {"29:59", "30:00"} & {*self.left(terminal)}
+        assert any("29:40" <= left <= "30:00" for left in self.left(terminal))
 
     def test_nothing_is_known_of_an_open_search(self) -> None:
         study, terminal = studies.new_study(), Terminal()
