@@ -186,7 +186,7 @@ class Halving:
 
 @dataclass
 class Abc:
-    """Algorithms 1 and 2 of Huang, Wang, Ding, Chaudhuri (2019), as formulas.md 2.3 and 2.6 read."""
+    """Algorithms 1 and 2 of Huang, Wang, Ding, Chaudhuri (2019), read as in formulas.md."""
 
     sizes: Sequence[int]
     table: Sequence[LearningCurve]

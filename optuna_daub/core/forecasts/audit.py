@@ -131,7 +131,7 @@ class Widened:
         return self._moved(self.stated.quantile(probability))
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return E[max(0, score - over)]: that of the stated gain over a gain, times the factor."""
+        """Return E[max(0, score - over)]: the factor times what is stated over a score nearer."""
         last = np.asarray(self.last_score)
         stated = last + (np.asarray(over) - last) / self.factor
         return np.asarray(self.factor * self.stated.expected_improvement(stated))

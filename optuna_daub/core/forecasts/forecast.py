@@ -220,7 +220,8 @@ class Logistic:
     location: ArrayLike
     """The median of the distribution that is cut off."""
     scale: ArrayLike
-    """At least 0, in units of the score; pi / sqrt(3) times it is the standard deviation."""
+    """At least 0, in units of the score; pi / sqrt(3) times it is the standard deviation. Infinite
+    where the score may be anything."""
     limit: ArrayLike = np.inf
     """The largest possible score, at least the location."""
 
@@ -233,8 +234,9 @@ class Logistic:
     def quantile(self, probability: float) -> Numbers:
         """Return what the score stays below with `probability`."""
         deviate = np.log(probability / (1.0 - probability))
-        above = np.asarray(self.location) + np.asarray(self.scale) * deviate
-        return np.asarray(np.minimum(self.limit, above))
+        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+            off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale) * deviate)
+        return np.asarray(np.minimum(self.limit, np.asarray(self.location) + off))
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
         """Return s ln(1 + exp((mu - over) / s)), less the same over the limit."""
@@ -266,4 +268,5 @@ def _mean_excess(location: ArrayLike, scale: ArrayLike, over: ArrayLike) -> Numb
     ahead = location - np.asarray(over, np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         smooth = scale * np.logaddexp(0.0, ahead / scale)
-    return np.asarray(np.where(scale > 0.0, smooth, np.maximum(0.0, ahead)))
+    excess = np.where(scale > 0.0, smooth, np.maximum(0.0, ahead))
+    return np.asarray(np.where(np.isneginf(ahead), 0.0, excess))

@@ -13,11 +13,11 @@ from optuna_daub.core import Audited
 from optuna_daub.core import Calibrated
 from optuna_daub.core import Curves
 from optuna_daub.core import Forecaster
+from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Projection
-from optuna_daub.core.forecasts.joint import Joint
 from tests.strategies import GRID
 from tests.strategies import pools
 
@@ -30,7 +30,6 @@ FORECASTERS: dict[str, Forecaster] = {
     "audited calibrated": Audited(Calibrated(), 0.5),
     "audited projection": Audited(Projection(), 0.5),
     "joint": Joint(),
-    "joint, no training score": Joint(use_training_score=False),
 }
 
 every = pytest.mark.parametrize("forecaster", FORECASTERS.values(), ids=FORECASTERS)

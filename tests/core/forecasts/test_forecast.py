@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def integral(forecast: Forecast, over: float = -math.inf) -> float:
 
     # The tails beyond hold 1e-12 of the probability.
     pieces = [1e-12, 1e-6, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-6, 1 - 1e-12]
-    return sum(quad(excess, a, b, limit=400)[0] for a, b in zip(pieces, pieces[1:], strict=False))
+    return sum(quad(excess, a, b, limit=400)[0] for a, b in pairwise(pieces))
 
 
 class TestLogistic:
@@ -95,6 +96,15 @@ class TestLogistic:
         expected = logistic.ppf(probability, location, scale)
         found = float(Logistic(location, scale).quantile(probability))
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+    def test_what_may_be_anything_improves_on_everything(self) -> None:
+        anything = Logistic(np.array([0.0, 0.3]), np.array([math.inf, 0.0]))
+        assert anything.quantile(0.5).tolist() == [0.0, 0.3]
+        assert anything.quantile(0.9).tolist() == [math.inf, 0.3]
+        assert anything.quantile(0.1).tolist() == [-math.inf, 0.3]
+        assert anything.mean.tolist() == [0.0, 0.3]
+        assert anything.expected_improvement(0.5).tolist() == [math.inf, 0.0]
+        assert anything.reservation_value(np.array([0.1, 0.1])) == pytest.approx([math.inf, 0.2])
 
     def test_far_tails_neither_overflow_nor_vanish(self) -> None:
         forecast = Logistic(0.5, 1e-6)
@@ -143,7 +153,7 @@ class TestQuantiles:
         """Each point by the probability halfway to its neighbours; the last has all above it."""
         edges = [0.0, *np.ravel(found.probabilities)]
         points = [float(np.asarray(found.least)[0]), *found.values[0]]
-        borders = [0.0, *((a + b) / 2 for a, b in zip(edges, edges[1:], strict=False)), 1.0]
+        borders = [0.0, *((a + b) / 2 for a, b in pairwise(edges)), 1.0]
         expected = sum(
             (right - left) * max(0.0, point - over)
             for left, right, point in zip(borders, borders[1:], points, strict=False)
