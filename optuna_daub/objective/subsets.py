@@ -1,4 +1,4 @@
-"""Which rows are trained on and which are scored: nested subsets and divisions of the data.
+"""Nested subsets and divisions of the data: the rows that are trained on, and those scored.
 
 Everything here is about row numbers, counted from 0 in the order of the file.
 """

@@ -1,4 +1,4 @@
-"""What training takes at sizes at which it was not timed."""
+"""Seconds of training at sizes at which it was not timed."""
 
 from __future__ import annotations
 

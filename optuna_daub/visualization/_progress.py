@@ -1,4 +1,4 @@
-"""How far a study is, on one line."""
+"""Progress of a study, on one line."""
 
 from __future__ import annotations
 

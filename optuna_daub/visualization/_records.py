@@ -1,4 +1,4 @@
-"""What the pictures show, as plain data: a study in, named tuples out; no plotting library.
+"""Contents of the pictures as plain data: a study in, named tuples out; no plotting library.
 
 Scores are in the direction of the user. Whatever both renderers must agree on is settled here:
 which learners stand out, colours, labels, which sizes get a tick, which scores fit in.

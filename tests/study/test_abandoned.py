@@ -12,6 +12,9 @@ import optuna
 import pytest
 from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
+from optuna_daub.study.ledger import forget_ledger_of
+from optuna_daub.study.ledger import synced_ledger_of
+from optuna_daub.study.view import one_row_per_learner
 
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -20,9 +23,6 @@ from optuna_daub.core import Wait
 from optuna_daub.study import dealing
 from optuna_daub.study import keys
 from optuna_daub.study import workers
-from optuna_daub.study.ledger import forget_ledger_of
-from optuna_daub.study.ledger import synced_ledger_of
-from optuna_daub.study.view import one_row_per_learner
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective

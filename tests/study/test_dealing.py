@@ -6,12 +6,12 @@ import time
 from typing import Any
 
 import pytest
-
-from optuna_daub.study import dealing
 from optuna_daub.study.dealing import LONGEST_NAP
 from optuna_daub.study.dealing import LONGEST_PAUSE
 from optuna_daub.study.dealing import LOOKING_SHARE
 from optuna_daub.study.dealing import SHORTEST_NAP
+
+from optuna_daub.study import dealing
 
 
 def naps(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> list[float]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
+from optuna_daub.core.bounds.calibrated import CalibratedBound
 
 from optuna_daub import DAUBPruner
 from optuna_daub import report
@@ -24,7 +25,6 @@ from optuna_daub.core import DAUB
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import projected_bound
-from optuna_daub.core.bounds.calibrated import CalibratedBound
 from optuna_daub.core.steps import AdaptiveStep
 from tests.strategies import LADDER
 from tests.strategies import PAPER

@@ -9,6 +9,11 @@ The forecast adds quantiles of the gain (`gains.py`) to the last score. So it
   unlike those: it is no theorem.
 
 It judges each learner alone; `joint.py` learns from the others of the study.
+
+[1] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
+    Ill-Behaved Than Previously Thought", NeurIPS 2025. https://arxiv.org/abs/2505.15657
+[2] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
+    Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
 """
 
 from __future__ import annotations
@@ -99,8 +104,9 @@ def _quantiles(curve: LearningCurve, rule: Calibrated, size: int) -> tuple[float
     if curve.size >= size:
         return (float(is_scored), curve.score, *[curve.score] * len(probabilities))
     doublings = math.log2(size / curve.size)
+    # Where returns diminish the projection is valid, and nothing exceeds it ([2] Section 3).
     most = max(0.0, min(_room(last[-1], rule.ceiling), projected_gain(last, size)))
-    gains = table.gains(describe(last), doublings)
+    gains = table.gains(describe(last), doublings)  # quantiles fitted on [1]
     if (n := last[-1].n_validation) is not None:
         # On the same n validation examples a share g gained means that at least as many
         # predictions changed; the mean of these changes has a standard error of sqrt(g / n).

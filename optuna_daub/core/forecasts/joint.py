@@ -40,7 +40,7 @@ from optuna_daub.core.pool import Pool
 
 FIRST_GAIN = 0.3
 """Mean gain of the first doubling, in spreads of the first scores, before any was seen: the
-median of LCDB's data sets from N / 16 on."""
+median of the data sets of [1] from N / 16 on."""
 FADING = 0.78
 """Ratio of the gains of two successive doublings where the later one was not seen yet: power laws
 n^-0.35, the median of LCDB's data sets between N / 64 and N."""
