@@ -18,6 +18,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.study import LearnerCurve
 
 
 PACKAGE = str(Path(optuna_daub.__file__).parent)
@@ -55,7 +56,7 @@ def holds(value: object, score: float) -> bool:
             return value == score
         case Observation():
             return value.score == score
-        case LearningCurve():
+        case LearningCurve() | LearnerCurve():
             return any(seen.score == score for seen in value.observations)
         case optuna.trial.FrozenTrial():
             return score in value.intermediate_values.values()

@@ -13,18 +13,16 @@ from typing import TypeAlias
 
 import optuna
 
-from optuna_daub.study.results import LearnerCurve
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import BACKGROUND
 from optuna_daub.visualization._records import KINDS
 from optuna_daub.visualization._records import LOOKS
+from optuna_daub.visualization._records import BoundTrack
 from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
 from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
-from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import learning_curves_record
-from optuna_daub.visualization._records import parameter_lines
 from optuna_daub.visualization._records import search_history_record
 
 
@@ -209,13 +207,13 @@ def plot_upper_bounds(
                 "y": [_short(step.bound) for step in steps],
                 "customdata": [step.size for step in steps],
                 "mode": "lines+markers" if track.color else "lines",
-                "name": _name(track.curve),
+                "name": f"{_escaped(track.name)}, {track.curve.state}",
                 "showlegend": track.color is not None,
                 "line": {"color": color, "width": width, "shape": "hv"},
                 "marker": {**symbol, "line": {"color": color}},  # white where sizes differ
                 "opacity": look.opacity if track.color else 0.5,
                 "hovertemplate": _hover(
-                    track.curve, "probe %{x}: %{customdata:,} examples, bound %{y:.5~g}"
+                    track, "probe %{x}: %{customdata:,} examples, bound %{y:.5~g}"
                 ),
             }
         )
@@ -276,9 +274,7 @@ def plot_search_history(
                 "type": "scatter",
                 "x": [_short(mark.at) for mark in marks],
                 "y": [_short(mark.score) for mark in marks],
-                "text": [
-                    f"{_escaped(label(mark.curve))}<br>{mark.size:,} examples" for mark in marks
-                ],
+                "text": [f"{_escaped(mark.name)}<br>{mark.size:,} examples" for mark in marks],
                 "mode": "markers",
                 "name": kind,
                 "marker": {"color": color, "symbol": symbol, "size": size},
@@ -348,7 +344,7 @@ def _curve(line: CurveLine) -> list[Trace]:
                 "showlegend": False,
                 "line": {"color": line.color, "width": 1, "dash": "dash"},
                 "opacity": 0.6,
-                "hovertemplate": f"{_escaped(label(line.curve))}<br>"
+                "hovertemplate": f"{_escaped(line.name)}<br>"
                 "training score %{y:.5~g} on %{x:,} examples<extra></extra>",
             }
         )
@@ -357,7 +353,7 @@ def _curve(line: CurveLine) -> list[Trace]:
         {
             **_background(line),
             "mode": "lines+markers",
-            "name": _name(line.curve),
+            "name": f"{_escaped(line.name)}, {line.curve.state}",
             "legendgroup": group,
             "showlegend": True,
             "line": {"color": line.color, "width": look.width, "dash": dash},
@@ -378,23 +374,14 @@ def _background(line: CurveLine) -> Trace:
         "line": {"color": BACKGROUND, "width": 0.75},
         "opacity": 0.5,
         "showlegend": False,
-        "hovertemplate": _hover(line.curve, "%{x:,} examples: %{y:.5~g}"),
+        "hovertemplate": _hover(line, "%{x:,} examples: %{y:.5~g}"),
     }
 
 
-def _hover(curve: LearnerCurve, point: str) -> str:
+def _hover(line: CurveLine | BoundTrack, point: str) -> str:
     """Return what is said of a learner at one of its points; `point` is plotly's template."""
-    facts = [
-        f"<b>{_escaped(label(curve, width=48))}</b>",
-        point,
-        *map(_escaped, parameter_lines(curve.params)),
-        *(f"<i>{_escaped(line)}</i>" for line in textwrap.wrap(curve.reason, 60)),
-    ]
-    return "<br>".join(facts) + "<extra></extra>"
-
-
-def _name(curve: LearnerCurve) -> str:
-    return f"{_escaped(label(curve, width=20))}, {curve.state}"
+    facts = "<br>".join(map(_escaped, line.facts))
+    return f"<b>{_escaped(line.name)}</b><br>{point}<br>{facts}<extra></extra>"
 
 
 def _escaped(text: str) -> str:

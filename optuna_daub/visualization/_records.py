@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import textwrap
 import weakref
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -104,6 +105,9 @@ class CurveLine(NamedTuple):
     """One learner in `plot_learning_curves`."""
 
     curve: LearnerCurve
+    name: str
+    facts: tuple[str, ...]
+    """Its parameters and the reason of the last decision on it, as lines."""
     points: tuple[Observation, ...]
     """Its observations with a finite score."""
     band: tuple[Edge, ...]
@@ -182,6 +186,9 @@ class BoundTrack(NamedTuple):
     """One learner in `plot_upper_bounds`."""
 
     curve: LearnerCurve
+    name: str
+    facts: tuple[str, ...]
+    """Its parameters and the reason of the last decision on it, as lines."""
     steps: tuple[BoundStep, ...]
     color: str | None
     """None for the background: learners that do not stand out."""
@@ -215,7 +222,8 @@ class Mark(NamedTuple):
     at: float
     """What all probes up to this one have cost, in seconds or examples."""
     score: float
-    curve: LearnerCurve
+    learner: int
+    name: str
     """Of the learner."""
     size: int
     kind: Literal["newcomer", "promotion", "all the data"]
@@ -250,7 +258,14 @@ def learning_curves_record(
     colors = learner_colors(curve.learner for curve in foremost[:top])
     bands = _bands(foremost, policy, synced_state_of(study).pool(policy), sign)
     lines = tuple(
-        CurveLine(curve, _finite(curve), bands[curve.learner], colors.get(curve.learner))
+        CurveLine(
+            curve,
+            label(curve),
+            _facts(curve),
+            _finite(curve),
+            bands[curve.learner],
+            colors.get(curve.learner),
+        )
         for curve in foremost
     )
     if not any(line.points for line in lines):
@@ -329,7 +344,13 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     for step in steps:
         own[step.learner].append(step)
     tracks = tuple(
-        BoundTrack(curve, tuple(own[curve.learner]), colors.get(curve.learner))
+        BoundTrack(
+            curve,
+            label(curve),
+            _facts(curve),
+            tuple(own[curve.learner]),
+            colors.get(curve.learner),
+        )
         for curve in foremost
     )
     # What fits in: the bounds of those that stand out as they are now, and the best bound since
@@ -353,7 +374,7 @@ def search_history_record(
         ValueError: where `unit` is none of "auto", "examples" and "seconds".
     """
     sequence = allocations(study)  # before the curves, so that these know every learner in it
-    curves = {curve.learner: curve for curve in learning_curves(study)}
+    names = {curve.learner: label(curve) for curve in learning_curves(study)}
     sign, full_size = sign_of(study), policy_of(study).sizes[-1]
     unit = _unit(unit, [probe.observation for probe in sequence])
     marks: list[Mark] = []
@@ -370,7 +391,8 @@ def search_history_record(
         kind = "promotion" if path else "newcomer"
         if seen.size >= full_size:
             kind = "all the data"
-        path.append(Mark(spent, seen.score, curves[probe.learner], seen.size, kind))
+        name = names[probe.learner]
+        path.append(Mark(spent, seen.score, probe.learner, name, seen.size, kind))
         marks.append(path[-1])
         if kind == "all the data" and (not best or sign * (seen.score - best[-1].score) > 0):
             best.append(path[-1])
@@ -380,7 +402,7 @@ def search_history_record(
     good = sorted((mark.score for mark in marks), reverse=sign > 0)
     inner = [*good[: (len(good) + 1) // 2], *(m.score for m in marks if m.kind == "all the data")]
     limits = stretched(inner, good, share=1.0) if inner else None
-    reached = (tuple(paths[mark.curve.learner]) for mark in best)
+    reached = (tuple(paths[mark.learner]) for mark in best)
     return SearchHistoryRecord(
         tuple(marks), tuple(reached), tuple(best), spent, unit, _axis_of(study, limits)
     )
@@ -412,6 +434,10 @@ def parameter_lines(params: Mapping[str, Any], most: int = 12, width: int = 48) 
         lines.append(text if len(text) <= width else text[: width - 1] + "…")
     more = len(lines) - most
     return lines if more <= 0 else [*lines[:most], f"and {more} more"]
+
+
+def _facts(curve: LearnerCurve) -> tuple[str, ...]:
+    return *parameter_lines(curve.params), *textwrap.wrap(curve.reason, 60)
 
 
 def learner_colors(learners: Iterable[int]) -> dict[int, str]:
@@ -502,14 +528,14 @@ def _foremost(
             f"`learners` must be ids of learners of this study, which are {sorted(ids)}, but got "
             f"{unknown}. A learner's id is the number of the first trial that ran it."
         )
+
+    def rank(curve: LearnerCurve) -> tuple[bool, int, float, int]:
+        points = _finite(curve)
+        size = points[-1].size if points else 0
+        return curve.state != "best", -size, -_last_score(curve, sign), curve.learner
+
     return sorted(
-        (curve for curve in curves if learners is None or curve.learner in learners),
-        key=lambda curve: (
-            curve.state != "best",
-            -curve.size,
-            -_last_score(curve, sign),
-            curve.learner,
-        ),
+        (curve for curve in curves if learners is None or curve.learner in learners), key=rank
     )
 
 
@@ -531,10 +557,12 @@ def _bands(
     for curve in curves:
         points, bound = _finite(curve), curve.bound
         bands[curve.learner] = ()
-        if points and bound is not None and curve.state != "dropped" and curve.size < full:
-            score = points[-1].score
+        if not points or bound is None or curve.state == "dropped":
+            continue  # nothing is known, or it gets no more data
+        size, score = points[-1].size, points[-1].score
+        if size < full:
             worst = score if curve.worst is None else curve.worst
-            bands[curve.learner] = Edge(curve.size, score, score), Edge(full, worst, bound)
+            bands[curve.learner] = Edge(size, score, score), Edge(full, worst, bound)
     forecaster = getattr(policy, "forecaster", None)  # ABC has intervals and forecasts nothing
     if forecaster is None or not any(bands.values()):
         return bands

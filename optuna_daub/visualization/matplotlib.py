@@ -20,7 +20,6 @@ from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
 from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
-from optuna_daub.visualization._records import label
 from optuna_daub.visualization._records import learning_curves_record
 from optuna_daub.visualization._records import search_history_record
 
@@ -98,7 +97,7 @@ def plot_upper_bounds(
             markersize=3 + look.width,
             markerfacecolor="none" if state == "suspended" else color,
             alpha=look.opacity if color else 0.5,
-            label=_text(f"{label(track.curve)}, {state}") if color else None,
+            label=_text(f"{track.name}, {state}") if color else None,
             zorder=1 + look.width if color else 1,
         )
     if record.leads:
@@ -168,7 +167,7 @@ def _draw_curve(axes: Axes, line: CurveLine) -> None:
         markersize=3 + 2 * look.width,
         markerfacecolor="none" if state == "suspended" else line.color,
         alpha=look.opacity,
-        label=_text(f"{label(line.curve)}, {state}"),
+        label=_text(f"{line.name}, {state}"),
         zorder=2 + look.width,
     )
     trained = [seen for seen in line.points if seen.training_score is not None]

@@ -47,11 +47,36 @@ class TestLearningCurves:
         record = learning_curves_record(studies.finished(), None, 2)
         # Scores of the two in colour, training scores among them, and 4 % on each side.
         limits = pytest.approx((0.25 - 0.03, 1.0 + 0.03))
+        ash_says = (
+            "best: trained on all 800 examples with score 0.875; the",
+            "largest other bound is 0.750 of learner 0",
+        )
         assert record == LearningCurvesRecord(
             (
-                CurveLine(ash, observed(0.25, 0.5, 0.75, 0.875), (), PALETTE[2]),
-                CurveLine(oak, observed(0.5, 0.625, 0.6875, 0.75), (), PALETTE[0]),
-                CurveLine(elm, observed(0.5, 0.5, 0.5), band, None),
+                CurveLine(
+                    ash,
+                    "2 ash",
+                    ("name = ash", *ash_says),
+                    observed(0.25, 0.5, 0.75, 0.875),
+                    (),
+                    PALETTE[2],
+                ),
+                CurveLine(
+                    oak,
+                    "0 oak",
+                    ("name = oak", "trained on all 800 examples"),
+                    observed(0.5, 0.625, 0.6875, 0.75),
+                    (),
+                    PALETTE[0],
+                ),
+                CurveLine(
+                    elm,
+                    "1 elm",
+                    ("name = elm", "suspended at 400: bound 0.500 < 0.875 of learner 2"),
+                    observed(0.5, 0.5, 0.5),
+                    band,
+                    None,
+                ),
             ),
             SIZES,
             SIZES,
@@ -228,7 +253,7 @@ class TestSearchHistory:
             "newcomer", "promotion", "promotion", "all the data", "all the data",
         ]  # fmt: skip
         assert [(mark.at, mark.score) for mark in record.best] == [(29, 0.875)]
-        assert [path[0].curve.learner for path in record.paths] == [2]
+        assert [path[0].learner for path in record.paths] == [2]
         assert [mark.size for mark in record.paths[0]] == [*SIZES]
         assert record.spent == 37
 
