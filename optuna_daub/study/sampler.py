@@ -26,6 +26,7 @@ from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import next_size
 from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
+from optuna_daub.study import exploration
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
@@ -55,6 +56,8 @@ class _Assigned:
     """The thread that began it (`threading.get_ident`)."""
     is_optimizing: bool
     """Whether it is in `study.optimize`, where a thread has one trial at a time."""
+    explores: bool
+    """Whether it is a newcomer in the stead of one that the base sampler would repeat."""
 
 
 class DataAllocationSampler(BaseSampler):
@@ -144,6 +147,7 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.before_trial(study, trial)
             return
+        explores = False
         with _failing(study, trial):
             self._check(study, policy)
             self._release_left_behind(study)
@@ -160,8 +164,13 @@ class DataAllocationSampler(BaseSampler):
             if run.learner == trial.number:
                 with liveness.thinking(study, trial):
                     self._base_sampler.before_trial(self._fresh_view(study), trial)
+                if state.has_repeated and exploration.is_finite(state):
+                    as_it_is = study._storage.get_trial(trial._trial_id)
+                    # GridSampler has marked the point that it proposes by now.
+                    is_taken = stored.enqueued_params(as_it_is) or stored.marks_of_others(as_it_is)
+                    explores = not is_taken
         self._assigned_of(study)[trial._trial_id] = _Assigned(
-            run, threading.get_ident(), host.is_optimizing(study)
+            run, threading.get_ident(), host.is_optimizing(study), explores
         )
         if run.learner is None:
             is_over = state.horizon is not None and time.monotonic() >= state.horizon
@@ -184,6 +193,8 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
         if run.learner == trial.number:
+            if self._explores(study, trial):
+                return {}
             with liveness.thinking(study, trial):
                 return self._base_sampler.infer_relative_search_space(self._view(study), trial)
         return (
@@ -202,6 +213,8 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.sample_relative(study, trial, search_space)
         if run.learner == trial.number:
+            if self._explores(study, trial):
+                return {}
             with liveness.thinking(study, trial):
                 return self._base_sampler.sample_relative(self._view(study), trial, search_space)
         if run.learner is not None:
@@ -231,6 +244,10 @@ class DataAllocationSampler(BaseSampler):
                 return params[param_name]
             rows = view.get_trials(deepcopy=False)
             trial = next((row for row in rows if row.number == run.learner), trial)
+        elif self._explores(study, trial):
+            args = view, trial, param_name, param_distribution
+            if (value := exploration.unexplored_value(*args)) is not None:
+                return value
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
 
     def after_trial(
@@ -255,6 +272,8 @@ class DataAllocationSampler(BaseSampler):
         if run.learner == trial.number:
             view = self._view(study)
             self._base_sampler.after_trial(view, trial, state, values)
+            if assigned is not None and assigned.explores:
+                exploration.note_end(view, trial, state)
             if view.is_stopped:
                 stored.write_exhaustion(study, trial._trial_id)
             known.sync()
@@ -328,6 +347,10 @@ class DataAllocationSampler(BaseSampler):
     def _run_of(self, study: optuna.Study, trial: FrozenTrial) -> Run | None:
         assigned = self._assigned_of(study).get(trial._trial_id)
         return None if assigned is None else assigned.run
+
+    def _explores(self, study: optuna.Study, trial: FrozenTrial) -> bool:
+        assigned = self._assigned_of(study).get(trial._trial_id)
+        return assigned is not None and assigned.explores
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the study as the base sampler sees it."""

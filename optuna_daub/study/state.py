@@ -273,6 +273,11 @@ class State:
             others = (score for n, score in self._leaders.items() if n != trial.number)
             return self._alone, max(others, default=None)
 
+    @property
+    def has_repeated(self) -> bool:
+        """Whether the base sampler's last proposal was a learner that is known."""
+        return self._n_repeats > 0
+
     def has_room(self, number: int) -> bool:
         """Return whether trial `number` may begin a learner that nobody enqueued."""
         if self._is_exhausted or self._n_repeats >= MOST_REPEATS:

@@ -25,6 +25,7 @@ from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study.base_sampler_view import ENOUGH
 from tests.study.table_study import SIZES
 from tests.study.table_study import idle
 from tests.study.table_study import repeats
@@ -205,7 +206,9 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
     for number, rows in recording.views:
         assert [row.number for row in rows[:-1]] == [i for i in sorted(learners) if i < number]
         assert rows[-1].number == number
-        assert {row.state for row in rows[:-1]} <= {TrialState.COMPLETE}
+        states = [row.state for row in rows[:-1]]
+        assert {*states} <= {TrialState.COMPLETE, TrialState.FAIL}
+        assert states.count(TrialState.COMPLETE) >= min(len(states), ENOUGH)
 
 
 @pytest.mark.parametrize("name", ["tpe", "cma-es", "gp", "nsga-ii"])
@@ -229,13 +232,14 @@ def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
         sampler=DataAllocationSampler(SAMPLERS[name]()),
         pruner=DAUBPruner(sizes=SIZES, cost="examples", use_training_score=False),
     )
-    study.optimize(near, n_trials=100)
+    study.optimize(near, n_trials=150)
     proposed = [study.trials[i].params for i in learners_of(study)]
     distances = [abs(p["x"] - 0.8) + abs(p["y"] - 0.2) for p in proposed]
-    assert len(proposed) > 30
+    third = len(proposed) // 3
+    assert third > 10
     complete = [trial for trial in study.trials if trial.state == TrialState.COMPLETE]
-    assert len(complete) < len(proposed)
-    early, late = distances[:10], distances[-10:]
+    assert len(complete) < len(proposed) / 2
+    early, late = distances[:third], distances[-third:]
     assert sum(late) < 0.75 * sum(early), (early, late)
 
 
