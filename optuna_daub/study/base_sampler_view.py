@@ -83,12 +83,13 @@ class _RowStorage(BaseStorage):
     ) -> list[FrozenTrial]:
         """Return the rows."""
         trials = self._storage.get_all_trials(study_id, deepcopy=False)
-        rows = one_row_per_learner(trials, self._state, self._forecasts())
-        size = _telling_size(self._state)
-        for row in rows:
-            is_known = row.number in self._state.learners
-            if is_known and self._state.curve(row.number).size < size and row.values is not None:
-                row.state, row.values = TrialState.FAIL, None
+        with self._state.lock:  # which other threads of this process hold while they fold trials
+            rows = one_row_per_learner(trials, self._state, self._forecasts())
+            size = _telling_size(self._state)
+            for row in rows:
+                is_known = row.number in self._state.learners and row.values is not None
+                if is_known and self._state.curve(row.number).size < size:
+                    row.state, row.values = TrialState.FAIL, None
         rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
 

@@ -26,7 +26,6 @@ from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import next_size
 from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
-from optuna_daub.study import exploration
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
@@ -35,6 +34,7 @@ from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.failures import message_of
 from optuna_daub.study.messages import status
+from optuna_daub.study.points import is_short
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.pruner import is_done
 from optuna_daub.study.state import State
@@ -164,7 +164,7 @@ class DataAllocationSampler(BaseSampler):
             if run.learner == trial.number:
                 with liveness.thinking(study, trial):
                     self._base_sampler.before_trial(self._fresh_view(study), trial)
-                if state.has_repeated and exploration.is_finite(state):
+                if state.has_repeated:
                     as_it_is = study._storage.get_trial(trial._trial_id)
                     # GridSampler has marked the point that it proposes by now.
                     is_taken = stored.enqueued_params(as_it_is) or stored.marks_of_others(as_it_is)
@@ -193,8 +193,6 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
         if run.learner == trial.number:
-            if self._explores(study, trial):
-                return {}
             with liveness.thinking(study, trial):
                 return self._base_sampler.infer_relative_search_space(self._view(study), trial)
         return (
@@ -213,10 +211,13 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.sample_relative(study, trial, search_space)
         if run.learner == trial.number:
-            if self._explores(study, trial):
-                return {}
             with liveness.thinking(study, trial):
-                return self._base_sampler.sample_relative(self._view(study), trial, search_space)
+                proposed = self._base_sampler.sample_relative(
+                    self._view(study), trial, search_space
+                )
+            if self._explores(study, trial):  # but for what takes any value
+                return {n: v for n, v in proposed.items() if not is_short(search_space[n])}
+            return proposed
         if run.learner is not None:
             params = state_of(study).learners[run.learner].params
             return {name: params[name] for name in search_space}
@@ -245,8 +246,7 @@ class DataAllocationSampler(BaseSampler):
             rows = view.get_trials(deepcopy=False)
             trial = next((row for row in rows if row.number == run.learner), trial)
         elif self._explores(study, trial):
-            args = view, trial, param_name, param_distribution
-            if (value := exploration.unexplored_value(*args)) is not None:
+            for value in state_of(study).unexplored(trial, param_name, param_distribution):
                 return value
         return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
 
@@ -272,10 +272,12 @@ class DataAllocationSampler(BaseSampler):
         if run.learner == trial.number:
             view = self._view(study)
             self._base_sampler.after_trial(view, trial, state, values)
-            if assigned is not None and assigned.explores:
-                exploration.note_end(view, trial, state)
             if view.is_stopped:
                 stored.write_exhaustion(study, trial._trial_id)
+            known.sync()
+        is_new = assigned is not None and assigned.explores and run.learner == trial.number
+        if (is_new or run.repeats is not None) and known.is_explored():
+            stored.write_exhaustion(study, trial._trial_id)
             known.sync()
         with known.lock:
             if run.learner is not None:

@@ -35,6 +35,10 @@ from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import storage as stored
 from optuna_daub.study.failures import reason_to_drop
+from optuna_daub.study.points import Point
+from optuna_daub.study.points import is_explored
+from optuna_daub.study.points import point
+from optuna_daub.study.points import unexplored
 from optuna_daub.study.storage import Facts
 from optuna_daub.study.storage import Failure
 from optuna_daub.study.storage import Run
@@ -278,6 +282,34 @@ class State:
         """Whether the base sampler's last proposal was a learner that is known."""
         return self._n_repeats > 0
 
+    def unexplored(
+        self, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> tuple[Any, ...]:
+        """Return the value by which a newcomer becomes a new learner; empty where none is known.
+
+        Args:
+            trial: the newcomer, with the parameters that it was given so far.
+            name: of the parameter.
+            distribution: of the parameter.
+        """
+        with self.lock:
+            spaces, known = self._points(frozenset({trial.number}))
+        so_far = point(trial.params, trial.distributions)
+        return unexplored(name, {**spaces, name: distribution}, so_far, known, trial.number)
+
+    def is_explored(self) -> bool:
+        """Return whether there is a learner for every point of the search space."""
+        with self.lock:
+            # One that is about to be trained may not have been given all its parameters.
+            begun = {i for i in self.busy() if not self.curve(i).observations}
+            spaces, known = self._points(frozenset(begun))
+        return is_explored(spaces, {}, known)
+
+    def _points(self, but_for: frozenset[int]) -> tuple[dict[str, BaseDistribution], list[Point]]:
+        others = [learner for i, learner in self.learners.items() if i not in but_for]
+        spaces = {n: d for learner in others for n, d in learner.distributions.items()}
+        return spaces, [point(learner.params, learner.distributions) for learner in others]
+
     def has_room(self, number: int) -> bool:
         """Return whether trial `number` may begin a learner that nobody enqueued."""
         if self._is_exhausted or self._n_repeats >= MOST_REPEATS:
@@ -464,4 +496,4 @@ def _key(learner: Learner) -> str:
 
     What was enqueued and never asked for by the objective is no parameter.
     """
-    return repr(sorted((name, learner.params[name]) for name in learner.distributions))
+    return repr(sorted(point(learner.params, learner.distributions).items()))

@@ -206,9 +206,9 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
     for number, rows in recording.views:
         assert [row.number for row in rows[:-1]] == [i for i in sorted(learners) if i < number]
         assert rows[-1].number == number
-        states = [row.state for row in rows[:-1]]
-        assert {*states} <= {TrialState.COMPLETE, TrialState.FAIL}
-        assert states.count(TrialState.COMPLETE) >= min(len(states), ENOUGH)
+        states = [row.state for row in rows]
+        assert {*states[:-1]} <= {TrialState.COMPLETE, TrialState.FAIL}
+        assert states.count(TrialState.COMPLETE) >= min(len(rows) - 1, ENOUGH)
 
 
 @pytest.mark.parametrize("name", ["tpe", "cma-es", "gp", "nsga-ii"])
@@ -216,7 +216,10 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
 def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
     name: str, direction: str
 ) -> None:
-    """The rows are worth learning from: late proposals are nearer to the optimum than early."""
+    """The rows are worth learning from: late proposals are nearer to the optimum than early.
+
+    All newcomers come before any learner is trained on all the data.
+    """
     sign = 1 if direction == "maximize" else -1
 
     def near(trial: optuna.Trial) -> float:
@@ -224,23 +227,19 @@ def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
         score = 0.0
         for size in training_sizes(trial):
             score = sign * (0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4 - 1 / size)
-            report(trial, size, score)
+            report(trial, size, score, training_score=score)
         return score
 
-    study = optuna.create_study(
-        direction=direction,
-        sampler=DataAllocationSampler(SAMPLERS[name]()),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples", use_training_score=False),
-    )
-    study.optimize(near, n_trials=150)
+    n_learners = 150
+    study = table_study(n_learners, direction=direction, base=SAMPLERS[name]())
+    study.optimize(near, n_trials=n_learners)
+    assert not [trial for trial in study.trials if trial.state == TrialState.COMPLETE]
     proposed = [study.trials[i].params for i in learners_of(study)]
     distances = [abs(p["x"] - 0.8) + abs(p["y"] - 0.2) for p in proposed]
     third = len(proposed) // 3
-    assert third > 10
-    complete = [trial for trial in study.trials if trial.state == TrialState.COMPLETE]
-    assert len(complete) < len(proposed) / 2
+    assert third > 30
     early, late = distances[:third], distances[-third:]
-    assert sum(late) < 0.75 * sum(early), (early, late)
+    assert sum(late) < 0.8 * sum(early), (early, late)  # as many at random: 1.0 +- 0.1
 
 
 def test_the_row_of_a_learner_has_the_scores_of_all_its_runs() -> None:

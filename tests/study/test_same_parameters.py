@@ -61,7 +61,8 @@ def conditional(trial: optuna.Trial) -> float:
 
 def floats(trial: optuna.Trial) -> float:
     x = trial.suggest_float("x", 0.1, 0.4, step=0.1)  # 0.1 + 2 * 0.1 is not 0.3
-    return trained(trial, 0.4 + x)
+    y = trial.suggest_float("y", 1e-3, 1e-3)
+    return trained(trial, 0.4 + x + y)
 
 
 def plain(trial: optuna.Trial) -> float:
