@@ -19,7 +19,8 @@ What a second is worth, the price, is where the two kinds of pool differ:
   index is above the best full-data score.
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
   which a newcomer is worth its first probe: the marginal value of search. A newcomer is proposed
-  when no index is above the best full-data score at that price; the study never ends by itself.
+  when no index is above the best full-data score at that price. Only where the time that is left
+  is known does it end by itself: when no training on all the data would be through.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -172,7 +173,7 @@ class ValuePerSecond:
                 if math.isfinite(boxes.to_beat):
                     text += "; to beat is {1}"
                 return Extend(int(table.learners[chosen]), size, Reason(text, values))
-        if is_open:
+        if is_open and boxes.rate >= 0.0:
             text = f"a newcomer promises {{0}} of improvement per {boxes.unit}, more than others"
             return Propose(boxes.start, Reason(text, (boxes.rate,)))
         busy = table.is_alive & ~free
@@ -184,6 +185,9 @@ class ValuePerSecond:
         if not len(rest):
             return Finish(winner, Reason("best of all on all the data with {0}", (score,)))
         other = int(rest[boxes.values[rest].argmax()])
+        if not math.isfinite(boxes.values[other]):
+            text = "full-data score {0}; the time left is too short for another training on all"
+            return Finish(winner, Reason(text, (score,)))
         text = (
             f"full-data score {{0}}; going on with learner {int(table.learners[other])} pays up "
             "to {1} only"
@@ -276,10 +280,14 @@ class ValuePerSecond:
         # How each learner's predicted cost counts, what every action costs besides, and the price.
         factor, overhead = np.ones(len(to_full)), OVERHEAD * unit
         start, rate = full, 0.0
+        # A learner that would not be through in time is not begun again: its last training is what
+        # counts, and the time for it is kept in reserve.
+        has_end = pool.left is not None and self.cost == "seconds"
+        left = pool.left.seconds if has_end and pool.left is not None else math.inf
         if pool.to_come is None:
-            overhead = HASTE * self._amount(pool.spent if pool.left is None else pool.left)
-            start, rate = self._newcomer(pool, costs, begun, best, overhead)
-            price = rate
+            overhead = HASTE * (left if has_end else self._amount(pool.spent))
+            start, rate = self._newcomer(pool, costs, begun, best, overhead, left)
+            price = max(rate, 0.0)
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
             gained = table.score[begun].max() - float(np.median(table.first[begun]))
@@ -293,6 +301,7 @@ class ValuePerSecond:
         index = np.where(
             table.is_full, table.score, forecast.reservation_value(later + price * overhead)
         )
+        index[~table.is_full & (to_full > left)] = -math.inf
         size = np.full(len(index), full)
         # Those that another worker trains now are expected to reach their forecasts.
         away = begun & ~pool.is_free
@@ -315,27 +324,39 @@ class ValuePerSecond:
             kept = np.sqrt(width[some] ** 2 - shown**2)
             now = price * (factor[some] * costs.at(stop)[some] + overhead)
             found = _two_stage_index(mean[some], shown, kept, now, later[some], index[some])
-            better = found > index[some]
+            better = (found > index[some]) & (costs.at(stop)[some] + to_full[some] <= left)
             index[some[better]], size[some[better]] = found[better], stop
         return _Boxes(index, size, to_beat, start, rate, self.cost[:-1])
 
     def _newcomer(
-        self, pool: Pool, costs: _Costs, begun: NDArray[np.bool_], best: float, overhead: float
+        self,
+        pool: Pool,
+        costs: _Costs,
+        begun: NDArray[np.bool_],
+        best: float,
+        overhead: float,
+        left: float,
     ) -> tuple[int, float]:
-        """Return the size that a newcomer is best started at, and its value per second there."""
+        """Return the size that a newcomer is best started at, and its value per second there.
+
+        The value is -1 where a newcomer would not be through in the time left.
+        """
         recent = np.flatnonzero(begun)[-RECENT:]
         costs = _Costs(costs.level[recent], costs.growth[recent])
         full = self.sizes[-1]
         forecast = self.forecaster.newcomer(pool, full)
         mean, width = float(forecast.mean), float(_width(forecast))
         later = float(np.median(costs.at(full)))
-        found = [(float(forecast.expected_improvement(best)) / (later + overhead), full)]
+        found = [(-1.0, full)]
+        if later <= left:
+            found = [(float(forecast.expected_improvement(best)) / (later + overhead), full)]
         for size in _thinned(self.sizes)[1:]:
             shown = min(width, float(_width(self.forecaster.newcomer(pool, size))))
             kept = LOGISTIC * math.sqrt(width**2 - shown**2)
             ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)
-            now = float(np.median(costs.at(size))) + overhead
-            found.append((_rate(ahead, later, now), size))
+            now = float(np.median(costs.at(size)))
+            if now + later <= left:
+                found.append((_rate(ahead, later, now + overhead), size))
         rate, start = max(found)
         return start, rate
 
@@ -410,7 +431,8 @@ class _Boxes(NamedTuple):
     start: int
     """The size that a newcomer is best started at."""
     rate: float
-    """Improvement by newcomers per second, or per example; 0 in a closed pool."""
+    """Improvement by newcomers per second, or per example; 0 in a closed pool, -1 where there is
+    no time for another."""
     unit: str
     """"second" or "example"."""
 

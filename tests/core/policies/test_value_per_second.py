@@ -312,8 +312,8 @@ def test_an_open_pool_has_a_full_model_early_and_goes_on(seed: int) -> None:
 
 def test_a_known_horizon_takes_the_place_of_the_time_spent() -> None:
     curves = Curves([c.before(4000) for c in known(1)][:6]).put(known(1)[6])
-    short = Pool(curves, to_come=None, left=Cost(examples=10, seconds=0.01))
-    long = Pool(curves, to_come=None, left=Cost(examples=10**9, seconds=1e6))
+    short = Pool(curves, to_come=None, left=Cost(examples=10, seconds=1e5))
+    long = Pool(curves, to_come=None, left=Cost(examples=10**9, seconds=1e9))
     policy = ValuePerSecond(SIZES)
     rates = [policy._boxes(pool).rate for pool in (short, long)]
     assert rates[0] > rates[1] > 0.0
@@ -341,3 +341,31 @@ def test_explanations_speak_of_both_learners() -> None:
 def test_arguments_are_checked(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ValuePerSecond(SIZES, **options)  # type: ignore[arg-type]
+
+
+class TestTimeLeft:
+    """Training on N takes 16 s, and a learner known to its first size would need all of them."""
+
+    def pool(self, left: float | None) -> Pool:
+        known = [
+            curve(0, 0.70, 0.74, 0.77, 0.79, 0.80, seconds=(1, 2, 4, 8, 16)),
+            curve(1, 0.79, seconds=(1,)),
+            curve(2, 0.60, seconds=(1,)),
+        ]
+        end = None if left is None else Cost(0, left)
+        return Pool(Curves(known), to_come=None, spent=Cost(34_000, 33.0), left=end)
+
+    @pytest.mark.parametrize("left", [None, 1000.0, 40.0])
+    def test_with_time_enough_the_search_goes_on(self, left: float | None) -> None:
+        assert isinstance(ValuePerSecond(SIZES).decide(self.pool(left)), Extend | Propose)
+
+    @pytest.mark.parametrize("left", [0.0, 5.0, 10.0])
+    def test_what_would_not_be_through_in_time_is_not_begun(self, left: float) -> None:
+        decision = ValuePerSecond(SIZES).decide(self.pool(left))
+        assert isinstance(decision, Finish)
+        assert decision.learner == 0
+        assert "time left" in str(decision.reason)
+
+    def test_examples_know_no_seconds(self) -> None:
+        policy = ValuePerSecond(SIZES, cost="examples")
+        assert policy.decide(self.pool(5.0)) == policy.decide(self.pool(None))
