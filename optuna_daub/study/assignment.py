@@ -129,15 +129,17 @@ def _claim(
             if has_released:
                 state.sync()
                 state.n_learners = n_learners  # not what the dead one's sampler was asked for
+        if state.is_given_up(trial.number):
+            return _run(state, policy, trial, liveness.GIVEN_UP)
         run = _offer(study, state, trial, policy)
         if run is None and is_over:
             run = _run(state, policy, trial, "the time is over")
         if run is None and trial.number in state.runs:
             return None  # idle, and marked so
         run_or_idle = run or _run(state, policy, trial, "every learner is held")
-        stored.write_run(study, trial._trial_id, run_or_idle)
         if run is not None and run.learner is not None:
-            liveness.record_heartbeat(study, trial)
+            liveness.record_heartbeat(study, trial)  # before it holds anything, should it die now
+        stored.write_run(study, trial._trial_id, run_or_idle)
         state.sync()
     if run is None or run.learner is None:
         return run
@@ -148,7 +150,8 @@ def _claim(
     if run.learner != trial.number:
         learner = state.learners[run.learner]
         scores = state.scores(run.learner)
-        stored.write_inheritance(study, trial, scores, learner.user_attrs, learner.constraints)
+        constraints = learner.constraints
+        stored.write_inheritance(study, trial, scores, learner.user_attrs, constraints)
     return run
 
 
@@ -202,17 +205,17 @@ def _stands(state: State, trial: FrozenTrial, run: Run) -> bool:
     patience = time.monotonic() + PATIENCE
     while True:
         with state.lock:
-            if is_proposed and state.is_excess(trial.number):
-                return False
             if trial.number not in state.runs:
                 return False  # others took us for dead
             if state.curve(run.learner).size != run.inherited:
                 return False  # others ran it between our decision and our claim
+            excess = state.too_many(trial.number) if is_proposed else ()
             rivals = [n for n, other in state.runs.items() if other.learner == run.learner]
         rivals.remove(trial.number)
-        if not rivals:
+        if not rivals and excess == ():
             return True
-        if min(rivals) < trial.number or time.monotonic() > patience:
+        is_last = excess is None or min(rivals, default=trial.number) < trial.number
+        if is_last or time.monotonic() > patience:
             return False
         time.sleep(SHORTEST_WAIT)
         state.sync()
@@ -236,17 +239,17 @@ def _run(
         full_size=policy.sizes[-1],
         reason=reason,
         worker=liveness.this_worker(),
-        since=time.time(),
         trial=trial.number,
     )
 
 
 def _complaint(state: State, trial: FrozenTrial) -> str:
-    held = [
-        f"{run.learner} (trial {number})"
-        for number, run in state.runs.items()
-        if run.learner is not None
-    ]
+    with state.lock:
+        held = [
+            f"{run.learner} (trial {number})"
+            for number, run in state.runs.items()
+            if run.learner is not None
+        ]
     return (
         f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "
         f"{', '.join(held) or '(none)'}, which other workers hold. If such a worker is dead, use "

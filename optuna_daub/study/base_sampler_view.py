@@ -142,6 +142,8 @@ def one_row_per_learner(
     marks: dict[int, dict[str, Any]] = {}
     for trial in trials:
         run = stored.read_run(trial.system_attrs)
+        if state.is_replaced(trial.number):
+            continue
         if run is None or trial.number in state.copies or trial.state == TrialState.WAITING:
             rows[trial.number] = trial
         elif run.learner is not None:

@@ -7,7 +7,9 @@ Optuna has other names, nothing is known, which every caller allows for.
 from __future__ import annotations
 
 import inspect
+import sys
 from datetime import datetime
+from types import FrameType
 from typing import Any
 
 import optuna
@@ -15,6 +17,9 @@ import optuna
 
 _LOOP = ("_run_trial", "_optimize_sequential")
 """The functions of Optuna that run a trial, and trial after trial."""
+
+_JOBS = "_optimize"
+"""The one that starts threads which do so, and waits for them."""
 
 
 def is_optimizing(study: optuna.Study) -> bool:
@@ -78,6 +83,33 @@ def error_of_run() -> BaseException | None:
     """
     error = _of_caller("func_err")
     return error if isinstance(error, BaseException) else None
+
+
+def trial_of_caller() -> optuna.Trial | None:
+    """Return the trial for which Optuna calls the sampler, None where it is not known."""
+    frame = _frame_of_trial()
+    return None if frame is None else frame.f_locals["self"]
+
+
+def is_asking() -> bool:
+    """Return whether the thread is in `study.ask`, whose errors fail no trial."""
+    frame = _frame_of_trial()
+    return frame is not None and frame.f_code.co_name == "__init__"
+
+
+def is_waiting_for_its_jobs(thread: int) -> bool:
+    """Return whether a thread waits in `study.optimize` for the threads of its `n_jobs`."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None and frame.f_code.co_name not in (*_LOOP, _JOBS):
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_name == _JOBS
+
+
+def _frame_of_trial() -> FrameType | None:
+    frame = inspect.currentframe()
+    while frame is not None and not isinstance(frame.f_locals.get("self"), optuna.Trial):
+        frame = frame.f_back
+    return frame
 
 
 def _of_caller(name: str) -> Any:

@@ -1,9 +1,10 @@
 """Liveness: which runs have lost their worker, so that others may resume their learners.
 
-A run is given up where its process is known to be gone (on this machine), where its heartbeat has
-stopped (databases), or where it has been silent for `stale_after` seconds. Silence is measured by
-the clock of the process that listens, from the moment at which it saw the run change last: clocks
-of two machines are never compared. A trial without a run of ours is never touched.
+A run whose process is known to be gone (on this machine), or whose heartbeat has stopped
+(databases; by Optuna), is failed. One that has been silent for `stale_after` seconds may be alive:
+it loses its learner and no more, and its worker, should it come back, ends it. Silence is measured
+by the clock of the process that listens, from the moment at which it saw the run change last:
+clocks of two machines are never compared. A trial without a run of ours is never touched.
 """
 
 from __future__ import annotations
@@ -24,11 +25,22 @@ from optuna.trial import TrialState
 
 from optuna_daub.study import storage as stored
 from optuna_daub.study.state import State
+from optuna_daub.study.state import state_of
+from optuna_daub.study.storage import Run
 
 
 ABANDONED_SECONDS = 30.0
 """How long an enqueued trial may stay as it was taken from the queue: being assigned its learner
 takes milliseconds."""
+
+PROXY_STALE_AFTER = 3600.0
+"""The `stale_after` of studies behind a gRPC proxy, which passes no heartbeat on."""
+
+CHECKED_SECONDS = 1.0
+"""How long a worker goes on before it asks whether its run is still its own: a look takes some
+milliseconds, and nobody is taken for dead as soon."""
+
+GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
 
 _logger = logging.getLogger(__name__)
 
@@ -78,7 +90,7 @@ def fail_stale(study: optuna.Study) -> None:
 def release_dead(
     study: optuna.Study, state: State, stale_after: float | None, but_for: int
 ) -> bool:
-    """Give up the runs whose worker is surely dead, or silent for `stale_after` seconds.
+    """Fail the runs whose worker is surely dead, and give up those silent for `stale_after`.
 
     Returns whether there were any.
     """
@@ -90,13 +102,43 @@ def release_dead(
             continue
         silent = now - state.unchanged_since[number]
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after
-        if is_silent or is_dead(run.worker):
-            is_any = True
-            with suppress(RuntimeError):  # another worker, or its own, was faster
-                trial_id = state.unfinished[number]._trial_id
+        trial_id = state.unfinished[number]._trial_id
+        with suppress(RuntimeError):  # another worker, or its own, was faster
+            if is_dead(run.worker):
+                is_any = True
                 study._storage.set_trial_state_values(trial_id, TrialState.FAIL)
-                _logger.warning("Trial %d was given up: its worker is dead or silent.", number)
+                _logger.warning("Trial %d was failed: its worker is dead.", number)
+            elif is_silent:
+                is_any = True
+                stored.write_given_up(study, trial_id)
+                _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
     return is_any
+
+
+def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
+    """Return after how many seconds of silence a run of the study counts as dead, None: never."""
+    proxies = getattr(optuna.storages, "GrpcStorageProxy", ())  # since Optuna 4.2
+    if stale_after is not None or not isinstance(study._storage, proxies):
+        return stale_after
+    return PROXY_STALE_AFTER
+
+
+def come_back(study: optuna.Study, trial: optuna.Trial) -> Run:
+    """Let a trial that others have failed end without an error, as an idle trial of a new number.
+
+    Optuna fails a run whose heartbeat has stopped, and raises out of `study.optimize` where its
+    worker comes back and tells how it ended.
+    """
+    state = state_of(study)
+    run = Run(None, n_learners=state.n_learners, reason=GIVEN_UP, worker=this_worker())
+    trial._trial_id = stored.create_idle(study, run)
+    trial._cached_frozen_trial = study._storage.get_trial(trial._trial_id)
+    state.sync()
+    _logger.warning(
+        "This worker was taken for dead while it trained; trial %d stands in for its last one.",
+        trial.number,
+    )
+    return run
 
 
 def release_own(study: optuna.Study, trial_id: int) -> None:

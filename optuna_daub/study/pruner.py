@@ -17,6 +17,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policy import Policy
+from optuna_daub.study import liveness
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import status
 from optuna_daub.study.state import State
@@ -49,7 +50,8 @@ class AllocationPruner(BasePruner):
         state = synced_state_of(study)
         run = state.runs.get(trial.number)
         if run is None:
-            return self._prune_alone(state, trial)
+            is_lost = trial.number not in state.unfinished or state.is_given_up(trial.number)
+            return is_lost or self._prune_alone(state, trial)
         full_size = self.policy.sizes[-1]
         if (trial.last_step or 0) > full_size:
             raise ValueError(
@@ -64,7 +66,7 @@ class AllocationPruner(BasePruner):
         """Return the size on which a run goes on, or the sentence that ends it."""
         run = state.runs.get(number)
         if run is None:
-            return "this run was given up, and its learner is free for others"
+            return liveness.GIVEN_UP
         if run.learner is None:
             return run.reason
         # An objective without `training_sizes` gets here with its first score.

@@ -7,17 +7,21 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
+from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.pruner import is_done
+from optuna_daub.study.state import State
 from optuna_daub.study.state import state_of
 from optuna_daub.study.storage import Run
 
@@ -63,10 +67,17 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     [[500, 750], [500, 750]]
     """
     pruner = _pruner_of(trial)
-    run = state_of(trial.study).runs.get(trial.number)
+    state = state_of(trial.study)
+    run = state.runs.get(trial.number)
     if run is None:
+        if stored.read_run(trial.study._storage.get_trial_system_attrs(trial._trial_id)):
+            _end_lost(trial, state)
         return _all_sizes(trial, pruner.policy)
-    return _sizes_of_run(trial, pruner, give_way_to_twin(trial.study, trial, run))
+    try:
+        run = give_way_to_twin(trial.study, trial, run)
+    except UpdateFinishedTrialError:
+        _end_lost(trial, state)
+    return _sizes_of_run(trial, pruner, run)
 
 
 def report(
@@ -93,6 +104,8 @@ def report(
     Raises:
         ValueError: where the size was never handed out, or was reported before; where
             `n_validation` is below 1, or `seconds` is negative or not finite.
+        optuna.TrialPruned: where others have taken this worker for dead and resumed the learner;
+            let it pass through.
     """
     size = whole_number("size", size)
     turn = _TURNS.get(trial)
@@ -122,8 +135,13 @@ def report(
     if isinstance(trial.study.pruner, AllocationPruner):
         trial.study.pruner.check(seen, trial)
     _check_measures(seen)
-    stored.write_observation(trial.study, trial._trial_id, seen)
-    trial.report(score, size)
+    if turn is not None and time.perf_counter() - turn.since > liveness.CHECKED_SECONDS:
+        _check_held(trial)
+    try:
+        stored.write_observation(trial.study, trial._trial_id, seen)
+        trial.report(score, size)
+    except UpdateFinishedTrialError:
+        _end_lost(trial, state_of(trial.study))
     if turn is not None:
         _TURNS[trial] = _Turn(size, turn.since, is_reported=True)
 
@@ -149,15 +167,36 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     if trial in _TURNS:  # the sizes are asked for a second time
         state.sync()
     while isinstance(size, int):
+        if trial.number not in state.runs:
+            _end_lost(trial, state)
         if size not in state.curve(run.learner).sizes:
             yield from _handed_out(trial, size)
             state.sync()
+            if trial.number not in state.runs:
+                _end_lost(trial, state)
             if size not in state.curve(run.learner).sizes:
                 raise ValueError(_not_reported(trial, size))
         if is_done(state.curve(run.learner), pruner.policy.sizes[-1]):
             return
         size = pruner.turn(state, trial.number)
     raise optuna.TrialPruned(size)
+
+
+def _check_held(trial: optuna.Trial) -> None:
+    """End a run whose learner others have taken over, before it stores what they store too."""
+    state = state_of(trial.study)
+    was_ours = trial.number in state.runs
+    state.sync()
+    if was_ours and trial.number not in state.runs:
+        _end_lost(trial, state)
+
+
+def _end_lost(trial: optuna.Trial, state: State) -> NoReturn:
+    """End a run that others have given up, or failed."""
+    state.sync()
+    if trial.number not in state.unfinished:
+        liveness.come_back(trial.study, trial)
+    raise optuna.TrialPruned(liveness.GIVEN_UP)
 
 
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:

@@ -22,6 +22,7 @@ from optuna_daub.study.messages import status
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.state import State
 from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.storage import Run
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class LearnerCurve:
 
 @dataclass(frozen=True)
 class Allocation:
-    """One probe: a learner trained once, in the order in which the probes ended."""
+    """One probe: a learner trained once."""
 
     learner: int
     trial: int
@@ -122,22 +123,36 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
 
 
 def allocations(study: optuna.Study) -> list[Allocation]:
-    """Return the sequence of all probes (the paper's S), in the order in which they ended.
+    """Return the sequence of all probes (the paper's S), run by run.
 
-    Needs no pruner: also a study that was loaded only to be looked at has it.
+    Of one worker's study that is the order in which they were made. Runs that overlap are in the
+    order of their trials, but for those of one learner, which follow its sizes: machines' clocks
+    differ, and are not asked. Needs no pruner: also a study that was loaded only to be looked at
+    has it.
     """
     state = synced_state_of(study)
-    stamped: list[tuple[float, int, int, Allocation]] = []
+    runs: dict[int, tuple[Run, list[Allocation]]] = {}
+    of_learner: dict[int, list[int]] = {}
     for trial in study.get_trials(deepcopy=False):
         run = stored.read_run(trial.system_attrs)
         if run is None or run.learner is None or trial.number in state.copies:
             continue
-        begun = trial.datetime_start.timestamp() if trial.datetime_start else 0.0
-        for size in stored.own_sizes(trial, run.inherited):
-            stored_at = stored.read_time(trial, size) or begun
-            probe = Allocation(run.learner, trial.number, stored.read_observation(trial, size))
-            stamped.append((stored_at, trial.number, size, probe))
-    return [probe for *_, probe in sorted(stamped, key=lambda entry: entry[:3])]
+        sizes = stored.own_sizes(trial, run.inherited)
+        seen = [stored.read_observation(trial, size) for size in sizes]
+        runs[trial.number] = run, [Allocation(run.learner, trial.number, each) for each in seen]
+        of_learner.setdefault(run.learner, []).append(trial.number)
+    for numbers in of_learner.values():  # a waiting worker's trial may resume a later one's work
+        numbers.sort(key=lambda number: (runs[number][0].inherited, number))
+    waiting = {learner: iter(numbers) for learner, numbers in of_learner.items()}
+    made: list[Allocation] = []
+    written: set[int] = set()
+    for number, (run, _) in runs.items():
+        assert run.learner is not None
+        while number not in written:
+            earlier = next(waiting[run.learner])
+            written.add(earlier)
+            made.extend(runs[earlier][1])
+    return made
 
 
 def best_learner(study: optuna.Study) -> BestLearner | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 import threading
@@ -10,12 +11,15 @@ import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
+from contextlib import nullcontext
 from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -44,6 +48,9 @@ from optuna_daub.study.storage import Failure
 from optuna_daub.study.storage import Run
 
 
+MANY_FAILURES = 5
+"""Learners that fail one after another at one worker, after which its name is in the log."""
+
 _logger = logging.getLogger(__name__)
 
 
@@ -56,6 +63,8 @@ class _Assigned:
     """The thread that began it (`threading.get_ident`)."""
     is_optimizing: bool
     """Whether it is in `study.optimize`, where a thread has one trial at a time."""
+    since: float
+    """When it was known to be this process's own for the last time (`time.monotonic`)."""
     explores: bool
     """Whether it is a newcomer in the stead of one that the base sampler would repeat."""
 
@@ -121,6 +130,8 @@ class DataAllocationSampler(BaseSampler):
             weakref.WeakKeyDictionary()
         )
         self._has_warned = False
+        self._has_told_patience = False
+        self._failed_here: frozenset[int] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what belongs to this process to this process."""
@@ -153,24 +164,31 @@ class DataAllocationSampler(BaseSampler):
             self._release_left_behind(study)
             state = state_of(study)
             state.horizon = self._horizon(state)
-            run = assign(
-                study,
-                trial,
-                policy,
-                self._n_learners,
-                self._stale_after,
-                lambda known: self._check_can_wait(study, known, trial),
-            )
-            if run.learner == trial.number:
+            asked = host.trial_of_caller()
+            try:
                 with liveness.thinking(study, trial):
-                    self._base_sampler.before_trial(self._fresh_view(study), trial)
-                if state.has_repeated:
+                    run = assign(
+                        study,
+                        trial,
+                        policy,
+                        self._n_learners,
+                        self._patience_with(study),
+                        lambda known: self._check_can_wait(study, known, trial),
+                    )
+                    if run.learner == trial.number:
+                        self._base_sampler.before_trial(self._fresh_view(study), trial)
+                if run.learner == trial.number and state.has_repeated:
                     as_it_is = study._storage.get_trial(trial._trial_id)
                     # GridSampler has marked the point that it proposes by now.
                     is_taken = stored.enqueued_params(as_it_is) or stored.marks_of_others(as_it_is)
                     explores = not is_taken
+            except UpdateFinishedTrialError:
+                if asked is None:
+                    raise
+                run = liveness.come_back(study, asked)
+                trial = asked._cached_frozen_trial
         self._assigned_of(study)[trial._trial_id] = _Assigned(
-            run, threading.get_ident(), host.is_optimizing(study), explores
+            run, threading.get_ident(), host.is_optimizing(study), time.monotonic(), explores
         )
         if run.learner is None:
             is_over = state.horizon is not None and time.monotonic() >= state.horizon
@@ -193,7 +211,8 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
         if run.learner == trial.number:
-            with liveness.thinking(study, trial):
+            in_ask = _failing(study, trial) if host.is_asking() else nullcontext()  # Optuna < 4.6
+            with in_ask, self._proposing(study, trial):
                 return self._base_sampler.infer_relative_search_space(self._view(study), trial)
         return (
             {} if run.learner is None else {**state_of(study).learners[run.learner].distributions}
@@ -211,7 +230,7 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.sample_relative(study, trial, search_space)
         if run.learner == trial.number:
-            with liveness.thinking(study, trial):
+            with self._proposing(study, trial):
                 proposed = self._base_sampler.sample_relative(
                     self._view(study), trial, search_space
                 )
@@ -238,17 +257,20 @@ class DataAllocationSampler(BaseSampler):
             return self._base_sampler.sample_independent(
                 study, trial, param_name, param_distribution
             )
-        view = self._view(study)
+        view, row = self._view(study), trial
         if run.learner not in (None, trial.number):
             params = state_of(study).learners[run.learner].params
             if param_name in params:  # enqueued, or out of its distribution
                 return params[param_name]
             rows = view.get_trials(deepcopy=False)
-            trial = next((row for row in rows if row.number == run.learner), trial)
+            row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
+            row.params = {**row.params, **trial.params}  # what this run has just suggested
+            row.distributions = {**row.distributions, **trial.distributions}
         elif self._explores(study, trial):
             for value in state_of(study).unexplored(trial, param_name, param_distribution):
                 return value
-        return self._base_sampler.sample_independent(view, trial, param_name, param_distribution)
+        with self._proposing(study, trial):
+            return self._base_sampler.sample_independent(view, row, param_name, param_distribution)
 
     def after_trial(
         self,
@@ -267,7 +289,8 @@ class DataAllocationSampler(BaseSampler):
         run = known.runs.get(trial.number) or (assigned.run if assigned else None)
         if run is None:
             return
-        if state == TrialState.PRUNED:
+        is_given_up = known.is_given_up(trial.number)
+        if state == TrialState.PRUNED and not is_given_up:
             run = give_way_to_twin(study, trial, run)
         if run.learner == trial.number:
             view = self._view(study)
@@ -280,8 +303,13 @@ class DataAllocationSampler(BaseSampler):
             stored.write_exhaustion(study, trial._trial_id)
             known.sync()
         with known.lock:
-            if run.learner is not None:
+            if is_given_up:
+                stored.write_summary(study, trial._trial_id, {"reason": liveness.GIVEN_UP})
+                if state == TrialState.COMPLETE and trial.last_step != policy.sizes[-1]:
+                    _take_back(known, values)
+            elif run.learner is not None:
                 _close(study, known, trial, run, policy, state, values)
+                self._watch(run, state)
             else:
                 stored.write_summary(study, trial._trial_id, {"reason": run.reason})
                 if state == TrialState.COMPLETE:
@@ -314,23 +342,83 @@ class DataAllocationSampler(BaseSampler):
         here = threading.get_ident()
         begun = self._assigned_of(study)
         for trial_id, assigned in [*begun.items()]:
-            is_left = assigned.is_optimizing and assigned.thread == here
-            if is_left or not liveness.is_thread_alive(assigned.thread):
+            if not assigned.is_optimizing:
+                continue  # what one thread has asked for may be told by any other
+            if assigned.thread == here or not liveness.is_thread_alive(assigned.thread):
                 del begun[trial_id]
                 liveness.release_own(study, trial_id)
 
     def _check_can_wait(self, study: optuna.Study, state: State, trial: FrozenTrial) -> None:
         """Raise where a thread would wait for trials that it alone can end."""
         here = threading.get_ident()
-        begun = self._assigned_of(study)
-        own = {i for i, assigned in [*begun.items()] if assigned.thread == here}
-        others = [n for n in state.unfinished if n != trial.number]
-        held = [n for n in others if state.unfinished[n].state == TrialState.RUNNING]
-        if held and all(state.unfinished[n]._trial_id in own for n in held):
+        own = {
+            i
+            for i, assigned in [*self._assigned_of(study).items()]
+            if assigned.thread == here or host.is_waiting_for_its_jobs(assigned.thread)
+        }
+        with state.lock:
+            held = {
+                n: other._trial_id
+                for n, other in state.unfinished.items()
+                if n != trial.number and other.state == TrialState.RUNNING
+                if n not in state.runs or state.runs[n].learner is not None  # idle: waits like us
+            }
+        if held and own.issuperset(held.values()):
             raise RuntimeError(
                 "Every learner that deserves data is held by trials that this thread has asked "
-                f"for, but trials {held} were not told: call `study.tell` for one of them before "
-                "you ask for the next."
+                f"for, but trials {[*held]} were not told: call `study.tell` for one of them "
+                "before you ask for the next."
+            )
+
+    def _patience_with(self, study: optuna.Study) -> float | None:
+        """Return after how many seconds of silence a run counts as dead, None for never."""
+        patience = liveness.patience_with(study, self._stale_after)
+        if patience != self._stale_after and not self._has_told_patience:
+            self._has_told_patience = True
+            _logger.warning(
+                "A gRPC proxy passes no heartbeat on: a run counts as dead once it was silent for "
+                "%.0f s. Pass `stale_after=` to DataAllocationSampler for another time.",
+                patience,
+            )
+        return patience
+
+    @contextmanager
+    def _proposing(self, study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
+        """Let the base sampler propose, and end a trial that was taken for dead meanwhile.
+
+        Raises:
+            optuna.TrialPruned: out of the objective that asks for parameters.
+        """
+        self._check_held(study, trial)
+        with liveness.thinking(study, trial):
+            yield
+        self._check_held(study, trial)
+
+    def _check_held(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        assigned = self._assigned_of(study).get(trial._trial_id)
+        now = time.monotonic()
+        if assigned is None or now - assigned.since < liveness.CHECKED_SECONDS:
+            return
+        self._assigned_of(study)[trial._trial_id] = replace(assigned, since=now)
+        asked = host.trial_of_caller()
+        state = synced_state_of(study)
+        if asked is None or host.is_asking() or trial.number in state.runs:
+            return
+        if trial.number not in state.unfinished:
+            liveness.come_back(study, asked)
+        raise optuna.TrialPruned(liveness.GIVEN_UP)
+
+    def _watch(self, run: Run, state: TrialState) -> None:
+        """Name a worker at which everything fails: the learners may be as good as others."""
+        if state != TrialState.FAIL or run.learner is None:
+            self._failed_here = frozenset()
+            return
+        self._failed_here |= {run.learner}
+        if len(self._failed_here) == MANY_FAILURES:
+            _logger.warning(
+                "The last %d learners that worker %s trained have all failed: is it well?",
+                MANY_FAILURES,
+                liveness.this_worker(),
             )
 
     def _horizon(self, state: State) -> float | None:

@@ -115,9 +115,12 @@ class State:
         self._by_params: dict[str, tuple[int, ...]] = {}
         self._queue: set[int] = set()
         self._replaced: set[int] = set()
+        self._completed: set[int] = set()
+        self._signs_of_life: dict[int, tuple[Any, ...]] = {}
         self._alone = Pool()
         self._leaders: dict[int, float] = {}
         self._workers: dict[str, float] = {}
+        self._well: set[str] = set()
         self._policy: Policy | None = None
         self._drops: dict[int, str] = {}
         self._answered: tuple[tuple[Any, ...], Answer] | None = None
@@ -221,16 +224,30 @@ class State:
         """Return whether a learner violates no constraint, as far as it was measured."""
         return not stored.violation(self.learners[learner].constraints)
 
+    def is_replaced(self, number: int) -> bool:
+        """Return whether a trial was taken from the queue and left, and its like enqueued anew."""
+        return number in self._replaced
+
+    def is_given_up(self, number: int) -> bool:
+        """Return whether others have taken a running trial's learner from it."""
+        return number in self.unfinished and stored.is_given_up(self.unfinished[number])
+
     def enqueued(self, state: TrialState) -> list[FrozenTrial]:
         """Return the enqueued trials in this state that were not assigned their learner yet."""
         queue = (self.unfinished[number] for number in sorted(self._queue - self._replaced))
         return [trial for trial in queue if trial.state == state]
 
-    def is_excess(self, number: int) -> bool:
-        """Return whether trial `number` began a learner although there were enough before it."""
-        if self.n_learners is None or len(self.learners) <= self.n_learners:
-            return False
-        return sum(learner < number for learner in self.learners) >= self.n_learners
+    def too_many(self, number: int) -> tuple[int, ...] | None:
+        """Return which newcomers have to step back lest trial `number` begins one too many.
+
+        Empty where there is room; None where it has to step back itself.
+        """
+        others = [learner for learner in self.learners if learner != number]
+        if self.n_learners is None or len(others) < self.n_learners:
+            return ()
+        if sum(learner < number for learner in others) >= self.n_learners:
+            return None
+        return tuple(i for i in others if i > number and not self.curve(i).observations) or None
 
     def twin(self, learner: int) -> int | None:
         """Return the learner that goes first of all with the same parameters, if it is another.
@@ -245,7 +262,9 @@ class State:
     def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""
         now = time.monotonic()
-        if not any(w != worker and now - at < RECENT for w, at in self._workers.items()):
+        there = {run.worker for run in self.runs.values()}
+        there |= {other for other, at in self._workers.items() if now - at < RECENT}
+        if not there - {worker}:
             return frozenset()
         return frozenset(
             i
@@ -346,12 +365,17 @@ class State:
         if trial.state.is_finished():
             self.unfinished.pop(number, None)
             self.unchanged_since.pop(number, None)
+            self._signs_of_life.pop(number, None)
         else:
             self.unfinished[number] = trial
-            self.unchanged_since[number] = time.monotonic()
+            sign_of_life = trial.state, len(trial.params), len(trial.intermediate_values), run
+            if self._signs_of_life.get(number) != sign_of_life:
+                self._signs_of_life[number] = sign_of_life
+                self.unchanged_since[number] = time.monotonic()
             if facts.is_enqueued:
                 self._queue.add(number)
-            if run is not None and trial.state == TrialState.RUNNING:
+            is_held = trial.state == TrialState.RUNNING and not facts.is_given_up
+            if run is not None and is_held:
                 self.runs[number] = run
                 self._workers[run.worker] = time.monotonic()
         if facts.replaces is not None:
@@ -410,9 +434,12 @@ class State:
         spent = sum((Cost(x.size, x.seconds or 0.0) for x in news), start=pool.spent)
         self._pool = replace(pool, spent=spent)
         curve = known = pool.curves[learner]
-        if facts.is_lost and run.full_size in seen:
+        if run.full_size in seen and trial.state == TrialState.COMPLETE:
+            self._completed.add(learner)
+        elif facts.is_lost and run.full_size in seen:
             del seen[run.full_size]
-            curve = curve.without(run.full_size)
+            if learner not in self._completed:  # by another run, after this one was given up
+                curve = curve.without(run.full_size)
         if facts.failure is not None:
             self._note(learner, trial.number, facts.failure)
         added = [observation for size, observation in seen.items() if size not in curve.sizes]
@@ -420,6 +447,7 @@ class State:
             self._put(curve, *added)
         if news:
             self._n_repeats = 0
+            self._trust(run.worker)
 
     def _learn(self, learner: int, trial: FrozenTrial, facts: Facts) -> None:
         """Keep what a run has suggested and noted; a first run may have failed before the end."""
@@ -435,6 +463,15 @@ class State:
         if facts.constraints:
             known = replace(known, constraints={**known.constraints, **facts.constraints})
         self.learners[learner] = known
+
+    def _trust(self, worker: str) -> None:
+        """Take in that a worker has trained something: what fails there is not its fault."""
+        if worker in self._well:
+            return
+        self._well.add(worker)
+        for learner, known in self.learners.items():
+            if known.failures:
+                self._put(self.curve(learner))
 
     def _note(self, learner: int, number: int, failure: Failure) -> None:
         known = self.learners[learner]
@@ -462,7 +499,7 @@ class State:
         known = self.learners[learner]
         if known.constraints and (reason := stored.violation(known.constraints)):
             curve = curve.drop(reason)
-        if known.failures and (reason := reason_to_drop(known.failures)):
+        if known.failures and (reason := reason_to_drop(known.failures, self._well)):
             curve = curve.drop(reason)
         self.is_begun = self.is_begun or bool(seen)
         self._pool = self._pool.put(curve)

@@ -9,7 +9,6 @@ can share a study.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import MISSING
@@ -35,6 +34,7 @@ _SETTINGS = _PREFIX + "settings"
 _DRAWN = _PREFIX + "dashboard"
 _LEARNERS_OF = _PREFIX + "learners_of"
 _REPLACES = _PREFIX + "replaces"
+_GIVEN_UP = _PREFIX + "given_up"
 _FIXED = "fixed_params"
 """Optuna's own: what `study.enqueue_trial` was given."""
 
@@ -69,8 +69,6 @@ class Run:
     """Why the learner was given this run."""
     worker: str = ""
     """The process that runs it (see `liveness`)."""
-    since: float = 0.0
-    """When it was assigned, seconds since the epoch by the worker's clock."""
     trial: int = UNKNOWN
     """The number of the trial that it was written for; Optuna copies records to other trials."""
     repeats: int | None = None
@@ -120,6 +118,14 @@ def _record(kind: type[_Record], stored: Any) -> _Record:
 def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
     """Store what a trial was assigned, in place of what it was assigned before."""
     study._storage.set_trial_system_attr(trial_id, _RUN, {**vars(run)})
+
+
+def create_idle(study: optuna.Study, run: Run) -> int:
+    """Create a running trial that was assigned nothing, in one step, and return its id."""
+    template = optuna.trial.create_trial(
+        state=TrialState.RUNNING, system_attrs={_RUN: {**vars(run)}}
+    )
+    return study._storage.create_new_trial(study._study_id, template_trial=template)
 
 
 def read_run(attrs: Mapping[str, Any]) -> Run | None:
@@ -179,7 +185,6 @@ def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> 
         "training_score": seen.training_score,
         "n_validation": seen.n_validation,
         "seconds": seen.seconds,
-        "time": time.time(),
     }
     study._storage.set_trial_system_attr(trial_id, f"{_OBSERVATION}{seen.size}", facts)
 
@@ -196,12 +201,6 @@ def read_observation(trial: FrozenTrial, size: int) -> Observation:
     )
 
 
-def read_time(trial: FrozenTrial, size: int) -> float:
-    """Return when the observation at `size` was stored, seconds since the epoch, 0 if unknown."""
-    stored = trial.system_attrs.get(f"{_OBSERVATION}{size}", {})
-    return float(stored.get("time", 0.0))
-
-
 @dataclass(frozen=True)
 class Facts:
     """All that a trial says of its learner."""
@@ -216,6 +215,8 @@ class Facts:
     for which it was dropped."""
     failure: Failure | None
     """How it ended by an error of its own, None if it did not."""
+    is_given_up: bool
+    """Whether others have taken its learner from it, while its worker may still be alive."""
     is_enqueued: bool
     """Whether the user asked for it and it was not assigned yet."""
     is_exhausted: bool
@@ -246,12 +247,14 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
     seen = {size: read_observation(trial, size) for size in own}
     failed, replaces = attrs.get(_FAILED), attrs.get(_REPLACES)
     last = seen.get(full_size)
-    is_lost = is_over and trial.state != TrialState.COMPLETE
+    is_given_up = _GIVEN_UP in attrs
+    is_lost = (is_over or is_given_up) and trial.state != TrialState.COMPLETE
     return trial, Facts(
         run=run,
         observations=seen,
         is_lost=is_lost and last is not None and math.isfinite(last.score),
         failure=None if failed is None else _record(Failure, failed),
+        is_given_up=is_given_up,
         is_enqueued=_FIXED in attrs and run is None,
         is_exhausted=bool(attrs.get(_EXHAUSTED, False)),
         replaces=None if replaces is None else int(replaces),
@@ -263,6 +266,19 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
 def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
     """Return the sizes that the trial observed itself, increasing."""
     return sorted(size for size in trial.intermediate_values if size > inherited)
+
+
+def write_given_up(study: optuna.Study, trial_id: int) -> None:
+    """Store that a run has lost its learner to others, while its worker may still be alive.
+
+    The trial goes on as it is: a worker that comes back ends it itself.
+    """
+    study._storage.set_trial_system_attr(trial_id, _GIVEN_UP, True)
+
+
+def is_given_up(trial: FrozenTrial) -> bool:
+    """Return whether the run of the trial has lost its learner to others."""
+    return _GIVEN_UP in trial.system_attrs
 
 
 def write_failure(study: optuna.Study, trial_id: int, failure: Failure) -> None:

@@ -41,7 +41,8 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
-from optuna_daub.study import workers
+from optuna_daub.study import liveness
+from optuna_daub.study import storage as stored
 from tests.strategies import PAPER
 from tests.study import releases
 
@@ -254,7 +255,7 @@ def work(plan: Plan) -> None:
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     if plan.is_scattered:
-        workers._machine = lambda: f"machine of {os.getpid()}"  # type: ignore[assignment]
+        liveness._machine = lambda: f"machine of {os.getpid()}"  # type: ignore[assignment]
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
@@ -269,7 +270,7 @@ def work(plan: Plan) -> None:
 
     study = plan.study()
     if plan.deadly:
-        workers.UNDEALT_SECONDS = 1.0
+        liveness.ABANDONED_SECONDS = 1.0
         study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
     cpu, wall = time.process_time(), time.monotonic()
     try:
@@ -281,14 +282,14 @@ def work(plan: Plan) -> None:
 
 
 def dying(deadly: tuple[int, ...], before_trial: Callable[..., None]) -> Callable[..., None]:
-    """Return what kills its process in place of dealing one of the trials anything."""
+    """Return what kills its process in place of assigning one of the trials anything."""
 
-    def deal(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+    def assign(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if trial.number in deadly:
             os.kill(os.getpid(), signal.SIGKILL)
         before_trial(study, trial)
 
-    return deal
+    return assign
 
 
 @contextlib.contextmanager
@@ -339,8 +340,8 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
         assert all(seen.training_score is not None for seen in curve.observations)
     lost = {trial.number for trial in study.trials if is_lost(trial)}
     assert len(lost) <= kills
-    stored = [(a.learner, a.observation.size) for a in allocations(study) if a.trial not in lost]
-    assert len(stored) == len(set(stored)), "a probe was stored twice"
+    probes = [(a.learner, a.observation.size) for a in allocations(study) if a.trial not in lost]
+    assert len(probes) == len(set(probes)), "a probe was stored twice"
     begun = plan.begun()
     assert len(begun) - len(set(begun)) <= kills, "more probes were repeated than killed"
     answer = best_learner(study)
@@ -351,8 +352,8 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
     assert study.best_trial.params == answer.params
     assert sorted(study.best_trial.intermediate_values) == [*SIZES]
     running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-    assert all(map(is_blank, running))
-    assert len(running) <= kills
+    assert all(is_blank(trial) or stored.is_given_up(trial) for trial in running)
+    assert len(running) <= kills + len(plan.deadly)
     return study
 
 
@@ -361,15 +362,17 @@ def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
 
     Then no trial is COMPLETE, and the learner has to be trained on all the data once more.
     """
-    return trial.state == TrialState.FAIL and SIZES[-1] in trial.intermediate_values
+    is_over = trial.state == TrialState.FAIL or stored.is_given_up(trial)
+    return is_over and SIZES[-1] in trial.intermediate_values
 
 
 def is_blank(trial: optuna.trial.FrozenTrial) -> bool:
-    """Return whether a worker began a trial of no learner and was killed before it said so.
+    """Return whether a worker began a trial and was killed before it was assigned a learner.
 
-    Optuna makes the trial before it asks the sampler.
+    Optuna makes the trial, or takes it from the queue, before it asks the sampler.
     """
-    return not (trial.params or trial.intermediate_values or trial.system_attrs)
+    is_assigned = stored.read_run(trial.system_attrs) is not None
+    return not (trial.params or trial.intermediate_values or is_assigned)
 
 
 def idle_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:

@@ -147,7 +147,7 @@ def sqlite(folder: Path) -> str:
 def probes(study: optuna.Study) -> list[tuple[int, int]]:
     """Return the allocations (row of the table, size) of a study, in order."""
     return [
-        (study.trials[probe.learner].params["row"], probe.observation.size)
+        (study.trials[probe.trial].params["row"], probe.observation.size)
         for probe in allocations(study)
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def test_the_workers_of_a_cluster_find_the_best_and_the_scheduler_keeps_it(tmp_p
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "best: trained on all 1,400 examples" in done.stdout
+    assert re.search(r"^score 0\.\d+: best: ", done.stdout, re.MULTILINE)
     assert "Traceback" not in done.stderr
     assert (tmp_path / "dask.db").exists()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections import Counter
 from contextlib import nullcontext
 
@@ -17,6 +19,8 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.study import liveness
+from optuna_daub.study import state as states
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -84,7 +88,8 @@ def test_a_learner_that_raises_twice_at_a_size_is_dropped_with_the_reason(
     assert probes(study) == replayed(study.pruner.policy, without(row, size))[0]
     curve = next(c for c in learning_curves(study) if c.params["row"] == row)
     assert curve.state == "dropped"
-    assert f"failed 2 times at {size:,} examples: BrokenError" in curve.reason
+    why = f"failed 2 times at {size:,} examples, only one worker tried: BrokenError"
+    assert why in curve.reason
     assert_sound(study)
 
 
@@ -175,35 +180,34 @@ def test_a_dropped_learner_is_announced(caplog: pytest.LogCaptureFixture) -> Non
     assert any("nan" in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.parametrize("size", SIZES[:-1])
-def test_an_objective_that_returns_early_is_refused(size: int) -> None:
+@pytest.mark.parametrize("size", [0, *SIZES[:-1]])
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_value_returned_early_ends_that_learner_and_is_nobodys_best(
+    direction: str, size: int
+) -> None:
+    """The idiom for infeasible trials."""
+    sign = 1 if direction == "maximize" else -1
+    table = TableObjective(RIVALS, sign)
+
     def objective(trial: optuna.Trial) -> float:
-        trial.suggest_int("row", 0, 9)
-        for n in training_sizes(trial):
-            report(trial, n, 0.5)
+        if trial.suggest_int("row", 0, 4) != WINNER:
+            return table(trial)
+        for n in training_sizes(trial) if size else ():
+            report(trial, n, sign * 0.99, training_score=sign)
             if n == size:
                 break
-        return 1e9
-
-    study = table_study(n_learners=1)
-    with pytest.raises(ValueError, match=f"returned after {size:,} of {SIZES[-1]:,} examples"):
-        study.optimize(objective)
-    study.optimize(TableObjective([LearningCurve(0, tuple(Observation(n, 0.5) for n in SIZES))]))
-    assert study.best_value == 0.5
-    assert study.best_trial.last_step == SIZES[-1]
-
-
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_a_value_returned_early_is_nobodys_best(direction: str) -> None:
-    def objective(trial: optuna.Trial) -> float:
-        trial.suggest_int("row", 0, 9)
-        return 0.5
+        return sign * 1e9
 
     study = table_study(direction=direction)
-    with pytest.raises(ValueError, match="must return only when"):
-        study.optimize(objective)
-    assert not any(trial.value == 0.5 for trial in study.trials)
-    assert best_learner(study) is None
+    study.optimize(objective)
+    curve = next(c for c in learning_curves(study) if c.params["row"] == WINNER)
+    assert curve.state == "dropped"
+    assert f"the objective returned after {size:,} of {SIZES[-1]:,} examples" in curve.reason
+    assert study.best_trial.params["row"] != WINNER
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert best.score == study.best_value
 
 
 def test_nan_returned_by_the_winner_is_a_failure_and_not_the_end() -> None:
@@ -284,3 +288,81 @@ def test_errors_of_earlier_processes_count(tmp_path: object) -> None:
     study = table_study(storage=storage)
     study.optimize(objective)
     assert probes(study) == replayed(study.pruner.policy, without(2, SIZES[1]))[0]
+
+
+# A worker at which everything fails
+
+
+@pytest.mark.parametrize("n_learners", [20, None])
+def test_one_sick_worker_of_two_drops_no_learner(
+    n_learners: int | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its library is broken, say, and `catch` lets it go on."""
+
+    def name() -> str:
+        return f"{threading.current_thread().name}|1|1"
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        is_sick = threading.current_thread().name == "sick"
+        time.sleep(0 if n_learners else 0.001)
+        for n in training_sizes(trial):
+            if is_sick:
+                raise BrokenError
+            time.sleep(0.001)
+            score = 0.5 + 0.4 * x - (0.3 + x) / n
+            report(trial, n, score, training_score=score + 2 / n)
+        return score
+
+    def work(trials: int | None) -> None:
+        base = optuna.samplers.RandomSampler()
+        own = table_study(n_learners, storage=storage, base=base, **rule)
+        own.optimize(objective, catch=(BrokenError,), n_trials=trials)
+
+    monkeypatch.setattr(liveness, "this_worker", name)
+    storage = optuna.storages.InMemoryStorage()
+    rule = {} if n_learners else {"bound": None, "step": None}
+    sick = threading.Thread(target=work, args=(None if n_learners else 30,), name="sick")
+    well = threading.Thread(target=work, args=(None if n_learners else 60,), name="well")
+    with caplog.at_level("WARNING", logger="optuna_daub"):
+        sick.start()
+        well.start()
+        well.join(60)
+        sick.join(60)
+    assert not sick.is_alive()
+    assert not well.is_alive()
+    study = table_study(n_learners, storage=storage, **rule)
+    curves = learning_curves(study)
+    for curve in curves:
+        assert "failed" not in curve.reason
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("worker sick|1|1" in message for message in said) == 1
+    if n_learners:
+        assert len(curves) == n_learners
+        assert study.best_params["x"] == max(curve.params["x"] for curve in curves)
+
+
+def test_a_learner_that_fails_at_two_workers_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = optuna.storages.InMemoryStorage()
+    for worker in ("one|1|1", "two|1|1"):
+        monkeypatch.setattr(liveness, "this_worker", lambda name=worker: name)
+        study = table_study(storage=storage)
+        study.optimize(breaking({MADE[0]: 1}), n_trials=1, catch=(BrokenError,))
+    (curve,) = learning_curves(study)
+    assert curve.state == "dropped"
+    assert "failed 2 times at 6 examples: BrokenError" in curve.reason
+
+
+def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other worker has not been heard of for a minute."""
+    monkeypatch.setattr(states, "RECENT", 0.0)
+    monkeypatch.setattr(liveness, "this_worker", lambda: "elsewhere|1|1")
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), n_trials=1)
+    monkeypatch.undo()
+    monkeypatch.setattr(states, "RECENT", 0.0)
+    study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
+    assert probes(study) == MADE
+    assert study.best_trial.params["row"] == WINNER

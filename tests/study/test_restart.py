@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from optuna.trial import TrialState
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
-from optuna_daub.study import ledger
+from optuna_daub.study import state as states
+from optuna_daub.study import storage as stored
 from tests.study import releases
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -82,7 +81,7 @@ def test_stopped_after_every_number_of_trials() -> None:
     for n_trials in range(len(undisturbed.trials)):
         study = table_study()
         study.optimize(TableObjective(RIVALS), n_trials=n_trials)
-        ledger._LEDGERS.clear()  # all that a new process would not know
+        states._STATES.clear()  # all that a new process would not know
         again = table_study(storage=study._storage)
         again.optimize(TableObjective(RIVALS))
         assert_same_answer(again)
@@ -234,38 +233,42 @@ def test_a_retried_trial_whose_learner_needs_nothing_does_not_end_the_study(
 def test_a_run_that_is_silent_for_stale_after_is_given_up(n_probes: int) -> None:
     study = table_study(storage=optuna.storages.InMemoryStorage())
     trial = hung(study, n_probes)
-    time.sleep(0.06)
     study = table_study(storage=study._storage, stale_after=0.05)
     study.optimize(TableObjective(RIVALS))
-    assert study.trials[trial.number].state == TrialState.FAIL
-    assert_same_answer(study)
+    assert study.best_trial.params["row"] == WINNER
+    assert {*probes(study)} == {*MADE}
+    lost = study.trials[trial.number]
+    assert lost.state == TrialState.RUNNING, "its worker may be alive"
+    assert stored.is_given_up(lost)
+    study.tell(trial, state=TrialState.PRUNED)
+    assert_sound(study)
 
 
 def test_without_stale_after_a_live_worker_is_waited_for() -> None:
     study = table_study(1)
-    hung(study, 0)
-    naps: list[float] = []
+    hung(table_study(1, storage=study._storage), 0)
+    waits: list[float] = []
 
-    def nap(seconds: float) -> None:
-        naps.append(seconds)
-        if len(naps) == 3:
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
             study._storage.set_trial_state_values(0, TrialState.FAIL)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("optuna_daub.study.dealing.time.sleep", nap)
+        patch.setattr("optuna_daub.study.assignment.time.sleep", wait)
         study.optimize(TableObjective(RIVALS))
-    assert len(naps) >= 3
+    assert len(waits) >= 3
     assert_sound(study)
 
 
 def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
     study = table_study()
     trial = hung(study, 1)
-    run = keys.read_run(study.trials[0].system_attrs)
+    run = stored.read_run(study.trials[0].system_attrs)
     assert run is not None
     machine, _, _ = run.worker.split("|")
     gone = replace(run, worker=f"{machine}|999999999|1")
-    keys.write_run(study, trial._trial_id, gone)
+    stored.write_run(study, trial._trial_id, gone)
     study.optimize(TableObjective(RIVALS))
     assert study.trials[0].state == TrialState.FAIL
     assert_same_answer(study)

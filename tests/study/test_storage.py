@@ -60,7 +60,6 @@ some_runs = st.builds(
     full_size=st.integers(1, 10**9),
     reason=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=300),
     worker=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60),
-    since=st.floats(0, 1e10),
     trial=st.integers(0, 10**6),
     repeats=st.none() | st.integers(0, 10**6),
 )
@@ -89,8 +88,6 @@ def test_an_observation_is_read_as_it_was_written(
     assert stored.read_observation(frozen, 750) == Observation(750, 0.6)
     assert stored.own_sizes(frozen) == [500, 750]
     assert stored.own_sizes(frozen, inherited=500) == [750]
-    assert stored.read_time(frozen, 500) > 0
-    assert stored.read_time(frozen, 750) == 0
 
 
 def facts_of(study: optuna.Study) -> Facts:

@@ -265,8 +265,8 @@ class Logistic:
 def _mean_excess(location: ArrayLike, scale: ArrayLike, over: ArrayLike) -> Numbers:
     """Return E[max(0, X - over)] of a logistic X: the integral of its survival function."""
     location, scale = np.asarray(location, np.float64), np.asarray(scale, np.float64)
-    ahead = location - np.asarray(over, np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ahead = location - np.asarray(over, np.float64)
         smooth = scale * np.logaddexp(0.0, ahead / scale)
     excess = np.where(scale > 0.0, smooth, np.maximum(0.0, ahead))
     return np.asarray(np.where(np.isneginf(ahead), 0.0, excess))

@@ -1,0 +1,56 @@
+"""The order of probes: by what is known, whatever machines' clocks say."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from optuna_daub import allocations
+from optuna_daub.study import storage as stored
+from optuna_daub.study.storage import Run
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import expected
+from tests.study.table_study import probes
+from tests.study.table_study import table_study
+
+
+def begun(study: optuna.Study, run: Run) -> int:
+    """Return the number of a running trial with such a record."""
+    trial_id = study._storage.create_new_trial(study._study_id)
+    number = study._storage.get_trial_number_from_id(trial_id)
+    stored.write_run(study, trial_id, run)
+    for size in SIZES[: SIZES.index(run.inherited) + 1] if run.inherited else ():
+        study._storage.set_trial_intermediate_value(trial_id, size, size / 100)
+    return number
+
+
+def test_a_learners_sizes_are_in_order_also_where_a_waiting_worker_resumes_it() -> None:
+    """Trial 1 waited while trial 2 was begun, trained learner 0 on, and ended."""
+    study = table_study()
+    scores = {0: SIZES[:2], 2: SIZES[2:3], 1: SIZES[3:4], 3: SIZES[:1]}
+    runs = {0: (0, 0), 1: (0, SIZES[2]), 2: (0, SIZES[1]), 3: (3, 0)}
+    for number, (learner, inherited) in runs.items():
+        run = Run(learner, 6, inherited, n_learners=5, full_size=54, trial=number)
+        assert begun(study, run) == number
+        trial_id = study._storage.get_all_trials(study._study_id)[number]._trial_id
+        for size in scores[number]:
+            study._storage.set_trial_intermediate_value(trial_id, size, size / 100)
+        study._storage.set_trial_state_values(trial_id, TrialState.PRUNED)
+    order = [(probe.trial, probe.observation.size) for probe in allocations(study)]
+    assert order == [(0, 6), (0, 9), (2, 15), (1, 24), (3, 6)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clocks_that_jump_change_nothing(seed: int) -> None:
+    study = table_study()
+    study.optimize(TableObjective(RIVALS))
+    rng = random.Random(seed)
+    for trial in study._storage.get_all_trials(study._study_id, deepcopy=False):
+        trial.datetime_start += timedelta(seconds=rng.uniform(-9e5, 9e5))  # type: ignore[operator]
+    assert probes(study) == expected()[0]

@@ -1,0 +1,286 @@
+"""Who gets which learner, and how a worker waits that finds none free."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution
+from optuna.samplers import RandomSampler
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub import learning_curves
+from optuna_daub.study import assignment
+from optuna_daub.study import liveness
+from optuna_daub.study import storage as stored
+from optuna_daub.study.assignment import LONGEST_PAUSE
+from optuna_daub.study.assignment import LONGEST_WAIT
+from optuna_daub.study.assignment import LOOKING_SHARE
+from optuna_daub.study.assignment import SHORTEST_WAIT
+from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.storage import Run
+from tests.study.table_study import RIVALS
+from tests.study.table_study import InOrder
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> list[float]:
+    """Return how long a worker sleeps between looks that take so much CPU time each."""
+    slept: list[float] = []
+    assigned: Any = object()
+    now = 0.0
+
+    def look(*_: object, is_over: bool) -> Any:
+        nonlocal now
+        now += cpu_seconds
+        return assigned if len(slept) == looks - 1 else None
+
+    monkeypatch.setattr(assignment, "_claim", look)
+    monkeypatch.setattr(assignment, "state_of", lambda study: None)
+    monkeypatch.setattr(liveness, "fail_stale", lambda study: None)
+    monkeypatch.setattr(time, "thread_time", lambda: now)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    nothing: Any = None
+    run = assignment.assign(nothing, nothing, nothing, 1, None, lambda state: None)
+    assert run is assigned
+    return slept
+
+
+def test_waits_grow_from_the_shortest_to_the_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = waits(monkeypatch, cpu_seconds=1e-6, looks=12)
+    assert slept == [min(SHORTEST_WAIT * 2**i, LONGEST_WAIT) for i in range(11)]
+
+
+@pytest.mark.parametrize("cpu_seconds", [0.02, 0.1])
+def test_looks_take_no_more_than_their_share_of_the_time(
+    monkeypatch: pytest.MonkeyPatch, cpu_seconds: float
+) -> None:
+    slept = waits(monkeypatch, cpu_seconds, looks=5)
+    assert len(slept) == 4
+    assert all(cpu_seconds <= LOOKING_SHARE * wait * (1 + 1e-9) for wait in slept)
+
+
+def test_a_look_that_was_dear_puts_nobody_to_sleep_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept = waits(monkeypatch, cpu_seconds=5.0, looks=3)
+    assert slept == [LONGEST_PAUSE, LONGEST_PAUSE]
+
+
+# No wait without an end
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_wait_ends_at_the_timeout(n_jobs: int) -> None:
+    """The only learner is held by another worker all the time."""
+    study = table_study(1, storage=InMemoryStorage())
+    held = table_study(1, storage=study._storage).ask()
+    begun = time.monotonic()
+    study.optimize(TableObjective(RIVALS), timeout=0.3, n_jobs=n_jobs)
+    assert 0.3 <= time.monotonic() - begun < 30
+    waited = [trial for trial in study.trials if trial.number != held.number]
+    assert [trial.state for trial in waited] == [TrialState.PRUNED] * n_jobs
+
+
+def in_thread(call: Callable[[], object]) -> list[BaseException]:
+    """Call in a thread that must end by itself, and return what it raised."""
+    raised: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "it waits for ever"
+    return raised
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+def test_what_an_exit_left_behind_is_not_waited_for(error: type[BaseException]) -> None:
+    """Optuna catches exceptions and Ctrl-C only, and leaves the trial as it is."""
+
+    def leaving(row: int, size: int) -> None:
+        if (row, size) == MADE[1]:
+            raise error
+
+    def go_on() -> None:
+        with pytest.raises(error):
+            study.optimize(TableObjective(RIVALS, before=leaving))
+        assert study.trials[0].state == TrialState.RUNNING
+        study.optimize(TableObjective(RIVALS))
+
+    study = table_study(1)
+    assert in_thread(go_on) == []
+    assert study.trials[0].state == TrialState.FAIL
+    assert_sound(study)
+
+
+def test_what_a_thread_left_behind_is_not_waited_for() -> None:
+    def leaving(row: int, size: int) -> None:
+        raise SystemExit
+
+    study = table_study(1)
+    (raised,) = in_thread(lambda: study.optimize(TableObjective(RIVALS, before=leaving)))
+    assert isinstance(raised, SystemExit)
+    assert in_thread(lambda: study.optimize(TableObjective(RIVALS))) == []
+    assert_sound(study)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_thread_does_not_wait_for_what_it_was_asked_to_tell(n_jobs: int) -> None:
+    def asking_first() -> None:
+        study.ask()
+        study.optimize(TableObjective(RIVALS), n_jobs=n_jobs)
+
+    study = table_study(1)
+    (raised,) = in_thread(asking_first)
+    assert isinstance(raised, RuntimeError)
+    assert "trials [0] were not told: call `study.tell`" in str(raised)
+
+
+def test_more_asks_than_learners_are_refused_and_telling_frees_one() -> None:
+    def asking() -> None:
+        first, _ = study.ask(), study.ask()
+        with pytest.raises(RuntimeError, match=r"trials \[0, 1\] were not told"):
+            study.ask()
+        study.tell(first, state=TrialState.FAIL)
+        assert study.ask().number == 3
+
+    study = table_study(2)
+    assert in_thread(asking) == []
+    assert study.trials[2].state == TrialState.FAIL
+
+
+def test_one_thread_may_ask_and_another_tell() -> None:
+    """As a server does that handles each request in a thread of its own."""
+    study = table_study()
+    asked: list[optuna.Trial] = []
+    objective = TableObjective(RIVALS)
+    for _ in range(3):
+        assert in_thread(lambda: asked.append(study.ask())) == []
+    for trial in asked:
+        with pytest.raises(optuna.TrialPruned):
+            objective(trial)
+        study.tell(trial, state=TrialState.PRUNED)
+    study.optimize(objective)
+    assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+class _Raising(InOrder):
+    """Raises a few times where Optuna asks for the search space: before 4.6 within `ask`."""
+
+    def __init__(self) -> None:
+        self.left = 3
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        self.left -= 1
+        if self.left >= 0:
+            raise ValueError("no space")
+        return super().infer_relative_search_space(study, trial)
+
+
+def test_an_error_in_the_base_samplers_search_space_leaves_nothing_held() -> None:
+    study = table_study(1, base=_Raising(), storage=InMemoryStorage())
+    with pytest.raises(ValueError, match="no space"):
+        study.optimize(TableObjective(RIVALS))
+    assert TrialState.RUNNING not in {trial.state for trial in study.trials}
+    other = table_study(1, storage=study._storage)
+    assert in_thread(lambda: other.optimize(TableObjective(RIVALS))) == []
+    assert other.best_trial.params["row"] == 0
+
+
+# Two workers, one place
+
+
+def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
+    """Return a new trial and the run that its worker would claim."""
+    trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
+    state = synced_state_of(study)
+    state.n_learners = 2
+    run = assignment._offer(study, state, trial, study.pruner.policy)
+    assert run is not None
+    assert run.learner == trial.number
+    return trial, run
+
+
+def stands(study: optuna.Study, trial: FrozenTrial, run: Run) -> bool:
+    state = synced_state_of(study)
+    if assignment._stands(state, trial, run):
+        return True
+    stored.write_run(study, trial._trial_id, Run(None, n_learners=2, trial=trial.number))
+    return False
+
+
+@pytest.fixture
+def workers() -> list[optuna.Study]:
+    """Two workers on a study of two learners, of which one has begun."""
+    storage = InMemoryStorage()
+    table_study(2, storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
+    return [table_study(2, storage=storage, base=RandomSampler()) for _ in range(2)]
+
+
+@pytest.mark.parametrize("is_lower_first", [False, True])
+def test_the_second_to_look_does_not_take_a_place_that_is_taken(
+    workers: list[optuna.Study], is_lower_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their numbers: the first has looked, and gone ahead, before the other claimed."""
+    monkeypatch.setattr(assignment, "PATIENCE", 0.1)
+    claims = [(study, *place(study)) for study in workers]
+    first, second = claims if is_lower_first else reversed(claims)
+    stored.write_run(first[0], first[1]._trial_id, first[2])
+    assert stands(*first)
+    stored.write_run(second[0], second[1]._trial_id, second[2])
+    assert not stands(*second)
+    assert len(synced_state_of(workers[0]).learners) == 2
+
+
+def test_of_two_that_claim_at_once_the_lower_number_stays(workers: list[optuna.Study]) -> None:
+    claims = [(study, *place(study)) for study in workers]
+    for study, trial, run in claims:
+        stored.write_run(study, trial._trial_id, run)
+    lower: list[bool] = []
+    thread = threading.Thread(target=lambda: lower.append(stands(*claims[0])))
+    thread.start()
+    assert not stands(*claims[1])
+    thread.join(30)
+    assert lower == [True]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_waiting_threads_never_begin_one_learner_too_many(seed: int) -> None:
+    """Failing first runs free places again and again."""
+
+    def failing(trial: optuna.Trial) -> float:
+        raise optuna.TrialPruned
+
+    storage = InMemoryStorage()
+    studies = [table_study(3, storage=storage, base=RandomSampler(seed=i)) for i in range(4)]
+    threads = [
+        threading.Thread(target=lambda own=own: own.optimize(failing, n_trials=30), daemon=True)
+        for own in studies
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert len(learning_curves(studies[0])) == 3

@@ -1,0 +1,342 @@
+"""Which process is dead is known for this machine only, and never guessed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
+from optuna.storages import InMemoryStorage
+from optuna.storages import RDBStorage
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import report
+from optuna_daub.study import liveness
+from optuna_daub.study import storage as stored
+from tests.study import releases
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import InOrder
+from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_sound
+from tests.study.table_study import expected
+from tests.study.table_study import in_new_process
+from tests.study.table_study import sqlite
+from tests.study.table_study import table_study
+
+
+MADE, WINNER = expected()
+
+
+def test_this_process_lives() -> None:
+    assert not liveness.is_dead(liveness.this_worker())
+
+
+def test_a_process_lives_until_it_has_ended() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    machine, _, _ = liveness.this_worker().split("|")
+    worker = f"{machine}|{process.pid}|{liveness._start_time(process.pid)}"
+    assert not liveness.is_dead(worker)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert liveness.is_dead(worker), "a zombie trains nothing"
+    process.communicate()
+    assert liveness.is_dead(worker)
+
+
+@pytest.mark.parametrize("pid", [os.getppid(), os.getpid()], ids=["parent", "this"])
+def test_a_process_id_that_was_given_again_is_another_process(pid: int) -> None:
+    """Of a container started again, every first process has the number 1."""
+    machine, _, _ = liveness.this_worker().split("|")
+    assert liveness.is_dead(f"{machine}|{pid}|1")
+
+
+@pytest.mark.parametrize("worker", ["", "elsewhere|1|1", "a|b", "a|b|c|d", "|||", "elsewhere|x|y"])
+def test_nothing_is_known_of_other_machines(worker: str) -> None:
+    assert not liveness.is_dead(worker)
+
+
+def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, pid, _ = liveness.this_worker().split("|")
+    monkeypatch.setattr(liveness, "_start_time", lambda pid: "")
+    assert not liveness.is_dead(f"{machine}|{pid}|")
+
+
+def test_machines_of_one_name_are_told_apart() -> None:
+    """The first process namespace has one number on every Linux machine, and names repeat."""
+    machine, _, _ = liveness.this_worker().split("|")
+    marks = [Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")]
+    assert any(mark.exists() and mark.read_text().strip() in machine for mark in marks)
+
+
+def _is_another(worker: str) -> None:
+    assert liveness.this_worker() != worker
+    assert not liveness.is_dead(worker)
+
+
+def test_each_process_is_a_worker_of_its_own() -> None:
+    assert in_new_process(_is_another, liveness.this_worker()) == 0
+
+
+# A worker that was taken for dead and is not
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker look at every step whether its run is still its own, not once a second."""
+    monkeypatch.setattr(liveness, "CHECKED_SECONDS", 0.0)
+
+
+class Stall:
+    """Holds a worker up, once, at a place of its run, until it is told to go on."""
+
+    def __init__(self, *at: object) -> None:
+        self.at = at
+        self.is_there = threading.Event()
+        self.goes_on = threading.Event()
+
+    def __call__(self, *at: object) -> None:
+        if at == self.at and not self.is_there.is_set():
+            self.is_there.set()
+            assert self.goes_on.wait(60)
+
+
+class Stalling(InOrder):
+    """A base sampler that thinks for long."""
+
+    def __init__(self, stall: Stall) -> None:
+        self.stall = stall
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self.stall("before_trial", trial.number)
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        self.stall("infer", trial.number)
+        return super().infer_relative_search_space(study, trial)
+
+    def sample_independent(self, *args: Any) -> Any:
+        self.stall("sample", args[1].number)
+        return super().sample_independent(*args)
+
+
+PLACES: list[tuple[object, ...]] = [
+    ("before_trial", 0),
+    ("before_trial", 1),
+    ("infer", 0),
+    ("sample", 0),
+    ("sample", 3),
+    ("before", *MADE[0]),
+    ("before", *MADE[4]),
+    ("after", *MADE[1]),
+    ("before", WINNER, SIZES[-1]),
+    ("after", WINNER, SIZES[-1]),
+]
+
+
+def stalled(place: tuple[object, ...], storage: BaseStorage, **options: Any) -> tuple[Any, ...]:
+    """Return a worker in a thread that is stalled at a place, and what its end will raise."""
+    stall = Stall(*place)
+    study = table_study(storage=storage, base=Stalling(stall), **options)
+    objective = TableObjective(
+        RIVALS, before=lambda *at: stall("before", *at), after=lambda *at: stall("after", *at)
+    )
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            study.optimize(objective)
+        except BaseException as error:
+            raised.append(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    assert stall.is_there.wait(60)
+    return stall, worker, raised
+
+
+def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
+    """Assert that the answer is what it would have been, and that nothing was stored twice."""
+    assert study.best_trial.params["row"] == WINNER
+    trials = study.trials
+    assert all(trial.state.is_finished() for trial in trials)
+    lost = {
+        trial.number
+        for trial in trials
+        if stored.is_given_up(trial) or trial.state == TrialState.FAIL
+    }
+    assert len(lost) == n_lost
+    made = [
+        (trials[probe.trial].params["row"], probe.observation.size)
+        for probe in allocations(study)
+        if probe.trial not in lost
+    ]
+    assert len(made) == len(set(made))
+    assert {*made} <= {*MADE}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.usefixtures("at_once")
+def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[object, ...]) -> None:
+    storage = InMemoryStorage()
+    stall, worker, raised = stalled(place, storage)
+    study = table_study(storage=storage, stale_after=0.1)
+    study.optimize(TableObjective(RIVALS))
+    lost = [trial for trial in study.trials if stored.is_given_up(trial)]
+    is_known = place == ("after", WINNER, SIZES[-1])  # its score is: nobody waits for its end
+    assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
+    stall.goes_on.set()
+    worker.join(60)
+    assert raised == []
+    assert all(study.trials[trial.number].state == TrialState.PRUNED for trial in lost)
+    assert_ended_well(study, n_lost=len(lost))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.usefixtures("at_once")
+def test_a_worker_whose_trial_was_failed_comes_back_and_ends(place: tuple[object, ...]) -> None:
+    """As Optuna does where a heartbeat stops; afterwards it raises whatever the worker tells."""
+    storage = InMemoryStorage()
+    stall, worker, raised = stalled(place, storage)
+    study = table_study(storage=storage)
+    (lost,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+    storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    study.optimize(TableObjective(RIVALS))
+    stall.goes_on.set()
+    worker.join(60)
+    assert raised == []
+    assert_ended_well(study, n_lost=1)
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+def test_a_plain_objective_that_was_silent_too_long_is_pruned(size: int) -> None:
+    """It knows of `trial.report` and `trial.should_prune` only."""
+    study = table_study(stale_after=0.01)
+    slow = table_study(storage=study._storage)
+    trial = slow.ask()
+    row = trial.suggest_int("row", 0, 4)
+    for n in SIZES[: SIZES.index(size)]:
+        trial.report(score_of(row, n), n)
+        assert not trial.should_prune()
+    study.optimize(TableObjective(RIVALS))
+    trial.report(score_of(row, size), size)
+    assert trial.should_prune()
+    slow.tell(trial, state=TrialState.PRUNED)
+    assert study.best_trial.params["row"] == WINNER
+
+
+def score_of(row: int, size: int) -> float:
+    seen = RIVALS[row].at(size)
+    assert seen is not None
+    return seen.score
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
+    """Between its last report and its end nobody asks whether it is still its turn."""
+    study = table_study(2, stale_after=0.01)
+    slow = table_study(2, storage=study._storage)
+    trial = slow.ask()
+    score = TableObjective([RIVALS[0]])(trial) if trial.number else 0.0
+    row = trial.suggest_int("row", 0, 4)
+    for n in SIZES:
+        score = score_of(row, n)
+        report(trial, n, score, training_score=1.0)
+    study.optimize(TableObjective(RIVALS))
+    before = study.best_trial.params
+    slow.tell(trial, score)
+    for again in (study, table_study(2, storage=study._storage)):
+        assert again.best_trial.params == before
+        best = best_learner(again)
+        assert best is not None
+        assert best.is_final
+        assert best.params == before
+
+
+# Heartbeats
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed to be used")
+def test_a_claim_bears_a_heartbeat_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that dies before Optuna's first heartbeat would hold its learner for ever."""
+    storage = RDBStorage(sqlite(tmp_path), **releases.heartbeat(60, grace_period=120))
+    study = table_study(storage=storage)
+    write_run = stored.write_run
+
+    def heart_beats(study: optuna.Study, trial_id: int, run: stored.Run) -> None:
+        query = f"SELECT count(*) FROM trial_heartbeats WHERE trial_id = {trial_id}"
+        with storage.engine.begin() as connection:
+            assert connection.exec_driver_sql(query).scalar() == 1
+        write_run(study, trial_id, run)
+
+    monkeypatch.setattr(stored, "write_run", heart_beats)
+    study.ask()
+    assert stored.read_run(study.trials[0].system_attrs) is not None
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("place", ["before_trial", "infer", "sample"])
+def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
+    tmp_path: Path, place: str
+) -> None:
+    class Dying(Stalling):
+        def __init__(self) -> None:
+            super().__init__(self.die)  # type: ignore[arg-type]
+
+        def die(self, *at: object) -> None:
+            if at == (place, 0):
+                raise SystemExit
+
+    options = releases.heartbeat(60, grace_period=120)
+    lost = table_study(1, storage=RDBStorage(sqlite(tmp_path), **options), base=Dying())
+    with pytest.raises(SystemExit):
+        lost.optimize(TableObjective(RIVALS))
+    if lost.trials[0].state == TrialState.FAIL:
+        return  # where Optuna asks first, it is given up at once
+    storage = RDBStorage(sqlite(tmp_path), **options)
+    with storage.engine.begin() as connection:
+        an_hour_ago = "datetime('now', '-1 hour')"
+        changed = connection.exec_driver_sql(
+            f"UPDATE trial_heartbeats SET heartbeat = {an_hour_ago}"
+        )
+        assert changed.rowcount == 1
+    study = table_study(1, storage=storage)
+    study.optimize(TableObjective(RIVALS))
+    assert study.trials[0].state == TrialState.FAIL
+    assert_sound(study)
+
+
+def test_behind_a_proxy_silence_counts_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(optuna.storages, "GrpcStorageProxy", InMemoryStorage, raising=False)
+    monkeypatch.setattr(liveness, "PROXY_STALE_AFTER", 0.2)
+    study = table_study(1)
+    lost = table_study(1, storage=study._storage).ask()
+    caplog.clear()
+    with caplog.at_level("WARNING", logger="optuna_daub"):
+        study.optimize(TableObjective(RIVALS))
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("passes no heartbeat on" in message for message in said) == 1
+    assert stored.is_given_up(study.trials[lost.number])
+    assert liveness.patience_with(study, 7.0) == 7.0
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+def test_elsewhere_nobody_is_silent_too_long() -> None:
+    study = table_study(1)
+    assert liveness.patience_with(study, None) is None
