@@ -84,9 +84,9 @@ class DataAllocationSampler(BaseSampler):
             (the default): no limit. Where the base sampler runs out of proposals (Grid,
             BruteForce) there are fewer; with several workers let it then be the size of the
             space, or the last proposals may come twice.
-        seconds: how long each `study.optimize` may take, above 0: the policy then keeps enough of
-            them in reserve for its last training on all the data. None (the default): it does not
-            know. `timeout` of `study.optimize` is a limit of its own; give both the same number.
+        seconds: how long each `study.optimize` may take, above 0: the default rule then begins
+            nothing that would not be through in time. None (the default): the `timeout` of
+            `study.optimize`, if it has one.
         stale_after: seconds without a report after which a run counts as dead and its learner is
             free again; None (the default) waits, except for processes of this machine, which are
             known to be dead at once. Give more than the longest training takes.
@@ -424,7 +424,8 @@ class DataAllocationSampler(BaseSampler):
     def _horizon(self, state: State) -> float | None:
         """Return when the seconds of this `optimize` are over, by the monotonic clock."""
         if self._seconds is None:
-            return None
+            left = host.seconds_left()  # until the `timeout` of `optimize`
+            return None if left is None else time.monotonic() + left
         elapsed = host.seconds_since_begin()
         if elapsed is None:  # ask-and-tell: from the first question on
             return state.horizon or time.monotonic() + self._seconds

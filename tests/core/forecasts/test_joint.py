@@ -37,7 +37,7 @@ def pools(draw: st.DrawFn, least: int = 1) -> Pool:
     return Pool(Curves(curves))
 
 
-def slow_forecasts(pool: Pool, size: int) -> list[tuple[float, float]]:  # noqa: C901
+def slow_forecasts(pool: Pool, size: int) -> list[tuple[float, float]]:
     """Mean and standard deviation of every learner's score, learner by learner."""
     curves = list(pool.curves.values())
     firsts = sorted(c.observations[0].score for c in curves)
