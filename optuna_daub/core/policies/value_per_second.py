@@ -162,6 +162,8 @@ class ValuePerSecond:
             return Finish(None, Reason("no learner is left"))
         if is_open and not table.is_full.any():
             return self._first_model(pool, table, free, first)
+        if not (table.is_alive & (table.size > 0)).any():
+            return Wait(Reason("every learner left is being trained for the first time"))
         boxes = pool.once(self._boxes)
         places = np.flatnonzero(free & ~table.is_full)
         if len(places):
