@@ -34,10 +34,6 @@ class Observation:
     seconds: float | None = None
     """Time of training and scoring, in seconds; None where it was not measured."""
 
-    def __post_init__(self) -> None:
-        if self.size < 1:
-            raise ValueError(f"A training size must be at least 1, but got {self.size}.")
-
     @property
     def is_finite(self) -> bool:
         """Whether its scores are numbers from which anything can be projected."""
@@ -69,6 +65,8 @@ class LearningCurve:
 
     def __post_init__(self) -> None:
         sizes = tuple([observation.size for observation in self.observations])
+        if sizes and sizes[0] < 1:
+            raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")
         if any(later <= earlier for earlier, later in pairwise(sizes)):
             raise ValueError(
                 f"The sizes of a learning curve must be strictly increasing, but learner "

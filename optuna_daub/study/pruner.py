@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from typing import TypeVar
 
 import optuna
 from optuna.pruners import BasePruner
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
-from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policy import Policy
 from optuna_daub.study import liveness
 from optuna_daub.study.messages import repetition
@@ -43,7 +38,8 @@ class AllocationPruner(BasePruner):
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         """The rule that allocates the training data; a frozen value."""
-        self._has_said = False
+        self.has_warned = False
+        """Whether it was said that training scores are missing."""
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether the turn passes to another learner; reads the storage, writes nothing."""
@@ -58,7 +54,7 @@ class AllocationPruner(BasePruner):
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "
                 f"here, but trial {trial.number} reported {trial.last_step:,}."
             )
-        if run.learner is not None and is_done(state.curve(run.learner), full_size):
+        if run.learner is not None and state.is_done(run.learner, full_size):
             return False  # nothing is left to be spared
         return isinstance(self.turn(state, trial.number), str)
 
@@ -77,40 +73,6 @@ class AllocationPruner(BasePruner):
             return decision.size
         return status(self.policy, pool, state.sign, run.learner, decision)
 
-    def check(self, seen: Observation, trial: optuna.Trial) -> None:
-        """Raise where an observation about to be stored lacks what the policy needs.
-
-        Raises:
-            ValueError: where it is no mean over examples, or lacks its training score or its
-                number of validation examples, and the policy rests on these.
-        """
-        needs = self.policy.needs
-        if needs.mean_of_examples:
-            if trial.study.direction == StudyDirection.MINIMIZE:
-                raise ValueError(
-                    f"{type(self).__name__} needs scores in [0, 1] that are larger for better "
-                    'learners: create the study with `direction="maximize"`, and report 1 - error '
-                    "for an error rate."
-                )
-            if math.isfinite(seen.score):
-                where = f"trial {trial.number} at {seen.size:,} training examples"
-                check_probe(seen, where, needs.n_validation)
-        elif needs.training_scores == "required" and seen.training_score is None:
-            raise ValueError(
-                f"{type(self).__name__} needs the training score of every probe, but got none: "
-                "pass `training_score=` to `report`."
-            )
-        elif (
-            needs.training_scores == "helpful"
-            and seen.training_score is None
-            and not self._has_said
-        ):
-            self._has_said = True
-            _logger.warning(
-                "No training score was reported, so forecasts rest on validation scores alone: "
-                "pass `training_score=` to `report`, or `use_training_score=False` to the pruner."
-            )
-
     def _prune_alone(self, state: State, trial: FrozenTrial) -> bool:
         """Prune a trial of another sampler for good: its upper bound is below a score reached.
 
@@ -120,11 +82,6 @@ class AllocationPruner(BasePruner):
         if rival is None or not pool.curves[trial.number].observations:
             return False
         return self.policy.interval(pool, trial.number).upper < rival
-
-
-def is_done(curve: LearningCurve, full_size: int) -> bool:
-    """Return whether a learner was trained on all the data, with a score to show for it."""
-    return curve.size == full_size and curve.observations[-1].is_finite
 
 
 def named(argument: str, name: str, choices: Mapping[str, _Choice]) -> _Choice:

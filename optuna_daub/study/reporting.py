@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 import weakref
@@ -11,8 +12,10 @@ from typing import NoReturn
 
 import optuna
 from optuna.exceptions import UpdateFinishedTrialError
+from optuna.study import StudyDirection
 
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
@@ -20,10 +23,12 @@ from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.pruner import is_done
 from optuna_daub.study.state import State
 from optuna_daub.study.state import state_of
 from optuna_daub.study.storage import Run
+
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ def report(
         seconds=None if seconds is None else number("seconds", seconds),
     )
     if isinstance(trial.study.pruner, AllocationPruner):
-        trial.study.pruner.check(seen, trial)
+        _check_needs(trial.study.pruner, seen, trial)
     _check_measures(seen)
     if turn is not None and time.perf_counter() - turn.since > liveness.CHECKED_SECONDS:
         _check_held(trial)
@@ -176,7 +181,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
                 _end_lost(trial, state)
             if size not in state.curve(run.learner).sizes:
                 raise ValueError(_not_reported(trial, size))
-        if is_done(state.curve(run.learner), pruner.policy.sizes[-1]):
+        if state.is_done(run.learner, pruner.policy.sizes[-1]):
             return
         size = pruner.turn(state, trial.number)
     raise optuna.TrialPruned(size)
@@ -231,6 +236,32 @@ def _not_reported(trial: optuna.Trial, size: int) -> str:
         f"Every training size must be reported, but trial {trial.number} asked for the next one "
         f"without `report(trial, {size}, score)`."
     )
+
+
+def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Trial) -> None:
+    """Raise where an observation about to be stored lacks what the policy needs."""
+    needs, name = pruner.policy.needs, type(pruner).__name__
+    is_missing = seen.training_score is None
+    if needs.mean_of_examples:
+        if trial.study.direction == StudyDirection.MINIMIZE:
+            raise ValueError(
+                f"{name} needs scores in [0, 1] that are larger for better learners: create the "
+                'study with `direction="maximize"`, and report 1 - error for an error rate.'
+            )
+        if math.isfinite(seen.score):
+            where = f"trial {trial.number} at {seen.size:,} training examples"
+            check_probe(seen, where, needs.n_validation)
+    elif needs.training_scores == "required" and is_missing:
+        raise ValueError(
+            f"{name} needs the training score of every probe, but got none: pass "
+            "`training_score=` to `report`."
+        )
+    elif needs.training_scores == "helpful" and is_missing and not pruner.has_warned:
+        pruner.has_warned = True
+        _logger.warning(
+            "No training score was reported, so forecasts rest on validation scores alone: pass "
+            "`training_score=` to `report`, or `use_training_score=False` to the pruner."
+        )
 
 
 def _check_measures(seen: Observation) -> None:

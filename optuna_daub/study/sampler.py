@@ -40,7 +40,6 @@ from optuna_daub.study.failures import message_of
 from optuna_daub.study.messages import status
 from optuna_daub.study.points import is_short
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.pruner import is_done
 from optuna_daub.study.state import State
 from optuna_daub.study.state import state_of
 from optuna_daub.study.state import synced_state_of
@@ -503,7 +502,7 @@ def _close(
     assert run.learner is not None
     full_size = policy.sizes[-1]
     curve = known.curve(run.learner)
-    is_full = is_done(curve, full_size)
+    is_full = known.is_done(run.learner, full_size)
     worker = liveness.this_worker()
     failure: Failure | None = None
     if state == TrialState.COMPLETE and not is_full:

@@ -195,6 +195,11 @@ class State:
         """Return the learning curve of a learner, signed so that larger is better."""
         return self._pool.curves[learner]
 
+    def is_done(self, learner: int, full_size: int) -> bool:
+        """Return whether a learner was trained on all the data, with a score to show for it."""
+        curve = self._pool.curves[learner]
+        return curve.size == full_size and curve.observations[-1].is_finite
+
     def busy(self, but_for: int | None = None) -> frozenset[int]:
         """Return the learners that are being run by other trials than number `but_for`."""
         return frozenset(

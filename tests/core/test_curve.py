@@ -20,7 +20,7 @@ from tests.strategies import scores
 @pytest.mark.parametrize("size", [0, -500])
 def test_a_training_size_is_at_least_1(size: int) -> None:
     with pytest.raises(ValueError, match=f"must be at least 1, but got {size}"):
-        Observation(size, 0.5)
+        LearningCurve(0, (Observation(size, 0.5),))
 
 
 @given(sizes=st.lists(st.integers(1, 20), min_size=2, max_size=5))

@@ -144,7 +144,7 @@ class ValuePerSecond:
         """Validation scores alone; pools may be open."""
         return Needs(training_scores="unused")
 
-    def decide(self, pool: Pool) -> Decision:  # noqa: C901 - a walk, one branch per decision
+    def decide(self, pool: Pool) -> Decision:
         """Return what to do next."""
         table = pool.once(self._facts)
         free = table.is_alive & pool.is_free
