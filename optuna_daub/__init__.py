@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from optuna_daub.study import best_learner as best_learner
     from optuna_daub.study import learning_curves as learning_curves
     from optuna_daub.study import one_row_per_learner as one_row_per_learner
+    from optuna_daub.study import plan as plan
     from optuna_daub.study import report as report
     from optuna_daub.study import training_sizes as training_sizes
+    from optuna_daub.study import what_if as what_if
 
 __version__ = "0.1.0"
 
@@ -33,6 +35,8 @@ __all__ = [
     "allocations",
     "best_learner",
     "one_row_per_learner",
+    "plan",
+    "what_if",
 ]
 
 

@@ -3,6 +3,12 @@
 from optuna_daub.study.abc_pruner import ABCPruner as ABCPruner
 from optuna_daub.study.daub_pruner import DAUBPruner as DAUBPruner
 from optuna_daub.study.one_row import one_row_per_learner as one_row_per_learner
+from optuna_daub.study.planning import Outcome as Outcome
+from optuna_daub.study.planning import Plan as Plan
+from optuna_daub.study.planning import PlannedSize as PlannedSize
+from optuna_daub.study.planning import WhatIf as WhatIf
+from optuna_daub.study.planning import plan as plan
+from optuna_daub.study.planning import what_if as what_if
 from optuna_daub.study.pruner import AllocationPruner as AllocationPruner
 from optuna_daub.study.reporting import report as report
 from optuna_daub.study.reporting import training_sizes as training_sizes

@@ -132,6 +132,16 @@ class DataAllocationSampler(BaseSampler):
         self._has_told_patience = False
         self._failed_here: frozenset[int] = frozenset()
 
+    @property
+    def n_learners(self) -> int | None:
+        """How many learners to choose among; None for no limit."""
+        return self._n_learners
+
+    @property
+    def seconds(self) -> float | None:
+        """How long each `study.optimize` may take; None where it was not said."""
+        return self._seconds
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave what belongs to this process to this process."""
         return {name: value for name, value in vars(self).items() if name not in _OF_PROCESS}

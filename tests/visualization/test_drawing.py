@@ -79,15 +79,15 @@ def test_seconds_are_drawn(module: ModuleType) -> None:
 
 @pytest.mark.parametrize("plot", PLOTS)
 def test_two_hundred_learners_are_drawn_fast_and_small(plot: str, crowded: optuna.Study) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     text = getattr(by_plotly, plot)(crowded).to_json()
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     assert len(text) < 1_000_000
     assert seconds < 2
 
-    begun = time.perf_counter()
+    begun = time.process_time()
     getattr(by_matplotlib, plot)(crowded)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 class TestPlotly:

@@ -1,0 +1,417 @@
+"""What a study would cost before it is begun, and what it would have cost by another rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import optuna
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.replay import replay
+from optuna_daub.core.sizes import number
+from optuna_daub.core.sizes import whole_number
+from optuna_daub.study.costs import seconds_at
+from optuna_daub.study.daub_pruner import DAUBPruner
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.results import best_learner
+from optuna_daub.study.results import learning_curves
+from optuna_daub.study.sampler import DataAllocationSampler
+from optuna_daub.study.state import synced_state_of
+
+
+SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
+"""How far the learners of the made pools lie apart on all the data: from a pool of near ties, in
+units of the score, to one where few come into question."""
+
+GAIN = 0.045
+"""What made learners gain on the last 16th of the way, as a scale in units of the score: with the
+widest spread but one, the first doubling from N / 16 gains 0.3 of it (LCDB 1.1, see
+`core.forecasts.joint`)."""
+
+DECAY = 0.35
+"""Made curves rise as n^-0.35, the median of LCDB 1.1."""
+
+NOISE = 0.003
+"""Of each made score: that of an accuracy on some 10,000 validation examples."""
+
+MOST_MADE = 200
+"""Learners of a made pool; costs of a larger one are scaled up."""
+
+
+@dataclass(frozen=True)
+class PlannedSize:
+    """What one training on so many examples takes."""
+
+    size: int
+    """Training examples."""
+    share: float
+    """Of all the data, in (0, 1]."""
+    seconds: float | None
+    """Expected, None where nothing was timed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would happen; `str` of it is a table."""
+
+    sizes: tuple[PlannedSize, ...]
+    """The sizes that a learner may be trained on, increasing."""
+    first_size: int
+    """The size of each learner's first probe."""
+    n_learners: int | None
+    """How many learners are to be chosen among, None for an open pool."""
+    first_probes: Cost
+    """What the first probes of all learners take; of one in an open pool."""
+    last_training: Cost
+    """What one training on all the data takes, which is to be kept in reserve for the end."""
+    everything: Cost | None
+    """What training every learner once on all the data takes, None for an open pool."""
+    least: Cost | None
+    """The least of what made pools took (see `plan`), None for an open pool."""
+    most: Cost | None
+    """The most of it."""
+    is_timed: bool
+    """Whether the seconds mean anything."""
+    seconds: float | None
+    """How long the study may take, as the sampler was told; None where it has no limit."""
+    newcomers: int | None
+    """How many first probes fit into `seconds` beside the reserve, None where that is unknown."""
+
+    def __str__(self) -> str:
+        lines = [f"{'training examples':>18}{'of all':>8}" + f"{'seconds':>12}" * self.is_timed]
+        for row in self.sizes:
+            line = f"{row.size:>18,}{row.share:>8.1%}"
+            lines.append(line + ("" if row.seconds is None else f"{row.seconds:>12,.2f}"))
+        who = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
+        rows = [(f"first probe of {who}, {self.first_size:,} each", self.first_probes)]
+        rows.append(("last training on all the data, in reserve", self.last_training))
+        lines.append("")
+        lines += [f"{what:<52}{self._cost(cost)}" for what, cost in rows]
+        if self.least is not None and self.most is not None and self.everything is not None:
+            shares = [cost.examples / self.everything.examples for cost in (self.least, self.most)]
+            lines.append(f"{'all in all, at least':<52}{self._cost(self.least)}, {shares[0]:.0%}")
+            lines.append(f"{'all in all, at most':<52}{self._cost(self.most)}, {shares[1]:.0%}")
+            lines.append(f"{'every learner on all the data':<52}{self._cost(self.everything)}")
+            lines.append("(on made learning curves that rise as those of LCDB do)")
+        if self.newcomers is not None:
+            lines.append(f"{self.seconds:,.0f} seconds are enough for {self.newcomers:,} first")
+            lines[-1] += " probes and the last training"
+        return "\n".join(lines)
+
+    def _cost(self, cost: Cost) -> str:
+        seconds = f"{cost.seconds:>12,.1f} seconds" if self.is_timed else ""
+        return f"{cost.examples:>14,} examples{seconds}"
+
+
+def plan(
+    study: optuna.Study | Sequence[int],
+    *,
+    n_learners: int | None = None,
+    probe_seconds: float | None = None,
+) -> Plan:
+    """Return what would happen, before anything is trained.
+
+    A closed pool's cost depends on how far apart the learners are, which nobody knows before. So
+    the policy is tried on five made pools, whose curves rise as those of LCDB do and which lie
+    more or less far apart; the cheapest and the dearest are the ends of what is to be expected.
+
+    Args:
+        study: a study with a pruner and a sampler of optuna_daub, begun or not, or the training
+            sizes, increasing, which the default rule would use.
+        n_learners: how many learners to choose among; where it is None, what the study's sampler
+            was given.
+        probe_seconds: how long a training on the smallest size takes, above 0. Others are taken
+            to grow in proportion. Where it is None, the times that the study has measured; before
+            there are any, nothing is said of seconds.
+
+    Raises:
+        ValueError: where the study's pruner is none of `optuna_daub`, or an argument breaks its
+            rule.
+
+    >>> print(plan([1000, 2000, 4000, 8000, 16000], n_learners=20, probe_seconds=0.5))
+    ... # doctest: +ELLIPSIS
+     training examples  of all     seconds
+                 1,000    6.2%        0.50
+                 2,000   12.5%        1.00
+                 4,000   25.0%        2.00
+                 8,000   50.0%        4.00
+                16,000  100.0%        8.00
+    <BLANKLINE>
+    first probe of 20 learners, 1,000 each                      20,000 examples        10.0 seconds
+    last training on all the data, in reserve                   16,000 examples         8.0 seconds
+    all in all, at least ...
+    """
+    horizon: float | None = None
+    known: dict[int, tuple[Observation, ...]] = {}
+    if isinstance(study, optuna.Study):
+        # Also the check that the pruner is one of ours.
+        known = {curve.learner: curve.observations for curve in learning_curves(study)}
+        assert isinstance(study.pruner, AllocationPruner)
+        policy = study.pruner.policy
+        if isinstance(study.sampler, DataAllocationSampler):
+            horizon = study.sampler.seconds
+            n_learners = study.sampler.n_learners if n_learners is None else n_learners
+    else:
+        policy = DAUBPruner(sizes=study).policy
+    if n_learners is not None and whole_number("n_learners", n_learners) < 1:
+        raise ValueError(f"`n_learners` must be at least 1, but got {n_learners}.")
+    if probe_seconds is not None and not 0 < number("probe_seconds", probe_seconds) < math.inf:
+        raise ValueError(
+            f"`probe_seconds` must be greater than 0 and finite, but got {probe_seconds}."
+        )
+    if n_learners is None and policy.needs.closed_pool:
+        raise ValueError(
+            f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "
+            "None: pass `n_learners=...`."
+        )
+    sizes = []
+    for size in policy.sizes:
+        seconds: float | None = None
+        if probe_seconds is not None:
+            seconds = probe_seconds * size / policy.sizes[0]
+        elif times := [*seconds_at(size, known).values()]:
+            seconds = math.fsum(times) / len(times)
+        sizes.append(PlannedSize(size, size / policy.sizes[-1], seconds))
+    of_size = {row.size: Cost(row.size, row.seconds or 0.0) for row in sizes}
+    last, is_timed = of_size[policy.sizes[-1]], sizes[-1].seconds is not None
+    first = policy.decide(Pool(to_come=n_learners))
+    assert isinstance(first, Propose), "an empty pool has nothing to extend"
+    first_probe = of_size[first.size]
+    newcomers = None
+    if horizon is not None and is_timed:
+        newcomers = max(0, int((horizon - last.seconds) / first_probe.seconds))
+    least = most = everything = None
+    if n_learners is not None:
+        everything = _times(last, n_learners)
+        tried = [_tried(policy, n_learners, of_size, spread) for spread in SPREADS]
+        least, most = (end(tried, key=lambda cost: cost.examples) for end in (min, max))
+    return Plan(
+        sizes=tuple(sizes),
+        first_size=first.size,
+        n_learners=n_learners,
+        first_probes=_times(first_probe, n_learners or 1),
+        last_training=last,
+        everything=everything,
+        least=least,
+        most=most,
+        is_timed=is_timed,
+        seconds=horizon,
+        newcomers=newcomers,
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule chose, and at what cost."""
+
+    learner: int | None
+    """None where no learner was left."""
+    score: float | None
+    """Its score on all the data."""
+    is_forecast: bool
+    """Whether that is a forecast, since it was never trained on all the data."""
+    probes: int
+    """Trainings."""
+    full_trainings: int
+    """Those on all the data."""
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A study beside its replay under another rule; `str` of it is a table."""
+
+    actual: Outcome
+    replayed: Outcome
+    is_same: bool
+    """Whether both chose the same learner."""
+    guessed: int
+    """How many probes of the replay the study had not made: their scores are forecasts where the
+    learner was trained on less only, and lie between its own scores elsewhere."""
+
+    def __str__(self) -> str:
+        names = "learner", "score", "probes", "on all", "examples", "seconds"
+        lines = ["".join([f"{'':<10}", *(f"{name:>12}" for name in names)])]
+        for title, each in (("actual", self.actual), ("replayed", self.replayed)):
+            score = "" if each.score is None else f"{each.score:.4f}{'?' * each.is_forecast}"
+            lines.append(
+                f"{title:<10}{each.learner!s:>12}{score:>12}{each.probes:>12,}"
+                f"{each.full_trainings:>12,}{each.cost.examples:>12,}{each.cost.seconds:>12,.1f}"
+            )
+        if self.guessed:
+            lines.append(f"{self.guessed:,} probes of the replay were never made: guessed")
+        return "\n".join(lines)
+
+
+def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
+    """Return what another rule would have chosen among the learners of a study, at what cost.
+
+    The study's learners come in their order, and are trained one after the other. What the study
+    has not measured is guessed: scores on more data are forecast from what learners gained, scores
+    between two sizes lie on a line, and seconds grow as they did. So the answer is as good as
+    these where the other rule asks for much that the study does not know; `guessed` counts it.
+
+    Args:
+        study: a study with a pruner of optuna_daub, with at least one score.
+        pruner: the other rule, such as `DAUBPruner.paper(...)`; its full size must be the study's.
+
+    Raises:
+        ValueError: where one of the pruners is none of `optuna_daub`, no score was reported yet,
+            the full sizes differ, or the other rule needs what was not reported.
+
+    >>> from optuna_daub import report, training_sizes
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     skill = trial.suggest_float("skill", 0.5, 0.9)
+    ...     for n in training_sizes(trial):
+    ...         report(trial, n, skill - 10 / n, training_score=skill + 10 / n, seconds=n / 100)
+    ...     return skill - 10 / n
+    >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
+    >>> study = optuna.create_study(
+    ...     direction="maximize", sampler=sampler, pruner=DAUBPruner.paper(max_resource=2000)
+    ... )
+    >>> study.optimize(objective)
+    >>> print(what_if(study, DAUBPruner.paper(max_resource=2000, stop="first")))
+                   learner       score      probes      on all    examples     seconds
+    actual               1      0.7811          14           1      13,188       131.9
+    replayed             1      0.7811          14           1      13,188       131.9
+    """
+    if not isinstance(pruner, AllocationPruner):
+        raise ValueError(
+            f"`pruner` must be one of optuna_daub, such as `DAUBPruner.paper(...)`, but got "
+            f"{pruner!r}."
+        )
+    best = best_learner(study)
+    if best is None:
+        raise ValueError(
+            "`what_if` replays the scores of a study, but none has been reported yet: look at "
+            "`plan(study)`."
+        )
+    assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
+    own, other = study.pruner.policy, pruner.policy
+    if own.sizes[-1] != other.sizes[-1]:
+        raise ValueError(
+            f"The full size of `pruner` must be that of the study, {own.sizes[-1]:,} examples, "
+            f"but got {other.sizes[-1]:,}."
+        )
+    state = synced_state_of(study)
+    with state.lock:
+        pool = state.pool(own)
+        failed = {learner for learner in pool.curves if state.has_failed(learner)}
+    whole = _completed(pool, other.sizes, failed)
+    cost, probes, full, guessed = Cost(), 0, 0, 0
+    winner: int | None = None
+    for decision in replay(other, whole.values()):
+        if isinstance(decision, Finish):
+            winner = decision.learner
+        elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
+            cost += Cost(seen.size, seen.seconds or 0.0)
+            probes += 1
+            full += seen.size == other.sizes[-1]
+            guessed += seen.size not in pool.curves[decision.learner]
+    spent = [seen for curve in pool.curves.values() for seen in curve.observations]
+    n_full = sum(seen.size == own.sizes[-1] for seen in spent)
+
+    def outcome(learner: int | None, cost: Cost, probes: int, full: int) -> Outcome:
+        score = None if learner is None else whole[learner].at(own.sizes[-1])
+        is_forecast = learner is not None and own.sizes[-1] not in pool.curves[learner]
+        value = None if score is None else state.sign * score.score
+        return Outcome(learner, value, is_forecast, probes, full, cost)
+
+    return WhatIf(
+        actual=outcome(best.learner, Cost(best.examples, best.seconds), len(spent), n_full),
+        replayed=outcome(winner, cost, probes, full),
+        is_same=winner == best.learner,
+        guessed=guessed,
+    )
+
+
+def _times(cost: Cost, count: float) -> Cost:
+    return Cost(round(cost.examples * count), cost.seconds * count)
+
+
+def _tried(policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread: float) -> Cost:
+    """Return what a policy spends on a made pool."""
+    rng = np.random.default_rng(0)
+    made = min(n_learners, MOST_MADE)
+    full = policy.sizes[-1]
+    needs = policy.needs
+    curves = []
+    for learner in range(made):
+        # Gains differ by as much as they are large, and their mean is GAIN.
+        level, gain = rng.uniform(0.9 - spread, 0.9), GAIN * rng.lognormal(-0.32, 0.8)
+        seen = []
+        for size in policy.sizes:
+            rest = gain * ((size / full) ** -DECAY - 1.0)
+            score = float(np.clip(level - rest + rng.normal(0.0, NOISE), 0.0, 1.0))
+            seen.append(
+                Observation(
+                    size,
+                    score,
+                    training_score=min(1.0, level + rest + 0.02),
+                    n_validation=needs.validation_size(size) or needs.n_validation or full,
+                    seconds=of_size[size].seconds or None,
+                )
+            )
+        curves.append(LearningCurve(learner, tuple(seen)))
+    cost = Cost()
+    for decision in replay(policy, curves):
+        if isinstance(decision, Extend):
+            cost += of_size[decision.size]
+    return _times(cost, n_learners / made)
+
+
+def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:
+    """Return the curves with guesses for the sizes that were not measured.
+
+    Of a learner that failed, nothing is guessed: it would have failed again.
+    """
+    begun = {i: curve for i, curve in pool.curves.items() if curve.observations}
+    known = {i: curve.observations for i, curve in begun.items()}
+    known_pool = Pool(Curves([replace(curve, dropped="") for curve in begun.values()]))
+    gains = [
+        (later.score - first.score) / math.log2(later.size / first.size)
+        for first, later, *_ in (seen for seen in known.values() if len(seen) > 1)
+    ]
+    gain = float(np.median(gains)) if gains else 0.0
+    curves = {i: LearningCurve(i) for i in pool.curves}
+    guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
+    for size in sizes:
+        seconds = seconds_at(size, known)
+        forecasts: Mapping[int, Any] = Joint().forecasts(known_pool, size)
+        for learner, seen in known.items():
+            if learner in failed or any(each.size == size for each in seen):
+                continue
+            if size > seen[-1].size:
+                nearest, score = seen[-1], float(forecasts[learner].mean)
+            elif size < seen[0].size:
+                nearest = seen[0]
+                score = nearest.score - gain * math.log2(nearest.size / size)
+            else:
+                ends = next(pair for pair in pairwise(seen) if pair[1].size > size)
+                place = math.log(size / ends[0].size) / math.log(ends[1].size / ends[0].size)
+                nearest = ends[place > 0.5]
+                score = ends[0].score + place * (ends[1].score - ends[0].score)
+            guess = replace(nearest, size=size, score=score, seconds=seconds.get(learner))
+            guesses[learner][size] = guess
+    for learner, seen in known.items():
+        measured = {each.size: each for each in seen if each.size in sizes}
+        merged = {**guesses[learner], **measured}
+        curves[learner] = LearningCurve(learner, tuple(merged[size] for size in sorted(merged)))
+    return curves

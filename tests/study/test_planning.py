@@ -1,0 +1,253 @@
+"""Plans beside what a study does, and replays beside what other studies have done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import optuna
+import pytest
+
+import optuna_daub
+from optuna_daub import ABCPruner
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import plan
+from optuna_daub import what_if
+from optuna_daub.core import Cost
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.study import AllocationPruner
+from optuna_daub.study import planning
+from tests.visualization import studies
+from tests.visualization.studies import RIVALS
+from tests.visualization.studies import SIZES
+from tests.visualization.studies import Table
+
+
+def empty(
+    pruner: AllocationPruner, n_learners: int | None = None, **kwargs: float
+) -> optuna.Study:
+    sampler = DataAllocationSampler(
+        optuna.samplers.RandomSampler(seed=0), n_learners=n_learners, **kwargs
+    )
+    return optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+
+
+PRUNERS: dict[str, Callable[[], AllocationPruner]] = {
+    "default": lambda: DAUBPruner(max_resource=20_000),
+    "paper": lambda: DAUBPruner.paper(max_resource=20_000),
+    "calibrated": lambda: DAUBPruner(max_resource=20_000, bound="calibrated"),
+    "abc": lambda: ABCPruner(max_resource=20_000, n_validation=5_000),
+}
+
+
+@pytest.fixture(params=PRUNERS)
+def pruner(request: pytest.FixtureRequest) -> AllocationPruner:
+    return PRUNERS[request.param]()
+
+
+class TestPlan:
+    def test_sizes_and_seconds(self) -> None:
+        found = plan([1000, 2000, 8000], probe_seconds=3.0)
+        assert [(row.size, row.share, row.seconds) for row in found.sizes] == [
+            (1000, 0.125, 3.0), (2000, 0.25, 6.0), (8000, 1.0, 24.0),
+        ]  # fmt: skip
+        assert found.last_training == Cost(8000, 24.0)
+        assert (found.everything, found.least, found.n_learners) == (None, None, None)
+
+    def test_times_that_the_study_has_measured(self) -> None:
+        found = plan(studies.finished())
+        assert found.is_timed
+        assert [row.seconds for row in found.sizes] == pytest.approx([1.0, 2.0, 4.0, 8.0])
+        assert found.n_learners == 3
+
+    def test_without_times_nothing_is_said_of_seconds(self) -> None:
+        found = plan(empty(DAUBPruner(sizes=SIZES), 5))
+        assert not found.is_timed
+        assert {row.seconds for row in found.sizes} == {None}
+        assert "seconds" not in str(found)
+
+    def test_the_first_probe_is_the_one_that_the_study_makes(
+        self, pruner: AllocationPruner
+    ) -> None:
+        study = empty(pruner, 4)
+        found = plan(study)
+        trial = study.ask()
+        trial.suggest_float("x", 0.0, 1.0)
+        assert next(iter(optuna_daub.training_sizes(trial))) == found.first_size
+        assert found.first_probes.examples == 4 * found.first_size
+
+    def test_costs_lie_between_what_must_be_and_everything(self, pruner: AllocationPruner) -> None:
+        found = plan(empty(pruner, 30), probe_seconds=0.1)
+        assert found.least is not None
+        assert found.most is not None
+        assert found.everything == Cost(600_000, pytest.approx(0.1 / found.sizes[0].share * 30))
+        needed = found.first_probes.examples + found.last_training.examples
+        assert needed <= found.least.examples <= found.most.examples
+        assert found.least.seconds == pytest.approx(
+            found.least.examples * found.sizes[-1].seconds / 20_000
+        )
+
+    def test_one_learner_of_the_paper_climbs_the_whole_grid(self) -> None:
+        found = plan(empty(DAUBPruner.paper(sizes=SIZES), 1))
+        assert found.least == found.most == Cost(sum(SIZES), 0.0)
+
+    def test_a_large_pool_costs_in_proportion(self) -> None:
+        small, large = (plan([1000, 2000, 8000], n_learners=n) for n in (200, 2000))
+        assert small.most is not None
+        assert large.most is not None
+        assert large.most.examples == 10 * small.most.examples
+
+    def test_how_many_newcomers_fit_beside_the_reserve(self) -> None:
+        study = empty(DAUBPruner(sizes=(1000, 2000, 8000)), seconds=100.0)
+        found = plan(study, probe_seconds=3.0)
+        assert (found.seconds, found.newcomers) == (100.0, math.floor((100 - 24) / 3))
+        assert "enough for 25 first probes and the last training" in str(found)
+        assert plan(study).newcomers is None, "nothing was timed"
+        assert plan(study, probe_seconds=30.0).newcomers == 0
+
+    def test_asking_changes_nothing_and_answers_the_same(self) -> None:
+        study = studies.running()
+        before = study.get_trials()
+        assert plan(study) == plan(study)
+        assert study.get_trials() == before
+
+    def test_the_table(self) -> None:
+        lines = str(plan([1000, 2000, 8000], n_learners=3, probe_seconds=3.0)).splitlines()
+        assert lines[0].split() == ["training", "examples", "of", "all", "seconds"]
+        assert [line.split() for line in lines[1:4]] == [
+            ["1,000", "12.5%", "3.00"], ["2,000", "25.0%", "6.00"], ["8,000", "100.0%", "24.00"],
+        ]  # fmt: skip
+        assert "3,000 examples         9.0 seconds" in lines[5]
+        assert "8,000 examples        24.0 seconds" in lines[6]
+        assert "24,000 examples        72.0 seconds" in lines[9]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"n_learners": 0}, "`n_learners` must be at least 1, but got 0"),
+            ({"n_learners": 2.5}, "`n_learners` must be a whole number, but got 2.5"),
+            ({"probe_seconds": 0.0}, "`probe_seconds` must be greater than 0 and finite"),
+            ({"probe_seconds": math.inf}, "`probe_seconds` must be greater than 0 and finite"),
+        ],
+    )
+    def test_arguments_are_checked(self, arguments: dict[str, float], message: str) -> None:
+        with pytest.raises(ValueError, match=message):
+            plan([1000, 2000, 8000], **arguments)  # type: ignore[arg-type]
+
+    def test_a_rule_for_closed_pools_needs_their_size(self) -> None:
+        with pytest.raises(ValueError, match="DAUB compares a known number of learners"):
+            plan(empty(DAUBPruner.paper(sizes=SIZES)))
+
+    def test_a_foreign_pruner_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="depend on its pruner"):
+            plan(optuna.create_study())
+
+
+class TestWhatIf:
+    @pytest.mark.parametrize(
+        "make",
+        [studies.finished, studies.minimized, studies.abc, studies.one_learner, studies.infinite],
+    )
+    def test_the_same_rule_has_the_same_answer_at_the_same_cost(
+        self, make: Callable[[], optuna.Study]
+    ) -> None:
+        study = make()
+        assert isinstance(study.pruner, AllocationPruner)
+        found = what_if(study, study.pruner)
+        assert found.is_same
+        assert found.guessed == 0
+        assert found.actual.score == study.best_value
+        if make is not studies.infinite:  # whose score that is no number is paid for too
+            assert found.replayed == found.actual
+
+    def test_the_stopping_rule_of_the_paper_saves_the_last_training(self) -> None:
+        # Ash arrives first; with "verified", oak's bound has still to be tried.
+        other = DAUBPruner.paper(sizes=SIZES, stop="first")
+        found = what_if(studies.finished(), other)
+        assert (found.replayed.learner, found.is_same) == (2, True)
+        assert found.replayed.cost == Cost(3700 - 800, 37.0 - 8.0)
+        assert (found.replayed.probes, found.replayed.full_trainings) == (10, 1)
+
+    def test_it_is_what_the_other_study_does_where_everything_was_measured(self) -> None:
+        other = DAUBPruner(sizes=SIZES)
+        there = studies.run(studies.new_study(pruner=other), Table(RIVALS))
+        study = studies.finished()  # lacks one size, which the other study does not ask for
+        found = what_if(study, other)
+        assert found.guessed == 0
+        theirs = optuna_daub.best_learner(there)
+        assert theirs is not None
+        assert found.replayed.learner == theirs.learner
+        assert found.replayed.cost.examples == theirs.examples
+
+    def test_what_was_never_measured_is_counted(self) -> None:
+        found = what_if(studies.finished(), DAUBPruner(sizes=SIZES, cost="examples"))
+        everything = what_if(
+            studies.finished(), ABCPruner(min_resource=50, max_resource=800, n_validation=1000)
+        )
+        assert found.guessed == 0
+        assert everything.guessed > 0
+        assert "never made: guessed" in str(everything)
+
+    def test_guesses_are_exact_where_curves_are_straight(self) -> None:
+        def score(learner: int, size: int) -> float:
+            return 0.5 + 0.02 * math.log2(size / 100) + 0.01 * learner
+
+        def curve(learner: int, *sizes: int) -> LearningCurve:
+            seen = (Observation(n, score(learner, n), seconds=n / 10) for n in sizes)
+            return LearningCurve(learner, tuple(seen))
+
+        pool = Pool(Curves([curve(0, 100, 800), curve(1, 200, 800)]))
+        whole = planning._completed(pool, (100, 200, 400, 800), set())
+        for learner, found in whole.items():
+            assert found.sizes == (100, 200, 400, 800)
+            assert [seen.score for seen in found.observations] == pytest.approx(
+                [score(learner, size) for size in found.sizes]
+            )
+            assert [seen.seconds for seen in found.observations] == pytest.approx(
+                [size / 10 for size in found.sizes]
+            )
+
+    def test_a_learner_that_failed_fails_again(self) -> None:
+        found = what_if(studies.failed_learners(), DAUBPruner.paper(sizes=SIZES))
+        assert found.replayed.learner == found.actual.learner
+        assert found.guessed == 0
+
+    def test_a_choice_that_was_never_trained_on_all_is_marked(self) -> None:
+        study = studies.run(studies.new_study(), Table(RIVALS), n_trials=2)
+        found = what_if(study, DAUBPruner.paper(sizes=SIZES))
+        assert found.replayed.is_forecast
+        assert "?" in str(found).splitlines()[2]
+
+    def test_minimized_scores_are_those_of_the_user(self) -> None:
+        found = what_if(studies.minimized(), DAUBPruner.paper(sizes=SIZES))
+        assert found.replayed.score == 0.125
+
+    def test_the_study_is_not_changed(self) -> None:
+        study = studies.running()
+        before = study.get_trials()
+        what_if(study, DAUBPruner(sizes=SIZES))
+        assert study.get_trials() == before
+
+    @pytest.mark.parametrize(
+        ("make", "pruner", "message"),
+        [
+            (studies.empty, DAUBPruner(sizes=SIZES), "none has been reported yet"),
+            (studies.finished, DAUBPruner(max_resource=9000), "must be that of the study, 800 ex"),
+            (studies.finished, optuna.pruners.NopPruner(), "`pruner` must be one of optuna_daub"),
+            (optuna.create_study, DAUBPruner(sizes=SIZES), "depend on its pruner"),
+            (
+                studies.without_training_scores,
+                ABCPruner(min_resource=100, max_resource=800),
+                "needs the training score of every probe",
+            ),
+        ],
+    )
+    def test_what_cannot_be_replayed_is_refused(
+        self, make: Callable[[], optuna.Study], pruner: AllocationPruner, message: str
+    ) -> None:
+        with pytest.raises(ValueError, match=message):
+            what_if(make(), pruner)
