@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -81,6 +82,8 @@ class AllocationPruner(BasePruner):
         pool, rival = state.alone(trial)
         if rival is None or not pool.curves[trial.number].observations:
             return False
+        if not all(map(math.isfinite, trial.intermediate_values.values())):
+            return False  # a score that is no number says nothing of the next
         return self.policy.interval(pool, trial.number).upper < rival
 
 

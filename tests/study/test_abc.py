@@ -42,8 +42,10 @@ from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
 from optuna_daub.core import geometric_sizes
 from optuna_daub.core import replay
+from optuna_daub.study.state import synced_state_of
 from tests.study.table_study import InOrder
 from tests.study.table_study import in_new_process
 from tests.study.table_study import probes
@@ -205,7 +207,7 @@ def test_the_run_of_the_formulas() -> None:
     assert bounds == pytest.approx([0.874063, 0.866858, 0.866162, 0.781603], abs=5e-7)
 
 
-LADDER = (1000, 2000, 4000, 8000, 12_000)
+GRID = (1000, 2000, 4000, 8000, 12_000)
 
 
 @st.composite
@@ -222,7 +224,7 @@ def noisy_learners(draw: st.DrawFn) -> list[LearningCurve]:
                 min(2 * size, 10_000),
                 seconds=float(pace * size * rng.uniform(0.8, 1.2)),
             )
-            for size in LADDER
+            for size in GRID
         ]
         found.append(LearningCurve(i, tuple(probes_)))
     return found
@@ -242,7 +244,7 @@ def test_a_study_decides_as_replay_does(
 ) -> None:
     study = abc_study(
         len(known),
-        max_resource=LADDER[-1],
+        max_resource=GRID[-1],
         n_validation=10_000,
         scheduler=scheduler,
         interval=interval,
@@ -318,7 +320,7 @@ def undecided_to_the_end() -> list[LearningCurve]:
             row,
             tuple(
                 Observation(size, score, fitted, min(2 * size, 10_000), seconds * 4**row)
-                for size, (score, fitted) in zip(LADDER, scores, strict=True)
+                for size, (score, fitted) in zip(GRID, scores, strict=True)
             ),
         )
         for row, scores in table.items()
@@ -328,7 +330,7 @@ def undecided_to_the_end() -> list[LearningCurve]:
 def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
     """Also where a learner that was dropped later had been trained on all the data."""
     known = undecided_to_the_end()
-    sizes = {"max_resource": LADDER[-1], "n_validation": 10_000}
+    sizes = {"max_resource": GRID[-1], "n_validation": 10_000}
     study = abc_study(2, **sizes, delta=0.01, refit=False)
     study.optimize(Known(known))
     assert [t.params["row"] for t in study.trials if t.state == TrialState.COMPLETE] == [0]
@@ -359,8 +361,11 @@ def test_the_answer_of_an_unfinished_study_is_the_best_guess() -> None:
             break
         if n_trials < len(FOUR):
             continue  # learners are still to come
-        seen = Curves(
-            LearningCurve(curve.learner, curve.observations) for curve in learning_curves(study)
+        seen = Pool(
+            Curves(
+                LearningCurve(curve.learner, curve.observations)
+                for curve in learning_curves(study)
+            )
         )
         guess = study.pruner.policy.best_guess(seen)
         assert guess is not None
@@ -395,7 +400,12 @@ def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
         best = best_learner(study)
         assert best is not None
         assert best.learner == n_trials - 1
-        assert f"of the best of {n_trials} learner" in best.promise
+        assert "of the best of 4 learners" in best.promise, "those to come count too"
+        guess = study.pruner.policy.best_guess(synced_state_of(study).pool(study.pruner.policy))
+        assert guess is not None
+        lower = learning_curves(study)[n_trials - 1].worst
+        assert lower is not None
+        assert guess.gap == pytest.approx(1 - lower)  # a learner to come may have any score
 
 
 def test_goes_on_with_new_objects_after_each_trial(tmp_path: Path) -> None:

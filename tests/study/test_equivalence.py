@@ -19,7 +19,7 @@ from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import replay
 from optuna_daub.study.messages import sentence
-from tests.strategies import LADDER
+from tests.strategies import GRID
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -71,22 +71,22 @@ def assert_replayed(study: optuna.Study, known: list[LearningCurve]) -> None:
 
 @settings(max_examples=60)
 @given(
-    st.booleans().flatmap(lambda fitted: known_curves(LADDER, with_training_score=fitted)),
+    st.booleans().flatmap(lambda fitted: known_curves(GRID, with_training_score=fitted)),
     st.sampled_from([*SIGN]),
     rules,
 )
 def test_a_study_allocates_as_replay_does(
     known: list[LearningCurve], direction: str, rule: dict[str, Any]
 ) -> None:
-    assert_replayed(run(known, direction, sizes=LADDER, **rule), known)
+    assert_replayed(run(known, direction, sizes=GRID, **rule), known)
 
 
 @settings(max_examples=30)
-@given(known_curves(LADDER, failures=True), st.sampled_from([*SIGN]), rules)
+@given(known_curves(GRID, failures=True), st.sampled_from([*SIGN]), rules)
 def test_a_study_drops_what_fails_as_replay_does(
     known: list[LearningCurve], direction: str, rule: dict[str, Any]
 ) -> None:
-    study = run(known, direction, sizes=LADDER, **rule)
+    study = run(known, direction, sizes=GRID, **rule)
     assert_replayed(study, known)
     table = sorted(known, key=lambda curve: curve.learner)
     reached = {curve.params["row"]: curve for curve in learning_curves(study)}

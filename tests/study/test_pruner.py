@@ -16,17 +16,23 @@ from hypothesis import strategies as st
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
-from optuna_daub.core.bounds.calibrated import CalibratedBound
 
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import DAUB
+from optuna_daub.core import AdaptiveStep
+from optuna_daub.core import Audited
+from optuna_daub.core import Calibrated
+from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Projection
+from optuna_daub.core import ValuePerSecond
+from optuna_daub.core import next_of_grid
 from optuna_daub.core import projected_bound
-from optuna_daub.core.steps import AdaptiveStep
-from tests.strategies import LADDER
+from tests.strategies import GRID
 from tests.strategies import PAPER
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
@@ -38,14 +44,18 @@ from tests.study.table_study import probes
 from tests.study.table_study import table_study
 
 
+CALIBRATED: dict[str, Any] = {"max_resource": 9000, "bound": "calibrated"}
+PROJECTION: dict[str, Any] = {"max_resource": 9000, "bound": "projection"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "`max_resource` .* or `sizes` must be given"),
         ({"max_resource": 1000}, r"500 \* 1.5\^2 = 1125 > 1000"),
         ({"max_resource": 1000, "min_resource": 0}, "`min_resource` must be at least 1.* 0"),
-        ({"max_resource": 1000.5}, "`max_resource` must be whole numbers.* 1000.5"),
-        ({"max_resource": 1000, "min_resource": 10.0}, "`min_resource` must be whole .* 10.0"),
+        ({"max_resource": 1000.5}, "`max_resource` must be a whole number.* 1000.5"),
+        ({"max_resource": 1000, "min_resource": 10.0}, "`min_resource` must be a whole .* 10.0"),
         ({"max_resource": 9000, "reduction_factor": 1}, "`reduction_factor` .* 1"),
         ({"max_resource": 9000, "reduction_factor": 0.5}, "`reduction_factor` .* 0.5"),
         ({"max_resource": 9000, "reduction_factor": math.nan}, "`reduction_factor` .* nan"),
@@ -54,20 +64,27 @@ from tests.study.table_study import table_study
         ({"sizes": [10, 20, 20, 40]}, "strictly increasing"),
         ({"sizes": [40, 20, 10]}, "strictly increasing"),
         ({"sizes": [0, 20, 40]}, "at least 1"),
-        ({"sizes": [10.5, 20, 40]}, "whole numbers.* 10.5"),
+        ({"sizes": [10.5, 20, 40]}, "whole number.* 10.5"),
         ({"sizes": [10, 20, 40], "max_resource": 50}, "40 and 50"),
-        ({"max_resource": 9000, "tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
-        ({"max_resource": 9000, "tolerance": math.nan}, "`tolerance` .* nan"),
-        ({"max_resource": 9000, "stop": "never"}, '"verified" or "first".* \'never\''),
         ({"max_resource": 9000, "bound": "lower"}, "`bound` must be one of .*, but got 'lower'"),
-        ({"max_resource": 9000, "step": "big"}, "`step` must be one of .*, but got 'big'"),
-        ({"max_resource": 9000, "confidence": 95}, r"`confidence` must be in \(0, 1\).* 95"),
-        ({"max_resource": 9000, "price": -1}, "`price` must be at least 0.* -1"),
-        ({"max_resource": 9000, "ceiling": math.nan}, "`ceiling` must be a number"),
-        ({"max_resource": 9000, "first_sizes": [600, 750]}, r"`first_sizes` .*\(600, 750\)"),
-        ({"max_resource": 9000, "first_sizes": [750, 500]}, r"`first_sizes` .*\(750, 500\)"),
-        ({"max_resource": 9000, "bound": "projection", "price": 0.1}, "`price` and `ceiling`"),
-        ({"max_resource": 9000, "bound": "projection", "ceiling": 1.0}, "`price` and `ceiling`"),
+        ({"max_resource": 9000, "cost": "money"}, "`cost` must be .*, but got 'money'"),
+        ({"max_resource": 9000, "use_training_score": "no"}, "`use_training_score` must be True"),
+        (CALIBRATED | {"tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
+        (CALIBRATED | {"tolerance": math.nan}, "`tolerance` .* nan"),
+        (CALIBRATED | {"stop": "never"}, '"verified" or "first".* \'never\''),
+        (CALIBRATED | {"step": "big"}, "`step` must be one of .*, but got 'big'"),
+        (CALIBRATED | {"confidence": 95}, r"`confidence` must be in \(0, 1\).* 95"),
+        (CALIBRATED | {"price": -1}, "`price` must be at least 0.* -1"),
+        (CALIBRATED | {"ceiling": math.nan}, "`ceiling` must be a number"),
+        (CALIBRATED | {"first_sizes": [600, 750]}, r"`first_sizes` .*\(600, 750\)"),
+        (CALIBRATED | {"first_sizes": [750, 500]}, r"`first_sizes` .*\(750, 500\)"),
+        # An argument of a rule that was not asked for would be ignored in silence.
+        (PROJECTION | {"price": 0.1}, '`price` belongs to `bound="calibrated"`, .*`price=0.1`'),
+        (PROJECTION | {"ceiling": 1.0}, '`ceiling` belongs to `bound="calibrated"`'),
+        (PROJECTION | {"confidence": 0.9}, '`confidence` belongs to `bound="calibrated"`'),
+        ({"max_resource": 9000, "price": 0.1}, '`price` belongs to `bound="projection"` or "cal'),
+        ({"max_resource": 9000, "stop": "first"}, '`stop` belongs to `bound="projection"` or '),
+        ({"max_resource": 9000, "tolerance": 0.0}, '`tolerance` belongs to `bound="projection"`'),
     ],
 )
 def test_wrong_arguments_state_the_rule_and_the_value(
@@ -78,23 +95,50 @@ def test_wrong_arguments_state_the_rule_and_the_value(
 
 
 def test_options_reach_the_policy() -> None:
-    options = {"confidence": 0.8, "price": 0.1, "ceiling": 2.0, "first_sizes": [750, 1688]}
-    policy = DAUBPruner(max_resource=5000, use_training_score=False, **options).policy  # type: ignore[arg-type]
-    expected = CalibratedBound(0.8, 0.1, 2.0, use_training_score=False)
-    assert policy == DAUB(
-        (500, 750, 1125, 1688, 2532, 3798, 5000),
+    options: dict[str, Any] = {"confidence": 0.8, "price": 0.1, "ceiling": 2.0}
+    pruner = DAUBPruner(
+        max_resource=5000,
+        bound="calibrated",
         use_training_score=False,
-        upper_bound=expected,
-        steps=AdaptiveStep(),
+        first_sizes=[750, 1688],
+        **options,
+    )
+    assert pruner.policy == DAUB(
+        FIVE_THOUSAND,
+        Audited(Calibrated(use_training_score=False, ceiling=2.0), 0.8),
+        AdaptiveStep(),
         first_sizes=(750, 1688),
-        costly=6.0,
+        confidence=0.8,
+        price=0.1,
     )
 
 
-def test_by_default_learners_start_on_two_sizes_near_a_48th() -> None:
-    policy = DAUBPruner(max_resource=48_000).policy
+FIVE_THOUSAND = (500, 750, 1125, 1688, 2532, 3798, 5000)
+
+
+def test_by_default_the_rule_is_value_per_second() -> None:
+    assert DAUBPruner(max_resource=5000).policy == ValuePerSecond(FIVE_THOUSAND)
+    by_examples = DAUBPruner(max_resource=5000, cost="examples").policy
+    assert by_examples == ValuePerSecond(FIVE_THOUSAND, Joint(), "examples")
+
+
+def test_the_papers_algorithm_has_a_name() -> None:
+    assert DAUBPruner.paper(max_resource=5000).policy == DAUB(FIVE_THOUSAND)
+    assert DAUBPruner(max_resource=5000, **PAPER).policy == DAUB(FIVE_THOUSAND)
+    other = DAUBPruner.paper(
+        sizes=[10, 20, 40], use_training_score=False, tolerance=0.1, stop="first"
+    )
+    assert other.policy == DAUB(
+        (10, 20, 40), Projection(use_training_score=False), next_of_grid, (), 0.1, "first"
+    )
+
+
+def test_calibrated_learners_start_on_two_sizes_near_a_48th() -> None:
+    policy = DAUBPruner(max_resource=48_000, bound="calibrated").policy
     assert isinstance(policy, DAUB)
     assert policy.first_sizes == (1125, 1688)
+    assert policy.price == 0.03
+    assert policy.steps == AdaptiveStep()
 
 
 def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
@@ -188,7 +232,7 @@ def test_missing_training_scores_are_said_once(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize("steps", [(7, 8, 20, 30, 54), (20, 40, 60), (55, 56, 57)])
-def test_steps_off_the_ladder_do_not_break_the_pair(steps: tuple[int, ...]) -> None:
+def test_steps_off_the_grid_do_not_break_the_pair(steps: tuple[int, ...]) -> None:
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_int("row", 0, 9) / 10
         for step in steps:
@@ -211,12 +255,12 @@ def alone(direction: str = "maximize", **rule: Any) -> optuna.Study:
     return optuna.create_study(
         direction=direction,
         sampler=TPESampler(seed=0),
-        pruner=DAUBPruner(**{"sizes": LADDER, **PAPER, **rule}),
+        pruner=DAUBPruner(**{"sizes": GRID, **PAPER, **rule}),
     )
 
 
 @settings(max_examples=50)
-@given(known_curves(LADDER), st.sampled_from([1, -1]), st.booleans())
+@given(known_curves(GRID), st.sampled_from([1, -1]), st.booleans())
 def test_alone_it_prunes_where_the_bound_is_below_a_score_already_reached(
     known: list[LearningCurve], sign: int, use_training_score: bool
 ) -> None:
@@ -230,20 +274,22 @@ def test_alone_it_prunes_where_the_bound_is_below_a_score_already_reached(
             report(trial, seen.size, sign * seen.score, training_score=training_score)
             highest = max(highest, seen.score)
             upto = LearningCurve(0, curve.observations[:i])
-            bound = projected_bound(upto, LADDER[-1], use_training_score=use_training_score)
+            bound = projected_bound(upto, GRID[-1], use_training_score=use_training_score)
             assert trial.should_prune() == (i >= 3 and bound < reached)
         reached = max(reached, highest)
         study.tell(trial, sign * seen.score)
 
 
 @settings(max_examples=50)
-@given(known_curves(LADDER), st.sampled_from([1, -1]), st.sampled_from([0.5, 0.95]))
+@given(known_curves(GRID), st.sampled_from([1, -1]), st.sampled_from([0.5, 0.95]))
 def test_alone_it_prunes_by_calibrated_bounds_after_two_sizes(
     known: list[LearningCurve], sign: int, confidence: float
 ) -> None:
+    """The bounds are audited by all trials there are, as in the pair."""
     rule = {"bound": "calibrated", "confidence": confidence, "ceiling": math.inf}
     study = alone("maximize" if sign > 0 else "minimize", **rule)
-    calibrated = CalibratedBound(confidence, ceiling=math.inf)
+    calibrated = Audited(Calibrated(ceiling=math.inf), confidence)
+    pool = Pool()
     reached = -math.inf
     for curve in known:
         trial = study.ask()
@@ -252,7 +298,9 @@ def test_alone_it_prunes_by_calibrated_bounds_after_two_sizes(
             report(trial, seen.size, sign * seen.score, training_score=training_score)
             upto = [replace(x, training_score=x.training_score or 0.0, n_validation=None)
                     for x in curve.observations[:i]]  # fmt: skip
-            bound = calibrated.upper(LearningCurve(0, tuple(upto)), LADDER[-1])
+            pool = pool.put(LearningCurve(trial.number, tuple(upto)))
+            forecast = calibrated.forecasts(pool, GRID[-1])[trial.number]
+            bound = float(forecast.quantile(confidence))
             assert trial.should_prune() == (i >= 2 and bound < reached)
         reached = max([reached, *(seen.score for seen in curve.observations)])
         study.tell(trial, sign * seen.score)
@@ -263,7 +311,7 @@ def test_alone_it_compares_with_complete_trials_added_by_hand(sign: int) -> None
     study = alone("maximize" if sign > 0 else "minimize")
     study.add_trial(optuna.create_trial(value=sign * 0.9))
     trial = study.ask()
-    for size, score in zip(LADDER, (0.5, 0.5, 0.5), strict=False):
+    for size, score in zip(GRID, (0.5, 0.5, 0.5), strict=False):
         assert not trial.should_prune()
         trial.report(sign * score, size)
     assert trial.should_prune()
@@ -272,7 +320,7 @@ def test_alone_it_compares_with_complete_trials_added_by_hand(sign: int) -> None
 def test_alone_it_does_not_compare_a_trial_with_itself() -> None:
     study = alone()
     trial = study.ask()
-    for size, score in zip(LADDER, (0.9, 0.5, 0.4, 0.3), strict=False):
+    for size, score in zip(GRID, (0.9, 0.5, 0.4, 0.3), strict=False):
         trial.report(score, size)
         assert not trial.should_prune()
 
@@ -282,12 +330,12 @@ def test_alone_it_leaves_scores_that_are_no_numbers_alone(score: float) -> None:
     study = alone()
     study.add_trial(optuna.create_trial(value=0.9))
     trial = study.ask()
-    for size in LADDER[:4]:
-        trial.report(score if size == LADDER[2] else 0.1, size)
+    for size in GRID[:4]:
+        trial.report(score if size == GRID[2] else 0.1, size)
     assert not trial.should_prune()
     study.tell(trial, state=TrialState.PRUNED)
     other = study.ask()
-    for size in LADDER[:3]:
+    for size in GRID[:3]:
         other.report(0.95, size)
     assert not other.should_prune()  # no infinite score to compare with
 
@@ -301,7 +349,7 @@ def test_alone_it_does_not_prune_what_was_never_reported() -> None:
 @pytest.mark.parametrize("bound", ["projection", "calibrated"])
 @pytest.mark.parametrize("steps", [range(8), range(0, 80, 10), range(100, 500, 100)])
 def test_alone_it_takes_any_steps(steps: range, bound: str) -> None:
-    """A drop-in for HyperbandPruner: steps need not be those of the ladder."""
+    """A drop-in for HyperbandPruner: steps need not be those of the grid."""
     study = alone(bound=bound)
 
     def objective(trial: optuna.Trial) -> float:

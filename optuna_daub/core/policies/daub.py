@@ -181,7 +181,8 @@ class DAUB:
         """Return the range up to the learner's bound; all numbers before its first sizes."""
         table = pool.once(self._ranked)
         place = int(np.searchsorted(table.learners, learner))
-        if table.size[place] < self.first_sizes[-1]:
+        seen = len(pool.curves[learner].observations)
+        if seen < len(self.first_sizes) and table.size[place] < self.sizes[-1]:
             return Interval()
         upper = float(table.upper[place])
         return Interval(upper=upper) if math.isfinite(upper) else Interval()
