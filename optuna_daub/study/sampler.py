@@ -422,8 +422,8 @@ class DataAllocationSampler(BaseSampler):
         if state != TrialState.FAIL or run.learner is None:
             self._failed_here = frozenset()
             return
-        self._failed_here |= {run.learner}
-        if len(self._failed_here) == MANY_FAILURES:
+        before, self._failed_here = self._failed_here, self._failed_here | {run.learner}
+        if len(before) < MANY_FAILURES == len(self._failed_here):
             _logger.warning(
                 "The last %d learners that worker %s trained have all failed: is it well?",
                 MANY_FAILURES,
