@@ -1,12 +1,15 @@
-"""The import rule: core knows numpy at most, learners know core, and neither knows the study.
+"""The import rules: arrows between layers run one way, and core knows numpy at most.
 
-Each check runs in a fresh interpreter, since this one has loaded everything.
+Which layer imports which is read from the sources; what is loaded by that is seen in a fresh
+interpreter, since this one has loaded everything.
 """
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +20,17 @@ ROOT = Path(__file__).parents[1]
 OURS = "optuna_daub"
 
 STANDARD = frozenset(sys.stdlib_module_names)
+BELOW = {
+    "core": set[str](),
+    "learners": {"core"},
+    "study": {"core"},
+    "objective": {"core", "study"},
+    "visualization": {"core", "study"},
+    "dashboard": {"core", "study", "visualization"},
+    "sklearn": {"core", "study", "objective"},
+}
+"""The layers that each may import from, besides itself; the root imports from all of them."""
+
 OUTER = ("study", "objective", "visualization", "dashboard")
 
 
@@ -82,7 +96,73 @@ def test_the_root_loads_nothing_by_itself() -> None:
     assert packages(loaded_by(OURS)) == {OURS}
 
 
+def arrows(source: str) -> Iterator[str]:
+    """Yield the layers of ours that a module imports from, also within functions and for types.
+
+    The root is a layer that none may import: behind its lazy names is everything.
+    """
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == OURS:
+                layer = rest.partition(".")[0]
+                yield layer if layer in BELOW else "the root"
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(ROOT / OURS).with_suffix("").parts[0]
+
+
+SOURCES = [p for p in sorted((ROOT / OURS).rglob("*.py")) if layer_of(p) != "__init__"]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_arrows_between_layers_run_one_way(path: Path) -> None:
+    layer = layer_of(path)
+    assert layer in BELOW, f"{layer} is a new layer: say what is below it"
+    assert set(arrows(path.read_text())) <= BELOW[layer] | {layer}
+
+
+def test_no_layer_is_below_itself() -> None:
+    for layer, below in BELOW.items():
+        assert layer not in below
+        for lower in below:
+            assert BELOW[lower] <= below, f"{layer} reaches around {lower}"
+
+
 class TestTheCheckCanFail:
+    @pytest.mark.parametrize(
+        ("source", "layers"),
+        [
+            ("from optuna_daub.study.state import State", {"study"}),
+            ("import optuna_daub.visualization", {"visualization"}),
+            ("from optuna_daub import study", {"study"}),
+            ("from optuna_daub import DAUBPruner", {"the root"}),
+            ("import optuna_daub", {"the root"}),
+            ("if TYPE_CHECKING:\n    from optuna_daub.objective.data import Data", {"objective"}),
+            ("def f():\n    from optuna_daub.dashboard import publish", {"dashboard"}),
+            ("import optuna\nfrom optuna.study import Study", set()),
+        ],
+    )
+    def test_it_sees_every_way_to_import(self, source: str, layers: set[str]) -> None:
+        assert set(arrows(source)) == layers
+
+    def test_it_looks_at_every_layer_that_there_is(self) -> None:
+        assert {"core", "learners", "study", "visualization", "dashboard"} <= {
+            layer_of(path) for path in SOURCES
+        }
+
+    def test_it_finds_arrows_in_each_of_them(self) -> None:
+        for layer in ("learners", "study", "objective", "visualization", "dashboard"):
+            found = [p for p in SOURCES if layer_of(p) == layer]
+            assert {a for p in found for a in arrows(p.read_text())} - {layer}
+
     def test_it_finds_optuna_and_the_study(self) -> None:
         found = foreign(loaded_by("optuna_daub.study"), "core", {"numpy"})
         assert {"optuna", "optuna_daub.study"} <= found

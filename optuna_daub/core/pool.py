@@ -226,7 +226,7 @@ class Pool:
 
     @property
     def is_free(self) -> NDArray[np.bool_]:
-        """Whether nobody trains a learner at this moment, in the order of ids."""
+        """Whether no worker trains a learner at this moment, in the order of ids."""
         if not self.busy:
             return np.ones(len(self.curves), bool)
         return np.isin(self.curves.learners, [*self.busy], invert=True)

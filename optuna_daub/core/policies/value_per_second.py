@@ -127,7 +127,7 @@ class ValuePerSecond:
     """What is spent: measured seconds, or training examples (the same decisions everywhere)."""
     price: float = 0.008
     """Closed pool: least improvement that a mean full training must promise, once a tenth has been
-    spent of what training everyone on all the data costs; as a share of how far the best score so
+    spent of what training all on all the data costs; as a share of how far the best score so
     far exceeds the median first one, at least 0. What is asked grows with the odds of the share
     spent. The largest that loses less than 0.05 percentage points on half of LCDB's data sets; one
     learner more or less in one data set is 0.08."""
@@ -180,7 +180,7 @@ class ValuePerSecond:
             return Propose(boxes.start, Reason(text, (boxes.rate,)))
         busy = table.is_alive & ~free
         if busy.any():
-            return Wait(Reason("what the learners being trained reach decides who goes on"))
+            return Wait(Reason("what the learners being trained reach decides which goes on"))
         winner = int(table.learners[table.leader])
         score = float(table.score[table.leader])
         rest = np.flatnonzero(table.is_alive & ~table.is_full)
