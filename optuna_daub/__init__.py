@@ -11,6 +11,7 @@ from typing import Any
 if TYPE_CHECKING:
     from optuna_daub.objective import TrainingSizeObjective as TrainingSizeObjective
     from optuna_daub.study import ABCPruner as ABCPruner
+    from optuna_daub.study import AllocationPruner as AllocationPruner
     from optuna_daub.study import DataAllocationSampler as DataAllocationSampler
     from optuna_daub.study import DAUBPruner as DAUBPruner
     from optuna_daub.study import allocations as allocations
@@ -28,6 +29,7 @@ __all__ = [
     "DAUBPruner",
     "ABCPruner",
     "DataAllocationSampler",
+    "AllocationPruner",
     "TrainingSizeObjective",
     "training_sizes",
     "report",

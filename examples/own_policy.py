@@ -1,0 +1,58 @@
+"""A policy of one's own in one file: two newcomers on a little data, then the best on all of it.
+
+A policy is a frozen value: a pool of learning curves in, a decision with its reason out. It works
+with every sampler, storage and number of workers.
+"""
+
+from dataclasses import dataclass
+
+import optuna
+from sklearn.datasets import load_digits
+from sklearn.tree import DecisionTreeClassifier
+
+import optuna_daub
+from optuna_daub import core
+
+
+@dataclass(frozen=True)
+class BestOfTwo:
+    """Whenever two learners wait that saw little data, train the better one on all of it."""
+
+    sizes: tuple[int, ...]
+    needs = core.Needs(training_scores="unused")
+
+    def decide(self, pool: core.Pool) -> core.Decision:
+        """Return what to do next."""
+        free = [c for c in pool.curves.values() if c.learner not in pool.busy and not c.dropped]
+        waiting = [curve for curve in free if curve.size < self.sizes[-1]]
+        if len(waiting) < 2 and pool.may_propose:
+            return core.Propose(self.sizes[0], core.Reason("fewer than two are waiting"))
+        if not waiting:
+            return core.Finish(self.leader(pool), core.Reason("all are trained on all the data"))
+        best = max(waiting, key=lambda curve: curve.score)
+        return core.Extend(best.learner, self.sizes[-1], core.Reason("the better of two"))
+
+    def explain(self, pool: core.Pool, learner: int) -> core.Reason:
+        return core.Reason("another one was better")
+
+    def promise(self, pool: core.Pool, learner: int) -> None:
+        return None
+
+    def leader(self, pool: core.Pool) -> int | None:
+        seen = [curve for curve in pool.curves.values() if curve.size]
+        return max(seen, key=lambda curve: (curve.size, curve.score)).learner if seen else None
+
+    def interval(self, pool: core.Pool, learner: int) -> core.Interval:
+        return core.Interval()
+
+
+if __name__ == "__main__":
+    objective = optuna_daub.TrainingSizeObjective(
+        lambda trial: DecisionTreeClassifier(max_depth=trial.suggest_int("depth", 1, 20)),
+        *load_digits(return_X_y=True),
+    )
+    pruner = optuna_daub.AllocationPruner(BestOfTwo((100, 400, objective.n_train)))
+    sampler = optuna_daub.DataAllocationSampler(optuna.samplers.RandomSampler(seed=0))
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.optimize(objective, n_trials=15)
+    print(study.best_params, study.best_value)
