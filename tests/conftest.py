@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sklearn
 from hypothesis import settings
 
 from optuna_daub.core import LearningCurve
@@ -22,6 +24,13 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture(autouse=True)
+def _own_settings_of_scikit_learn() -> Iterator[None]:
+    """Undo what a test, or a library under test (lccv), has set in scikit-learn for all."""
+    with sklearn.config_context():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,11 @@ from typing import Any
 import optuna
 
 
+FinishedTrialError: type[RuntimeError] = getattr(
+    optuna.exceptions, "UpdateFinishedTrialError", RuntimeError
+)
+"""What storages raise where a finished trial is written to; later releases have a type of its own for it."""
+
 _LOOP = ("_run_trial", "_optimize_sequential")
 """The functions of Optuna that run a trial, and trial after trial."""
 

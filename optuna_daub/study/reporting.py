@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import optuna
-from optuna.exceptions import UpdateFinishedTrialError
 from optuna.study import StudyDirection
 
 from optuna_daub.core.curve import Observation
@@ -19,6 +18,7 @@ from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import number
 from optuna_daub.core.sizes import whole_number
+from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import give_way_to_twin
@@ -80,7 +80,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
         return _all_sizes(trial, pruner.policy)
     try:
         run = give_way_to_twin(trial.study, trial, run)
-    except UpdateFinishedTrialError:
+    except host.FinishedTrialError:
         _end_lost(trial, state)
     return _sizes_of_run(trial, pruner, run)
 
@@ -145,7 +145,7 @@ def report(
     try:
         stored.write_observation(trial.study, trial._trial_id, seen)
         trial.report(score, size)
-    except UpdateFinishedTrialError:
+    except host.FinishedTrialError:
         _end_lost(trial, state_of(trial.study))
     if turn is not None:
         _TURNS[trial] = _Turn(size, turn.since, is_reported=True)

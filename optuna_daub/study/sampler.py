@@ -19,7 +19,6 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.exceptions import UpdateFinishedTrialError
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -191,7 +190,7 @@ class DataAllocationSampler(BaseSampler):
                     # GridSampler has marked the point that it proposes by now.
                     is_taken = stored.enqueued_params(as_it_is) or stored.marks_of_others(as_it_is)
                     explores = not is_taken
-            except UpdateFinishedTrialError:
+            except host.FinishedTrialError:
                 if asked is None:
                     raise
                 run = liveness.come_back(study, asked)
