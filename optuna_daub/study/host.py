@@ -18,7 +18,7 @@ import optuna
 FinishedTrialError: type[RuntimeError] = getattr(
     optuna.exceptions, "UpdateFinishedTrialError", RuntimeError
 )
-"""What storages raise where a finished trial is written to; later releases have a type of its own for it."""
+"""The error of a storage that is told to write to a finished trial."""
 
 _LOOP = ("_run_trial", "_optimize_sequential")
 """The functions of Optuna that run a trial, and trial after trial."""
