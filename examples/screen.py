@@ -43,7 +43,8 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         print(f"{curve.learner:>3} {name:<19}{numbers}  {state}")
     verb = "is" if leader.is_final else "has most data so far:"
     print(f"\n{leader.params['learner']} {verb} {leader.reason}")
-    print(f"self-audit: {leader.audit}")
+    if leader.promise:
+        print(leader.promise)
     print(f"\n{'':<29}{'examples':>11}{'seconds':>13}")
     print(f"{'this study':<29}{leader.examples:>11,}{leader.seconds:>13,.1f}")
     if leader.is_final:
