@@ -4,9 +4,8 @@
 
 The objective is plain Optuna: `trial.report` with the number of training examples as the step, and
 `trial.should_prune`. A trial is pruned for good once the bound on its score on all the data is
-below a score that another trial has reached already: a drop-in replacement for HyperbandPruner. A
-smaller `confidence` prunes more. To have trials suspended and resumed instead, see
-tpe_lightgbm.py.
+below a score that another trial has reached already: a drop-in replacement for HyperbandPruner. To
+have trials suspended and resumed instead, see tpe_lightgbm.py.
 """
 
 import os

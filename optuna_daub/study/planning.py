@@ -1,4 +1,4 @@
-"""What a study would cost before it is begun, and what it would have cost by another rule."""
+"""Plans: the cost of a study before it is begun, and what it would be under another rule."""
 
 from __future__ import annotations
 

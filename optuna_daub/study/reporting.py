@@ -69,7 +69,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     >>> study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
     >>> study.optimize(objective)
     >>> [sorted(trial.intermediate_values) for trial in study.trials[:2]]
-    [[500, 750], [500, 750]]
+    [[500], [500]]
     """
     pruner = _pruner_of(trial)
     state = state_of(trial.study)
