@@ -1,7 +1,8 @@
 """A policy of one's own in one file: two newcomers on a little data, then the best on all of it.
 
-A policy is a frozen value: a pool of learning curves in, a decision with its reason out. It works
-with every sampler, storage and number of workers.
+    python examples/own_policy.py
+
+A policy is a frozen value: a pool of learning curves in, a decision with its reason out.
 """
 
 from dataclasses import dataclass
