@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from optuna_daub.study import training_sizes as training_sizes
     from optuna_daub.study import what_if as what_if
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DAUBPruner",

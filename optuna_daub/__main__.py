@@ -1,0 +1,133 @@
+"""Versions, extras and a self-test of a few seconds: `python -m optuna_daub`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Iterator
+from importlib import metadata
+
+import optuna
+from packaging.requirements import Requirement
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import __version__
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+
+
+DISTRIBUTION = "optuna-daub"
+EXTRAS = ("boosters", "data", "plot", "dashboard", "workers")
+"""The extras for users; the others are for tests, benchmarks and the documentation."""
+
+
+def main() -> int:
+    """Print what is installed and train eight small learners; 0 if that went as it should."""
+    argparse.ArgumentParser(prog="python -m optuna_daub", description=__doc__).parse_args()
+    print(f"{DISTRIBUTION} {__version__}")
+    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    for name in ("optuna", "numpy", "scikit-learn", "scipy"):
+        print(f"{name} {metadata.version(name)}")
+    print("\nExtras")
+    for extra in EXTRAS:
+        print(f"  {extra:<9}  {extra_line(extra)}")
+    print("\nSelf-test: eight nearest-neighbour classifiers on scikit-learn's digits")
+    began = time.perf_counter()
+    problem = None
+    try:
+        print(f"  {self_test()}")
+    except Exception as error:  # whatever it is, it belongs in a report of a bug
+        problem = f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - began
+    print(f"  {'passed' if problem is None else f'FAILED: {problem}'} ({seconds:.1f} s)")
+    return 0 if problem is None else 1
+
+
+def extra_line(extra: str) -> str:
+    """Return the versions of what an extra installs, or the line that installs it."""
+    found = []
+    for requirement in requirements(extra):
+        try:
+            version = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            return f'{requirement.name} is missing: pip install "{DISTRIBUTION}[{extra}]"'
+        if not requirement.specifier.contains(version, prereleases=True):
+            found_not = f"{requirement.name} {version} is not {requirement.specifier}"
+            return f'{found_not}: pip install "{DISTRIBUTION}[{extra}]"'
+        found.append(f"{requirement.name} {version}")
+    return ", ".join(found)
+
+
+def requirements(extra: str) -> Iterator[Requirement]:
+    """Yield what the installed distribution says that an extra needs."""
+    for line in metadata.requires(DISTRIBUTION) or []:
+        requirement = Requirement(line)
+        marker = requirement.marker
+        if marker and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""}):
+            yield requirement
+
+
+def self_test() -> str:
+    """Run a small study through sampler, pruner and report, and say what came of it.
+
+    Raises:
+        RuntimeError: where the study ended otherwise than it must.
+    """
+    X, y = load_digits(return_X_y=True)
+    X_train, X_valid, y_train, y_valid = train_test_split(X, y, random_state=0, stratify=y)
+    n_learners, full = 8, len(y_train)
+
+    def objective(trial: optuna.Trial) -> float:
+        model = KNeighborsClassifier(trial.suggest_int("n_neighbors", 1, 100, log=True))
+        score = 0.0
+        for n in training_sizes(trial):
+            model.fit(X_train[:n], y_train[:n])
+            score = model.score(X_valid, y_valid)
+            report(trial, n, score)
+        return score
+
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        base = optuna.samplers.RandomSampler(seed=0)
+        study = optuna.create_study(
+            direction="maximize",
+            sampler=DataAllocationSampler(base, n_learners=n_learners),
+            pruner=DAUBPruner(min_resource=100, max_resource=full, cost="examples"),
+        )
+        # Without an end of its own, a study that goes wrong would never come to one.
+        study.optimize(objective, n_trials=20 * n_learners)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+    best = best_learner(study)
+    curves = learning_curves(study)
+    if best is None:
+        raise RuntimeError("no learner was trained")
+    _require(len(curves) == n_learners, f"{len(curves)} learners of {n_learners} were tried")
+    _require(best.is_final, "the study did not come to its end")
+    _require(best.size == full, f"the best learner has seen {best.size:,} of {full:,} examples")
+    _require(study.best_trial.params == best.params, "Optuna's best trial is another learner")
+    _require(best.score > 0.9, f"the best learner has an accuracy of {best.score:.3f} only")
+    _require(any(c.size < full for c in curves), "every learner was trained on all the data")
+    return (
+        f"best of {n_learners}: {best.params}, accuracy {best.score:.3f}, found with "
+        f"{best.examples:,} training examples; training all of them on all the data takes "
+        f"{n_learners * full:,}"
+    )
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise RuntimeError(otherwise)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

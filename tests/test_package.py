@@ -1,0 +1,60 @@
+"""What a package says of itself agrees: version, changelog, citation, links, workflows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import optuna_daub
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_version_is_written_alike_everywhere() -> None:
+    version = optuna_daub.__version__
+    newest = re.search(r"^## \[(.+?)\] - (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version
+    assert re.fullmatch(r"unreleased|20\d\d-\d\d-\d\d", newest[2])
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_changelog_has_the_sections_of_its_form() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert {*re.findall(r"^### (.*)$", text, re.MULTILINE)} <= {
+        "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security",
+    }  # fmt: skip
+    for version in re.findall(r"^## \[(.+?)\]", text, re.MULTILINE):
+        assert f"\n[{version}]: https://" in text
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_what_other_sites_show_has_absolute_links(name: str) -> None:
+    """PyPI shows the README, the documentation the changelog: files beside them are not there."""
+    text = (ROOT / name).read_text()
+    targets = re.findall(r"\]\(([^)\s]+)", text) + re.findall(
+        r'(?:src|srcset|href)="([^"]+)"', text
+    )
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+
+
+def test_links_into_the_repository_name_files_that_are_there() -> None:
+    ours = r"https://(?:github\.com|raw\.githubusercontent\.com)/optuna-daub/optuna-daub/"
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(ours + r"(?:(?:blob|tree)/)?main/([^)\s\"#]+)", path.read_text()):
+            assert (ROOT / target).exists(), f"{path.name} links {target}"
+
+
+def test_the_oldest_python_is_the_same_everywhere() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    workflow = (ROOT / ".github/workflows/tests.yml").read_text()
+    oldest = re.findall(r'requires-python = ">=([\d.]+)"', project)
+    classified = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    tested = re.search(r"python: \[(.*)\]", workflow)
+    assert tested is not None
+    assert re.findall(r"[\d.]+", tested[1]) == classified
+    assert classified[:1] == oldest
+    assert f'target-version = "py{oldest[0].replace(".", "")}"' in project
