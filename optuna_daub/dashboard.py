@@ -32,6 +32,7 @@ from optuna_daub.study import storage
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.state import state_of
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_search_history
@@ -258,9 +259,12 @@ def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notes on runs that have ended; a user's own note is left alone."""
     ended: dict[int, list[tuple[FrozenTrial, storage.Run]]] = {}
+    copies = state_of(study).copies
     for trial in study.get_trials(deepcopy=False):
         run = storage.read_run(trial.system_attrs)
-        if run is not None and run.learner is not None and trial.state.is_finished():
+        if run is None or run.learner is None or trial.number in copies:
+            continue
+        if trial.state.is_finished():
             ended.setdefault(run.learner, []).append((trial, run))
     attrs: dict[str, Any] = {}
     for learner, runs in ended.items():
@@ -337,11 +341,12 @@ def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
     """Return what was spent in examples and in seconds, beside training everything."""
     if not seconds.spent:
         return f"{examples.spending}."
-    count = sum(bool(curve.observations) for curve in examples.curves)
-    return (
-        f"{examples.share} of training {count} learners on all the data; {seconds.share} of the "
-        f"{seconds.everything:,.0f} seconds that this would take."
-    )
+    text = f"{examples.spending}; {seconds.share} of the {seconds.everything:,.0f} seconds that "
+    projected = seconds.everything - seconds.measured
+    if projected <= 0:
+        return f"{text}this takes."
+    how_many = f"{projected:,.0f} of them" if seconds.measured else "all"
+    return f"{text}this would take ({how_many} projected from smaller sizes)."
 
 
 def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:

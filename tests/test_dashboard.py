@@ -149,7 +149,8 @@ class TestNotes:
             "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data; 37 seconds, about "
-            "154% of the 24 seconds that this would take.\n"
+            "153% of the 24 seconds that this would take (8 of them projected from smaller "
+            "sizes).\n"
             "* One learner, one trial: [trees (learners)](/dashboard/studies/2).\n"
             "\n"
             "| learner | on all the data | bound | rests on |\n"
@@ -170,9 +171,17 @@ class TestNotes:
         update_dashboard(study)
         note = optuna_dashboard.get_note(study)
         assert (
-            "800 examples, 50% of training 2 learners on all the data; 8 seconds, about 50% of"
-            in (note)
-        )
+            "800 examples, 50% of training 2 learners on all the data; 8 seconds, about 45% of "
+            "the 18 seconds that this would take (all projected from smaller sizes)."
+        ) in note
+
+    def test_seconds_that_were_all_measured_are_not_said_to_be_projected(self) -> None:
+        study = studies.one_learner()
+        update_dashboard(study)
+        assert (
+            "1,500 examples, 188% of training 1 learner on all the data; 15 seconds, 188% of "
+            "the 8 seconds that this takes."
+        ) in optuna_dashboard.get_note(study)
 
     def test_who_may_still_come_out_ahead(self) -> None:
         study = studies.run(studies.new_study(), Table(RIVALS), n_trials=2)
@@ -233,6 +242,20 @@ class TestNotes:
         update_dashboard(study)
         assert run_note(study, 0)
         assert run_note(study, 1) == ""
+
+    def test_a_copied_trial_is_no_run_of_this_study(self) -> None:
+        study = studies.run(studies.new_study(), Table(RIVALS), n_trials=3)
+        others = studies.finished().trials
+        study.add_trials(others)
+        studies.run(study, Table(RIVALS))
+        update_dashboard(study)
+        copies = range(3, 3 + len(others))
+        assert not any(run_note(study, number) for number in copies)
+        for number in (0, 1, 2):
+            links = run_note(study, number).partition("Its runs: ")[2]
+            assert not any(f"[{copy}]" in links for copy in copies)
+        table = optuna_dashboard.get_note(study).partition("|---|---|---|---|\n")[2]
+        assert table.count("\n| [") + 1 == 3, "three learners"
 
     def test_a_note_of_the_user_on_a_run_stays(self) -> None:
         study = studies.new_study()

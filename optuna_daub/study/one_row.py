@@ -38,7 +38,8 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     * `daub:learner`, `daub:state`, `daub:reason`, `daub:training_size`, `daub:examples`,
       `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, as far as known.
 
-    Trials that others have added, finished ones, stay as they are. The study is not changed.
+    Trials that others have added, finished ones, stay as they are, but for what they say of
+    learners of another study that they were copied from. The study is not changed.
 
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
@@ -88,7 +89,9 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     durations: dict[int, timedelta] = {}
     for trial in trials:
         run = stored.read_run(trial.system_attrs)
-        if run is not None and run.learner is not None and trial.duration is not None:
+        if run is None or run.learner is None or trial.number in state.copies:
+            continue
+        if trial.duration is not None:
             durations[run.learner] = durations.get(run.learner, timedelta()) + trial.duration
     with state.lock:
         forecasts = Joint().forecasts(state.pool(policy), policy.sizes[-1])
@@ -98,7 +101,9 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         row, curve = copy.copy(shared), curves.get(shared.number)
         if curve is None and not row.state.is_finished():
             continue  # still in the queue, or begun a moment ago
-        if curve is not None:
+        if curve is None:
+            row.user_attrs = stored.noted(row)  # what a copy bears speaks of another study
+        else:
             row.system_attrs = {**state.learners[curve.learner].constraints}
             row.user_attrs |= summary(curve, policy.sizes[-1])
             row.datetime_complete = None

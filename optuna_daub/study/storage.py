@@ -258,7 +258,7 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
         is_enqueued=_FIXED in attrs and run is None,
         is_exhausted=bool(attrs.get(_EXHAUSTED, False)),
         replaces=None if replaces is None else int(replaces),
-        user_attrs={n: v for n, v in trial.user_attrs.items() if not n.startswith(_PREFIX)},
+        user_attrs=noted(trial),
         constraints={n: v for n, v in attrs.items() if n.partition(":")[0] == _CONSTRAINTS},
     )
 
@@ -370,6 +370,11 @@ def write_summary(study: optuna.Study, trial_id: int, summary: Mapping[str, Any]
 def prefixed(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return what users should see by the names of user attributes."""
     return {f"{_PREFIX}{name}": value for name, value in summary.items()}
+
+
+def noted(trial: FrozenTrial) -> dict[str, Any]:
+    """Return the user attributes that are the user's own."""
+    return {n: v for n, v in trial.user_attrs.items() if not n.startswith(_PREFIX)}
 
 
 def read_summary(trial: FrozenTrial, name: str) -> Any:

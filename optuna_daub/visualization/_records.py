@@ -152,6 +152,8 @@ class AllocationsRecord(NamedTuple):
     everything: float
     """What training each of these learners once on all the data takes. Seconds that were not
     measured are projected from the times that were."""
+    measured: float
+    """How much of that is no projection."""
     unit: Unit
 
     @property
@@ -159,7 +161,7 @@ class AllocationsRecord(NamedTuple):
         """What was spent, in comparison with training everything."""
         if not self.spent:
             return f"no {self.unit} spent yet"
-        about = "" if self.unit == "examples" else "about "
+        about = "" if self.measured >= self.everything else "about "
         return f"{self.spent:,.0f} {self.unit}, {about}{self.spent / self.everything:.0%}"
 
     @property
@@ -168,7 +170,8 @@ class AllocationsRecord(NamedTuple):
         if not self.spent:
             return self.share
         count = sum(bool(curve.observations) for curve in self.curves)
-        return f"{self.share} of training {count} learners on all the data"
+        learners = f"{count} learner{'s' * (count != 1)}"
+        return f"{self.share} of training {learners} on all the data"
 
 
 class BoundStep(NamedTuple):
@@ -314,11 +317,14 @@ def allocations_record(
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
     full_size = policy_of(study).sizes[-1]
-    everything = float(full_size * sum(bool(curve.observations) for curve in curves))
+    everything = measured = float(full_size * sum(bool(curve.observations) for curve in curves))
     if unit == "seconds":
         known = {curve.learner: curve.observations for curve in curves}
         everything = math.fsum(seconds_at(full_size, known).values())
-    return AllocationsRecord(tuple(curves), tuple(names), tuple(layers), spent, everything, unit)
+        measured = math.fsum(_cost(seen, unit) for seen in probes if seen.size == full_size)
+    return AllocationsRecord(
+        tuple(curves), tuple(names), tuple(layers), spent, everything, measured, unit
+    )
 
 
 def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:

@@ -168,6 +168,21 @@ def test_enqueued_and_idle_trials_are_no_rows_and_those_of_others_stay() -> None
     assert len(one_row_per_learner(study).trials) == 1 + len(learning_curves(study))
 
 
+def test_copied_trials_are_rows_that_say_nothing_of_learners() -> None:
+    study = studies.run(studies.new_study(), studies.Table(studies.RIVALS), n_trials=2)
+    alone = one_row_per_learner(study).trials
+    other = studies.finished()
+    study.add_trials(other.trials)
+    rows = one_row_per_learner(study).trials
+    assert len(rows) == len(alone) + len(other.trials)
+    for row, before in zip(rows, alone, strict=False):
+        assert (row.params, row.duration) == (before.params, before.duration)
+        assert row.user_attrs == before.user_attrs
+    for row, copied in zip(rows[len(alone) :], other.trials, strict=True):
+        assert (row.state, row.values) == (copied.state, copied.values)
+        assert row.user_attrs == {}
+
+
 def test_what_was_enqueued_out_of_range_is_shown() -> None:
     study = optuna.create_study(
         direction="maximize",

@@ -185,6 +185,7 @@ class TestAllocations:
             ),
             spent=3700.0,
             everything=2400.0,
+            measured=2400.0,
             unit="examples",
         )
 
@@ -192,7 +193,11 @@ class TestAllocations:
         record = allocations_record(studies.running(), "seconds", 60)
         assert record.layers[0].costs == (1.0, 1.0)
         assert record.spent == 8.0
-        assert record.everything == pytest.approx(16.0), "a second per hundred examples"
+        assert record.everything == pytest.approx(16.0, rel=0.15), "a second per hundred examples"
+        assert record.measured == 0.0
+        finished = allocations_record(studies.finished(), "seconds", 60)
+        assert finished.measured == 16.0
+        assert finished.everything == pytest.approx(24.0, rel=0.02)
 
     def test_seconds_where_every_probe_was_timed_else_examples(self) -> None:
         assert allocations_record(studies.finished(), "auto", 60).unit == "seconds"
