@@ -72,6 +72,7 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
         for row in rows:
             storage.create_new_trial(study_id, row)
         return study_id
+    import sqlalchemy
     from optuna.storages._rdb import models  # loads SQLAlchemy
 
     trials = models.TrialModel.__table__
@@ -92,16 +93,19 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
             connection.execute(table.delete().where(table.c.trial_id.in_(ids)))
         known = trials.select().where(mine).with_only_columns(trials.c.number, trials.c.trial_id)
         trial_ids = {number: trial_id for number, trial_id in connection.execute(known)}
+        later = []
         for number, row in enumerate(rows):
             facts = {"state": row.state, **_times(models.TrialModel, row)}
             if number in trial_ids:
-                place = trials.c.trial_id == trial_ids[number]
-                connection.execute(trials.update().where(place).values(**facts))
+                later.append({"its_id": trial_ids[number], **facts})
             else:
                 begun = {"study_id": study_id, "number": number, **facts}
                 key = connection.execute(trials.insert().values(**begun)).inserted_primary_key
                 assert key is not None
                 (trial_ids[number],) = key
+        if later:
+            place = trials.c.trial_id == sqlalchemy.bindparam("its_id")
+            connection.execute(trials.update().where(place), later)
         for part in parts:
             news = [
                 {"trial_id": trial_ids[number], **fact}

@@ -15,8 +15,6 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Finish
-from optuna_daub.core.policy import Policy
-from optuna_daub.core.pool import Pool
 from optuna_daub.study import storage as stored
 from optuna_daub.study.messages import status
 from optuna_daub.study.pruner import AllocationPruner
@@ -107,19 +105,22 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
         pool, decision = state.answer(policy)
         best = _winner(study, state, decision) if isinstance(decision, Finish) else None
         running = {run.learner: run.reason for run in state.runs.values()}
-        return [
-            LearnerCurve(
-                learner=learner,
-                params={**state.learners[learner].params},
-                observations=tuple(map(state.signed, curve.observations)),
-                state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
-                bound=_bound(state, policy, pool, learner),
-                worst=_bound(state, policy, pool, learner, is_upper=False),
-                reason=(not curve.dropped and running.get(learner))
-                or status(policy, pool, state.sign, learner, decision),
+        curves = []
+        for learner, curve in pool.curves.items():
+            interval = policy.interval(pool, learner)
+            reason = "" if curve.dropped else running.get(learner)
+            curves.append(
+                LearnerCurve(
+                    learner=learner,
+                    params={**state.learners[learner].params},
+                    observations=tuple(map(state.signed, curve.observations)),
+                    state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
+                    bound=_finite(state.sign * interval.upper),
+                    worst=_finite(state.sign * interval.lower),
+                    reason=reason or status(policy, pool, state.sign, learner, decision),
+                )
             )
-            for learner, curve in pool.curves.items()
-        ]
+        return curves
 
 
 def allocations(study: optuna.Study) -> list[Allocation]:
@@ -178,14 +179,14 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
             state.sign * bound
             for other, rival in pool.curves.items()
             if other != learner and not rival.dropped
-            if (bound := _bound(state, policy, pool, other)) is not None
+            if (bound := _finite(state.sign * policy.interval(pool, other).upper)) is not None
         ]
         return BestLearner(
             learner=learner,
             params={**state.learners[learner].params},
             score=state.sign * curve.score,
             size=curve.size,
-            bound=_bound(state, policy, pool, learner),
+            bound=_finite(state.sign * policy.interval(pool, learner).upper),
             rival_bound=state.sign * max(rivals) if rivals else None,
             is_final=is_final,
             reason=status(policy, pool, state.sign, learner, decision),
@@ -231,13 +232,9 @@ def _better_size(curve: LearningCurve) -> int | None:
     return best.size if best.size < last.size else None
 
 
-def _bound(
-    state: State, policy: Policy, pool: Pool, learner: int, *, is_upper: bool = True
-) -> float | None:
-    """Return one end of the interval of a learner's score on all the data, None for infinity."""
-    interval = policy.interval(pool, learner)
-    end = interval.upper if is_upper else interval.lower
-    return None if math.isinf(end) else state.sign * end
+def _finite(end: float) -> float | None:
+    """Return the end of an interval, None where it is infinite."""
+    return None if math.isinf(end) else end
 
 
 def _state_of(

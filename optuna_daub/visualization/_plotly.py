@@ -34,6 +34,9 @@ Trace: TypeAlias = dict[str, Any]
 """A line of a figure as plotly reads it; a figure of dictionaries is made ten times as fast as
 one of plotly's objects."""
 
+MOST_TOLD = 100
+"""Learners in the background of which resting on the end of the line tells more than the name."""
+
 _SYMBOLS = {
     "best": "star",
     "complete": "diamond",
@@ -51,7 +54,7 @@ def plot_learning_curves(
     Dashed lines are training scores. A band shows where a learner's scores are believed to lie
     from its last one on, up to what the study reports of it on all the data: an interval of ABC,
     a forecast, or all scores up to DAUB's bound. Resting on a line tells the learner's parameters
-    and the reason of the last decision on it.
+    and the reason of the last decision on it; where more than 100 are thin and grey, their names.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
@@ -78,9 +81,13 @@ def plot_learning_curves(
     """
     record = learning_curves_record(study, learners, top)
     traces: list[Trace] = []
+    others = [line for line in record.lines if line.points and not line.color]
+    if others:
+        points = [(line, [(seen.size, seen.score) for seen in line.points]) for line in others]
+        traces.append(_background(points, "%{x:,} examples: %{y:.5~g}"))
     for line in reversed(record.lines):  # the foremost on top
-        if line.points:
-            traces += _curve(line) if line.color else [_background(line)]
+        if line.points and line.color:
+            traces += _curve(line)
     return _figure(
         traces,
         title="Learning curves",
@@ -190,28 +197,27 @@ def plot_upper_bounds(
                 "hovertemplate": "from probe %{x} on: %{text} with %{y:.5~g}<extra></extra>",
             }
         )
+    others = [track for track in record.tracks if track.steps and not track.color]
+    if others:
+        points = [(track, [(step.number, step.bound) for step in track.steps]) for track in others]
+        traces.append(_background(points, "probe %{x}: bound %{y:.5~g}", shape="hv"))
     for track in reversed(record.tracks):
-        if not track.steps:
+        if not track.steps or not track.color:
             continue
-        look, color = LOOKS[track.curve.state], track.color or BACKGROUND
-        steps, marks = list(track.steps), [4 + look.width] * len(track.steps)
-        if track.curve.state != "dropped":  # its bound stands until the end
-            steps.append(steps[-1]._replace(number=record.n_probes))
-            marks.append(0)
-        width = look.width if track.color else 0.75
+        look, color = LOOKS[track.curve.state], track.color
+        marks = [(4 + look.width) * step.is_probe for step in track.steps]
         symbol = {"symbol": _SYMBOLS[track.curve.state], "size": marks}
         traces.append(
             {
                 "type": "scatter",
-                "x": [step.number for step in steps],
-                "y": [_short(step.bound) for step in steps],
-                "customdata": [step.size for step in steps],
-                "mode": "lines+markers" if track.color else "lines",
+                "x": [step.number for step in track.steps],
+                "y": [_short(step.bound) for step in track.steps],
+                "customdata": [step.size for step in track.steps],
+                "mode": "lines+markers",
                 "name": f"{_escaped(track.name)}, {track.curve.state}",
-                "showlegend": track.color is not None,
-                "line": {"color": color, "width": width, "shape": "hv"},
+                "line": {"color": color, "width": look.width, "shape": "hv"},
                 "marker": {**symbol, "line": {"color": color}},  # white where sizes differ
-                "opacity": look.opacity if track.color else 0.5,
+                "opacity": look.opacity,
                 "hovertemplate": _hover(
                     track, "probe %{x}: %{customdata:,} examples, bound %{y:.5~g}"
                 ),
@@ -351,7 +357,9 @@ def _curve(line: CurveLine) -> list[Trace]:
     dash = "dot" if look.is_dotted else "solid"
     traces.append(
         {
-            **_background(line),
+            "type": "scatter",
+            "x": [seen.size for seen in line.points],
+            "y": [_short(seen.score) for seen in line.points],
             "mode": "lines+markers",
             "name": f"{_escaped(line.name)}, {line.curve.state}",
             "legendgroup": group,
@@ -359,22 +367,44 @@ def _curve(line: CurveLine) -> list[Trace]:
             "line": {"color": line.color, "width": look.width, "dash": dash},
             "marker": {"symbol": _SYMBOLS[line.curve.state], "size": 4 + 2 * look.width},
             "opacity": look.opacity,
+            "hovertemplate": _hover(line, "%{x:,} examples: %{y:.5~g}"),
         }
     )
     return traces
 
 
-def _background(line: CurveLine) -> Trace:
-    """Return the curve of a learner that does not stand out."""
+def _background(
+    lines: Sequence[tuple[CurveLine | BoundTrack, Sequence[tuple[int, float]]]],
+    point: str,
+    shape: str = "linear",
+) -> Trace:
+    """Return the learners that do not stand out, as one trace: a page draws each trace anew.
+
+    Args:
+        lines: each with its points.
+        point: plotly's template of what is said at one of them.
+        shape: plotly's name of how points are joined.
+    """
+    is_told = len(lines) <= MOST_TOLD
+    joined: list[tuple[int | None, float | None, str, str]] = []
+    for line, points in lines:
+        name = _escaped(line.name)
+        joined += [(x, _short(y), name, "") for x, y in points]
+        if is_told:
+            joined[-1] = *joined[-1][:3], "<br>".join(map(_escaped, line.facts))
+        joined.append((None, None, "", ""))
+    xs, ys, names, facts = zip(*joined, strict=True)
     return {
         "type": "scatter",
-        "x": [seen.size for seen in line.points],
-        "y": [_short(seen.score) for seen in line.points],
+        "x": xs,
+        "y": ys,
+        "text": names,
+        "customdata": facts,
         "mode": "lines",
-        "line": {"color": BACKGROUND, "width": 0.75},
+        "line": {"color": BACKGROUND, "width": 0.75, "shape": shape},
         "opacity": 0.5,
         "showlegend": False,
-        "hovertemplate": _hover(line, "%{x:,} examples: %{y:.5~g}"),
+        "hovertemplate": f"<b>%{{text}}</b><br>{point}<br>%{{customdata}}<extra></extra>",
     }
 
 

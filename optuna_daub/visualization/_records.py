@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 from typing import Literal
 from typing import NamedTuple
@@ -56,6 +57,10 @@ BACKGROUND = "#8c8c8c"
 
 _SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
 """Colours of the training sizes, from the smallest to the largest."""
+
+MOMENTS = 16
+"""How often in each doubling of the probes the bounds of all learners are looked at, a power of
+two; up to twice as many probes, after each."""
 
 MAX_TICKS = 14
 """How many sizes can be written under a picture of usual width."""
@@ -175,14 +180,17 @@ class AllocationsRecord(NamedTuple):
 
 
 class BoundStep(NamedTuple):
-    """One probe of a learner and the bound it led to."""
+    """The bound of a learner after a probe: its own, or one of another that says more of it."""
 
     number: int
-    """Its place in the sequence of all probes, from 1."""
+    """Place of the probe in the sequence of all probes, from 1."""
     learner: int
     size: int
     score: float
+    """Of the learner's last probe."""
     bound: float
+    is_probe: bool = True
+    """Whether the probe is its own."""
 
 
 class BoundTrack(NamedTuple):
@@ -193,6 +201,8 @@ class BoundTrack(NamedTuple):
     facts: tuple[str, ...]
     """Its parameters and the reason of the last decision on it, as lines."""
     steps: tuple[BoundStep, ...]
+    """Up to the last probe of all, with the bound that the record states; a dropped learner's up
+    to its own last one. Of the background, its own probes and the end."""
     color: str | None
     """None for the background: learners that do not stand out."""
 
@@ -331,8 +341,9 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     """Return what `plot_upper_bounds` shows.
 
     Each bound is what the policy said, or would have said, when the probe ended: the probes are
-    observed once more, one by one. A dropped learner counts among the leaders up to its last
-    probe.
+    observed once more, one by one. Where a forecast rests on what others gain, a probe moves the
+    bounds of all; those are looked at now and then. A dropped learner counts among the leaders up
+    to its last probe.
 
     Raises:
         ValueError: where one of `learners` is not in the study, or `top` < 0.
@@ -340,15 +351,27 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     sequence = allocations(study)  # before the curves, so that these know every learner in it
     curves = learning_curves(study)
     sign = sign_of(study)
-    steps = _bound_steps(study, sequence, curves, sign)
-    leads = _leads(steps, curves, sign)
-    if not leads:
-        _logger.warning("There is no bound to draw: no learner has one yet.")
     foremost = _foremost(curves, learners, top, sign)
     colors = learner_colors(curve.learner for curve in foremost[:top])
     own: dict[int, list[BoundStep]] = {curve.learner: [] for curve in curves}
-    for step in steps:
+    for step in _bound_steps(study, sequence, curves, sign):
         own[step.learner].append(step)
+    for curve in curves:
+        steps = own[curve.learner]
+        if curve.state == "dropped":
+            while steps and not steps[-1].is_probe:
+                steps.pop()
+        elif steps and curve.bound is not None:
+            end = steps[-1]._replace(number=len(sequence), bound=curve.bound, is_probe=False)
+            if end[:-1] != steps[-1][:-1]:
+                steps.append(end)
+    leads = _leads(own, curves, sign)
+    if not leads:
+        _logger.warning("There is no bound to draw: no learner has one yet.")
+    for curve in curves:
+        if curve.learner not in colors:
+            steps = own[curve.learner]
+            steps[:-1] = [step for step in steps[:-1] if step.is_probe]
     tracks = tuple(
         BoundTrack(
             curve,
@@ -634,6 +657,7 @@ def _bound_steps(
     ):
         known = _Replay(policy, n_learners, (), Pool(to_come=n_learners), ())
     pool, steps = known.pool, list(known.steps)
+    bounds: dict[int, float | None] = {step.learner: step.bound for step in steps}
     for number, probe in enumerate(sequence[len(known.probes) :], len(known.probes) + 1):
         if probe.learner not in pool.curves:
             pool = pool.with_newcomer(probe.learner)
@@ -641,27 +665,52 @@ def _bound_steps(
         if not math.isfinite(seen.score) or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
         pool = pool.observed(probe.learner, state.signed(seen))
-        upper = policy.interval(pool, probe.learner).upper
-        if not math.isinf(upper):
-            steps.append(BoundStep(number, probe.learner, seen.size, seen.score, sign * upper))
+        bounds[probe.learner] = None
+        for learner in pool.curves if _is_moment(number) else (probe.learner,):
+            upper, curve = policy.interval(pool, learner).upper, pool.curves[learner]
+            if not math.isinf(upper) and bounds.get(learner) != sign * upper:
+                bounds[learner] = sign * upper
+                facts = curve.size, sign * curve.score, sign * upper, learner == probe.learner
+                steps.append(BoundStep(number, learner, *facts))
     known = _Replay(policy, n_learners, tuple(sequence), pool, tuple(steps))
     _REPLAYS[study] = known
     return known.steps
 
 
-def _leads(steps: Sequence[BoundStep], curves: Sequence[LearnerCurve], sign: int) -> list[Lead]:
-    last = {step.learner: step.number for step in steps}
-    dropped = {curve.learner for curve in curves if curve.state == "dropped"}
+def _is_moment(number: int) -> bool:
+    """Return whether the bounds of all learners are looked at after probe `number`."""
+    every = 1 << max(0, number.bit_length() - MOMENTS.bit_length())
+    return number % every == 0
+
+
+def _leads(
+    steps: Mapping[int, Sequence[BoundStep]], curves: Sequence[LearnerCurve], sign: int
+) -> list[Lead]:
+    last = {
+        curve.learner: steps[curve.learner][-1].number
+        for curve in curves
+        if curve.state == "dropped" and steps[curve.learner]
+    }
     ranks: dict[int, tuple[float, int, float, int]] = {}
     leads: list[Lead] = []
-    for step in steps:
-        ranks[step.learner] = sign * step.bound, step.size, sign * step.score, -step.learner
-        if step.learner in dropped and step.number == last[step.learner]:
-            del ranks[step.learner]
-        if not ranks:
-            continue
-        upper, *_, negated = max(ranks.values())
-        lead = Lead(step.number, -negated, sign * upper)
-        if not leads or leads[-1][1:] != lead[1:]:
-            leads.append(lead)
+    leader: int | None = None
+    in_order = sorted(
+        (step for own in steps.values() for step in own), key=lambda step: step.number
+    )
+    for number, group in groupby(in_order, key=lambda step: step.number):
+        rivals = []
+        for step in group:
+            ranks[step.learner] = sign * step.bound, step.size, sign * step.score, -step.learner
+            rivals.append(step.learner)
+            if number == last.get(step.learner):
+                del ranks[step.learner]
+        if leader in rivals:  # it may have fallen behind any other
+            rivals = [*ranks]
+        elif leader is not None:
+            rivals.append(leader)
+        leader = max((i for i in rivals if i in ranks), key=ranks.__getitem__, default=None)
+        if leader is not None:
+            lead = Lead(number, leader, sign * ranks[leader][0])
+            if not leads or leads[-1][1:] != lead[1:]:
+                leads.append(lead)
     return leads

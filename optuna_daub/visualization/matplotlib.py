@@ -83,17 +83,14 @@ def plot_upper_bounds(
         if not track.steps:
             continue
         look, state, color = LOOKS[track.curve.state], track.curve.state, track.color
-        steps = list(track.steps)
-        if state != "dropped":  # its bound stands until the end
-            steps.append(steps[-1]._replace(number=record.n_probes))
         axes.step(
-            [step.number for step in steps],
-            [step.bound for step in steps],
+            [step.number for step in track.steps],
+            [step.bound for step in track.steps],
             where="post",
             color=color or BACKGROUND,
             linewidth=look.width if color else 0.75,
             marker=_MARKERS[state] if color else "",
-            markevery=range(len(track.steps)),
+            markevery=[place for place, step in enumerate(track.steps) if step.is_probe],
             markersize=3 + look.width,
             markerfacecolor="none" if state == "suspended" else color,
             alpha=look.opacity if color else 0.5,

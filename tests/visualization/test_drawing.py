@@ -128,7 +128,20 @@ class TestPlotly:
     def test_others_are_background(self, crowded: optuna.Study) -> None:
         figure = by_plotly.plot_learning_curves(crowded, top=3)
         assert len([trace for trace in figure.data if trace.name]) == 3
-        assert len([trace for trace in figure.data if trace.line.color == "#8c8c8c"]) == 197
+        (others,) = (trace for trace in figure.data if trace.line.color == "#8c8c8c")
+        groups = itertools.groupby(others.y, lambda y: y is None)
+        assert [len([*group]) for is_gap, group in groups if not is_gap] == [12] * 197
+        assert not any(others.customdata), "of so many only names are told"
+
+    def test_a_few_others_tell_their_parameters_at_the_end(self) -> None:
+        study = studies.finished()
+        (others,) = (t for t in by_plotly.plot_learning_curves(study, top=0).data)
+        ends = [i for i, y in enumerate(others.y) if y is None]
+        assert [others.text[i - 1] for i in ends] == ["2 ash", "0 oak", "1 elm"]
+        assert all(others.customdata[i - 1].startswith("name = ") for i in ends)
+        (best, others) = by_plotly.plot_upper_bounds(study, top=0).data
+        assert best.name == "best bound"
+        assert [others.x[i - 1] for i, x in enumerate(others.x) if x is None] == [11, 11, 11]
 
     def test_the_total_is_compared_with_training_everything(self) -> None:
         title = by_plotly.plot_allocations(studies.finished()).layout.title.text

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
 import optuna
 import pytest
 
 from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Pool
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import learning_curves
+from optuna_daub.visualization._records import MOMENTS
 from optuna_daub.visualization._records import PALETTE
 from optuna_daub.visualization._records import AllocationsRecord
 from optuna_daub.visualization._records import Axis
@@ -21,6 +27,7 @@ from optuna_daub.visualization._records import Edge
 from optuna_daub.visualization._records import Layer
 from optuna_daub.visualization._records import Lead
 from optuna_daub.visualization._records import LearningCurvesRecord
+from optuna_daub.visualization._records import _is_moment
 from optuna_daub.visualization._records import allocations_record
 from optuna_daub.visualization._records import bounds_record
 from optuna_daub.visualization._records import learning_curves_record
@@ -287,6 +294,17 @@ class TestSearchHistory:
         assert all(low < mark.score < high for mark in record.marks if mark.size == SIZES[-1])
 
 
+def forecast(direction: str = "maximize") -> optuna.Study:
+    """Return a study by the default rule, whose forecasts rest on what all learners gain."""
+    sign = -1 if direction == "minimize" else 1
+    known = {
+        f"tree {i}": [sign * (0.5 + i / 20 - (0.3 + i / 50) * (100 / n) ** 0.5) for n in SIZES]
+        for i in range(6)
+    }
+    study = studies.new_study(known, DAUBPruner(sizes=SIZES), direction)
+    return studies.run(study, studies.Table(known, training_score=None))
+
+
 class TestBounds:
     def test_steps_and_leads(self) -> None:
         record = bounds_record(studies.finished(), None, 12)
@@ -294,12 +312,13 @@ class TestBounds:
         assert [track.curve.learner for track in record.tracks] == [2, 0, 1]
         # A bound takes the three sizes on which every learner is first trained.
         assert [step.number for step in oak.steps] == [3, 11]
-        assert [step.number for step in elm.steps] == [6]
+        assert elm.steps[0] == BoundStep(6, 1, 400, 0.5, 0.5)
         assert ash.steps == (
             BoundStep(9, 2, 400, 0.75, 1.0),  # the training score
             BoundStep(10, 2, 800, 0.875, 0.875),  # its own score
+            BoundStep(11, 2, 800, 0.875, 0.875, is_probe=False),
         )
-        assert elm.steps[-1] == BoundStep(6, 1, 400, 0.5, 0.5)
+        assert elm.steps[1:] == (BoundStep(11, 1, 400, 0.5, 0.5, is_probe=False),)
         assert record.n_probes == 11
         assert record.leads[-3:] == (
             Lead(9, 2, 1.0),
@@ -308,7 +327,8 @@ class TestBounds:
         )
 
     def test_the_last_bound_of_each_learner_is_the_one_of_its_curve(self) -> None:
-        for study in (studies.finished(), studies.minimized(), studies.running(), studies.abc()):
+        for study in (studies.finished(), studies.minimized(), studies.running(), studies.abc(),
+                      forecast(), forecast("minimize")):  # fmt: skip
             for track in bounds_record(study, None, 12).tracks:
                 last = track.steps[-1].bound if track.steps else None
                 assert last == pytest.approx(track.curve.bound)
@@ -319,6 +339,37 @@ class TestBounds:
             studies.run(study, studies.Table(RIVALS), n_trials=1)
             again = bounds_record(study, None, 12)
         assert again == bounds_record(studies.finished(), None, 12)
+
+    @pytest.mark.parametrize("direction", ["maximize", "minimize"])
+    def test_what_others_gain_moves_the_bound_of_a_suspended_learner(self, direction: str) -> None:
+        study = forecast(direction)
+        record, policy = bounds_record(study, None, 60), study.pruner.policy
+        sign = -1 if direction == "minimize" else 1
+        curves: dict[int, LearningCurve] = {}
+        n_moved = 0
+        for number, probe in enumerate(allocations(study), 1):
+            seen = probe.observation
+            seen = replace(seen, score=sign * seen.score, training_score=None)
+            curve = curves.get(probe.learner, LearningCurve(probe.learner)).extended(seen)
+            curves[probe.learner] = curve
+            pool = Pool(Curves(curves.values()))
+            for track in record.tracks:
+                learner = track.curve.learner
+                if learner in curves:
+                    (*_, step) = (step for step in track.steps if step.number <= number)
+                    upper = policy.interval(pool, learner).upper
+                    assert step.bound == pytest.approx(sign * upper), (number, learner)
+                    assert step.size == curves[learner].size
+                    n_moved += step.number == number and not step.is_probe
+        assert n_moved > 10
+        assert record.leads[-1].bound == pytest.approx(
+            sign * max(policy.interval(pool, learner).upper for learner in curves)
+        )
+
+    def test_all_bounds_are_looked_at_sixteen_times_in_each_doubling(self) -> None:
+        assert all(map(_is_moment, range(1, 32)))
+        for begin in (32, 64, 1024, 2**20):
+            assert sum(map(_is_moment, range(begin, 2 * begin))) == MOMENTS
 
     def test_minimized_bounds_mirror_maximized_ones(self) -> None:
         up, down = (
@@ -346,7 +397,7 @@ class TestBounds:
         known = {**RIVALS, "yew": (0.5, 0.5, 0.5, float("-inf"))}
         study = studies.run(studies.new_study(known), studies.Table(known))
         (yew,) = bounds_record(study, [3], 12).tracks
-        assert [step.size for step in yew.steps] == [400]
+        assert {step.size for step in yew.steps} == {400}
 
 
 @pytest.mark.parametrize("state", [studies.empty, studies.begun, studies.only_failures])

@@ -233,9 +233,14 @@ class ValuePerSecond:
         """Return the middle 90 % of the forecast at N."""
         if not pool.curves[learner].observations:
             return Interval()
-        forecast = self.forecaster.forecasts(pool, self.sizes[-1])[learner]
-        lower, upper = float(forecast.quantile(0.05)), float(forecast.quantile(0.95))
+        place = int(np.searchsorted(pool.curves.learners, learner))
+        lower, upper = pool.once(self._ends)[:, place].tolist()
         return Interval(lower, max(lower, upper))
+
+    def _ends(self, pool: Pool) -> NDArray[np.float64]:
+        """Return both ends of every learner's interval, a row each."""
+        forecast = self.forecaster.forecasts(pool, self.sizes[-1]).all
+        return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])
 
     def _facts(self, pool: Pool) -> _Facts:
         facts = pool.curves.columns(_facts) if len(pool.curves) else np.empty((0, 4))
