@@ -1,23 +1,37 @@
-"""The Python of the README runs: all its blocks in one go, each in the names of those above it."""
+"""The Python of README and documentation runs: a page's blocks in one go, each in the names of
+those above it. Notebooks are run by the build of the documentation."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
+import matplotlib as mpl
 import optuna
 import pytest
 
+import optuna_daub
+from optuna_daub import learners
+from optuna_daub import study
+from optuna_daub import visualization
 
-README = Path(__file__).parents[1] / "README.md"
+
+ROOT = Path(__file__).parents[1]
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.M | re.S
 )
+PAGES = ["README.md"] + [
+    f"docs/{path.name}"
+    for path in sorted((ROOT / "docs").glob("*.md"))
+    if "```python" in path.read_text()
+]
+REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").glob("*.rst"))
 
 
-def blocks() -> list[tuple[int, str]]:
+def blocks(page: str) -> list[tuple[int, str]]:
     """Return the line and the code of each block that begins with a ```python fence."""
-    text = README.read_text()
+    text = (ROOT / page).read_text()
     return [
         (text.count("\n", 0, match.start("code")), match["code"])
         for match in FENCE.finditer(text)
@@ -25,18 +39,50 @@ def blocks() -> list[tuple[int, str]]:
     ]
 
 
-def test_no_block_is_missed() -> None:
-    text = README.read_text()
+def test_the_pages_are_found() -> None:
+    assert {"docs/start.md", "docs/troubleshooting.md"} <= {*PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_block_is_missed(page: str) -> None:
+    text = (ROOT / page).read_text()
     assert text.count("```") % 2 == 0
-    assert len(blocks()) == text.count("```python") > 0
+    assert len(blocks(page)) == text.count("```python") > 0
 
 
-def test_the_python_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", PAGES)
+def test_the_python_of_a_page_runs(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    mpl.use("Agg")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    names: dict[str, object] = {"__name__": "readme"}
-    for line, code in blocks():
-        # Empty lines before the code make the line numbers of an error those of the README.
-        exec(compile("\n" * line + code, str(README), "exec"), names)
+    names: dict[str, object] = {"__name__": "page"}
+    for line, code in blocks(page):
+        # Empty lines before the code make the line numbers of an error those of the page.
+        exec(compile("\n" * line + code, page, "exec"), names)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.md"])
+def test_code_fits_into_a_page(page: str) -> None:
+    for line, code in blocks(page):
+        for number, text in enumerate(code.splitlines(), start=line + 1):
+            assert len(text) <= 88, f"{page}:{number} is cut off where it is shown"
+
+
+@pytest.mark.parametrize("name", optuna_daub.__all__)
+def test_the_reference_has_every_name_of_the_root(name: str) -> None:
+    assert re.search(rf"^\.\. auto(class|function):: {name}$", REFERENCE, re.M)
+
+
+@pytest.mark.parametrize("module", [learners, study, visualization])
+def test_the_reference_has_the_names_of_the_layers(module: object) -> None:
+    names = [name for name, member in vars(module).items() if not name.startswith("_")]
+    public = [n for n in names if not inspect.ismodule(getattr(module, n)) and n != "annotations"]
+    assert public
+    for name in public:
+        assert re.search(rf"^\.\. auto(class|function):: {name}(\(\))?$", REFERENCE, re.M), name
+
+
+def test_the_reference_has_the_whole_core() -> None:
+    assert ".. automodule:: optuna_daub.core\n   :members:\n   :imported-members:" in REFERENCE

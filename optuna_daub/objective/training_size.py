@@ -99,10 +99,13 @@ class TrainingSizeObjective:
 
     **Early stopping** takes one line, since a function as `fit_params` is given the rows. For
     LightGBM (`eval_set=[(validation.X, validation.y)]` before 4.7) and for XGBoost with
-    `early_stopping_rounds`:
+    `early_stopping_rounds`::
 
-        lambda training, validation: {"eval_X": validation.X, "eval_y": validation.y,
-                                      "callbacks": [lightgbm.early_stopping(20)]}
+        lambda training, validation: {
+            "eval_X": validation.X,
+            "eval_y": validation.y,
+            "callbacks": [lightgbm.early_stopping(20)],
+        }
         lambda training, validation: {"eval_set": [(validation.X, validation.y)], "verbose": False}
 
     The rows that end the training are then those that are scored, so that scores are a little too

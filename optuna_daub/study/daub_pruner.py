@@ -75,8 +75,8 @@ class DAUBPruner(AllocationPruner):
             Default: the first three with the projection; two from N / 48 on where calibrated.
 
     Raises:
-        ValueError: where an argument breaks its rule, among them `min_resource` *
-            `reduction_factor`^2 > `max_resource`, or belongs to another rule.
+        ValueError: where an argument breaks its rule or belongs to another one, or there are not
+            three sizes: `max_resource` < `min_resource * reduction_factor**2`.
 
     Reference: A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via
     Incremental Data Allocation", AAAI 2016, Algorithm 1. https://arxiv.org/abs/1601.00024
@@ -153,9 +153,13 @@ class DAUBPruner(AllocationPruner):
         rise. Needs `n_learners` of the sampler.
 
         Args:
-            min_resource, max_resource, reduction_factor, sizes, use_training_score, tolerance,
-                stop: as for `DAUBPruner`; `stop="first"` and `use_training_score=False` are the
-                paper's stopping rule and its "no f^T" variant.
+            min_resource: as for `DAUBPruner`, like all the others.
+            max_resource: number of examples of the whole training set (N).
+            reduction_factor: ratio of consecutive sizes.
+            sizes: an explicit list of sizes in place of the three arguments above.
+            use_training_score: False is the paper's "no f^T" variant.
+            tolerance: bounds within it of the largest count as ties.
+            stop: "first" is the paper's stopping rule.
 
         >>> DAUBPruner.paper(max_resource=5000).policy.stop
         'verified'
