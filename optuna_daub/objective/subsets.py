@@ -126,7 +126,7 @@ def undivided(layout: Layout) -> Fold:
     >>> undivided(Layout(4, shuffle=False)).subset(3)
     array([1, 2, 3])
     """
-    return _fold(layout, np.arange(layout.n_rows), np.arange(0))
+    return fold_of(layout, np.arange(layout.n_rows), np.arange(0))
 
 
 def held_out_fold(layout: Layout, test_size: float) -> Fold:
@@ -152,7 +152,7 @@ def held_out_fold(layout: Layout, test_size: float) -> Fold:
         room = f"a row of each of the {len(layout.classes.names)} classes"
         way_out = ", or pass `stratify=False` (for a regression target too)"
     try:
-        return _fold(layout, *_held_out(layout, test_size))
+        return fold_of(layout, *_held_out(layout, test_size))
     except ValueError as error:
         raise ValueError(
             f"Both parts must have room for {room}, but got `test_size={test_size}` for "
@@ -244,7 +244,7 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
         _check_disjoint(layout, training, validation, f"fold {number} of {name}")
     if isinstance(splitter, TimeSeriesSplit):
         layout = replace(layout, shuffle=False)
-    return tuple(_fold(layout, training, validation) for training, validation in splits)
+    return tuple(fold_of(layout, training, validation) for training, validation in splits)
 
 
 def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:
@@ -276,8 +276,13 @@ def _arrivals(fold: Fold, classes: Classes) -> Indices:
     )
 
 
-def _fold(layout: Layout, training: Indices, validation: Indices) -> Fold:
-    """Return the fold with its training rows in the order in which subsets take them."""
+def fold_of(layout: Layout, training: Indices, validation: Indices) -> Fold:
+    """Return the fold of these rows, those to train on in the order in which subsets take them.
+
+    >>> layout = Layout(6, classes=Classes(np.array(["a", "b"]), np.array([0, 0, 0, 0, 1, 1])))
+    >>> fold_of(layout, np.array([0, 1, 2, 4]), np.array([3, 5])).subset(2)
+    array([2, 4])
+    """
     if not layout.shuffle:
         return Fold(np.sort(training), np.sort(validation), recent=True)
     codes = None if layout.classes is None else layout.classes.codes[training]

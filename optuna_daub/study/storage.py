@@ -28,6 +28,7 @@ from optuna_daub.core.curve import Observation
 _PREFIX = "daub:"
 _RUN = _PREFIX + "run"
 _OBSERVATION = _PREFIX + "observation:"
+_FOLDS = _PREFIX + "folds:"
 _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
@@ -199,6 +200,22 @@ def read_observation(trial: FrozenTrial, size: int) -> Observation:
         n_validation=facts.get("n_validation"),
         seconds=facts.get("seconds"),
     )
+
+
+def write_folds(
+    study: optuna.Study, trial_id: int, size: int, folds: Mapping[str, Sequence[Any]]
+) -> None:
+    """Store what was measured at `size` in each fold, by name; before the score is reported.
+
+    A value is a number, or a mapping from the names of scores to numbers.
+    """
+    study._storage.set_trial_system_attr(trial_id, f"{_FOLDS}{size}", {**folds})
+
+
+def read_folds(trial: FrozenTrial, size: int) -> Mapping[str, Sequence[Any]] | None:
+    """Return what the trial measured at `size` in each fold, None where it was not stored."""
+    folds: Mapping[str, Sequence[Any]] | None = trial.system_attrs.get(f"{_FOLDS}{size}")
+    return folds
 
 
 @dataclass(frozen=True)

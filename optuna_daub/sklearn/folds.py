@@ -1,0 +1,208 @@
+"""The folds of a search, and what a candidate is measured on in them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.base import is_classifier
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection._validation import _fit_and_score
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _num_samples
+
+from optuna_daub.core.sizes import MIN_SIZES
+from optuna_daub.core.sizes import geometric_sizes
+from optuna_daub.objective.data import Indices
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.subsets import Fold
+from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import fold_of
+
+
+FIRST_SHARE = 1 / 64
+"""Of all rows of a fold: the smallest training size by default, where there are many rows."""
+
+Measured = dict[str, Any]
+"""What came of one fold: times, test scores and, if asked for, training scores."""
+
+
+class FitError(Exception):
+    """Raised where a candidate cannot be fitted in some fold, with the error's last line."""
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Divisions of the rows, whose training rows have nested subsets."""
+
+    folds: tuple[Fold, ...]
+    """Training rows in the order in which subsets take them."""
+    training: tuple[Indices, ...]
+    """The same rows in the order of the splitter."""
+    n_classes: int
+    """The number of classes; 1 where there are none."""
+
+    @property
+    def n_train(self) -> int:
+        """The number of rows to train on in the largest fold."""
+        return max(map(len, self.training))
+
+    def rows(self, fold: int, size: int) -> tuple[Indices, Indices]:
+        """Return the rows to train on and those to score at a size.
+
+        A fold with fewer rows than the largest one takes the same share of its own. At the full
+        size these are the rows that the splitter gave, in its order, so that scores are those of
+        `cross_validate`.
+        """
+        validation, every = self.folds[fold].validation, self.training[fold]
+        wanted = -(-size * len(every) // self.n_train)
+        rows = every if wanted == len(every) else self.folds[fold].subset(wanted)
+        return rows, validation
+
+
+def divided(
+    splitter: Any, estimator: Any, X: Any, y: Any, split: Mapping[str, Any], seed: int
+) -> Folds:
+    """Return the folds of a splitter; subsets of a classifier's rows are stratified.
+
+    A `TimeSeriesSplit` keeps the order of time: subsets are then the most recent rows.
+
+    Raises:
+        ValueError: where there are no folds, or the splitter gives as many as it did not promise.
+    """
+    given = list(splitter.split(X, y, **split))
+    n_splits = splitter.get_n_splits(X, y, **split)
+    if len(given) != n_splits:
+        raise ValueError(
+            "`cv.split` and `cv.get_n_splits` return inconsistent results: got "
+            f"{len(given)} folds where {n_splits} were promised."
+        )
+    every = np.arange(_num_samples(X))
+    splits = [(every[train], every[test]) for train, test in given]
+    if not splits or any(len(train) == 0 for train, _ in splits):
+        raise ValueError(
+            "`cv` must give at least one fold, each with rows to train on, but no fits were "
+            f"performed: {splitter!r} gave none. Is it an iterator that was used up before?"
+        )
+    classes = None
+    has_labels = y is not None and is_classifier(estimator)
+    if has_labels and type_of_target(y) in ("binary", "multiclass"):
+        classes = class_labels(np.asarray(y).ravel())
+    is_shuffled = not isinstance(splitter, TimeSeriesSplit)
+    layout = Layout(len(every), seed, classes, shuffle=is_shuffled)
+    return Folds(
+        tuple(fold_of(layout, train, test) for train, test in splits),
+        tuple(train for train, _ in splits),
+        1 if classes is None else len(classes.names),
+    )
+
+
+def size_grid(
+    folds: Folds, min_resources: int | str, max_resources: int | str, factor: float
+) -> tuple[int, ...]:
+    """Return the training sizes of a search, at least three.
+
+    >>> rows = np.arange(100)
+    >>> halves = Folds((Fold(rows, rows),), (rows,), 2)
+    >>> size_grid(halves, "smallest", "auto", 3), size_grid(halves, 10, 90, 3)
+    ((4, 12, 36, 100), (10, 30, 90))
+
+    Raises:
+        ValueError: where there are not three sizes from the smallest to the largest.
+    """
+    full = folds.n_train if isinstance(max_resources, str) else max_resources
+    if full > folds.n_train:
+        raise ValueError(
+            f"`max_resources` must be at most {folds.n_train}, the number of rows to train on in "
+            f'the largest fold, but got {full}. Leave it at "auto".'
+        )
+    if full < MIN_SIZES:
+        raise ValueError(
+            f"A search needs at least {MIN_SIZES} rows to train on in a fold, but got n_samples = "
+            f"{full} there."
+        )
+    most = min(int(full / factor**2), full - 2)
+    if not isinstance(min_resources, str):
+        if min_resources > most:
+            raise ValueError(
+                "`min_resources` must leave room for three training sizes: at most max_resources "
+                f"/ factor^2 = {full} / {factor}^2, but got {min_resources}. Take a smaller one, "
+                "or a smaller `factor`."
+            )
+        return geometric_sizes(min_resources, full, factor)
+    # As HalvingRandomSearchCV has it, for whom a fold must have two rows of each class.
+    least = 2 * len(folds.folds) * folds.n_classes
+    if min_resources == "auto":
+        least = max(least, round(FIRST_SHARE * full))
+    if most >= folds.n_classes:
+        return geometric_sizes(min(least, most), full, factor)
+    least = min(folds.n_classes, full - 2)
+    return least, (least + full) // 2, full
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All that it takes to train and score a candidate, as scikit-learn's searches do."""
+
+    estimator: Any
+    """Unfitted."""
+    X: Any
+    y: Any
+    folds: Folds
+    scorers: Any
+    """What `BaseSearchCV._get_scorers` returns."""
+    fit_params: Mapping[str, Any]
+    score_params: Mapping[str, Any]
+    error_score: Any
+    return_train_score: bool
+
+    def __call__(self, params: Mapping[str, Any], size: int) -> list[Measured]:
+        """Train and score on the subsets of a size, and return what came of each fold.
+
+        Raises:
+            FitError: where some fit fails and `error_score` is no finite number to count for it.
+        """
+        measured = []
+        for fold in range(len(self.folds.folds)):
+            train, test = self.folds.rows(fold, size)
+            found = _fit_and_score(
+                clone(self.estimator),
+                self.X,
+                self.y,
+                scorer=self.scorers,
+                train=train,
+                test=test,
+                verbose=0,
+                parameters=params,
+                fit_params=self.fit_params,
+                score_params=self.score_params,
+                return_train_score=self.return_train_score,
+                return_times=True,
+                error_score=self.error_score,
+            )
+            error = found.pop("fit_error")
+            if error is not None and not math.isfinite(self.error_score):
+                raise FitError(error.strip().splitlines()[-1])
+            measured.append({name: _plain(value) for name, value in found.items()})
+        return measured
+
+
+def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:
+    """Return the scores that are searched by: those that `refit` names, or the first ones."""
+    scores = [fold["test_scores"] for fold in measured]
+    if not isinstance(scores[0], Mapping):
+        return scores
+    name = refit if refit in scores[0] else next(iter(scores[0]))
+    return [fold[name] for fold in scores]
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers that can be stored."""
+    if isinstance(value, Mapping):
+        return {name: float(score) for name, score in value.items()}
+    return float(value)

@@ -1,0 +1,550 @@
+"""A scikit-learn search that spends its time by `DataAllocationSampler` and `DAUBPruner`."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import time
+import warnings
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from numbers import Integral
+from numbers import Real
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+
+import numpy as np
+import optuna
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from optuna.samplers import BaseSampler
+from optuna.samplers import TPESampler
+from optuna.storages import BaseStorage
+from optuna.trial import BaseTrial
+from optuna.trial import FixedTrial
+from optuna.trial import FrozenTrial
+from optuna.trial import Trial
+from optuna.trial import TrialState
+from scipy.stats import rankdata
+from sklearn import config_context
+from sklearn import get_config
+from sklearn.base import _fit_context
+from sklearn.base import clone
+from sklearn.base import is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics._scorer import _MultimetricScorer
+from sklearn.model_selection import check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state
+from sklearn.utils import indexable
+from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _check_method_params
+
+from optuna_daub.sklearn.folds import Evaluation
+from optuna_daub.sklearn.folds import FitError
+from optuna_daub.sklearn.folds import Measured
+from optuna_daub.sklearn.folds import divided
+from optuna_daub.sklearn.folds import metric_of
+from optuna_daub.sklearn.folds import size_grid
+from optuna_daub.sklearn.space import Space
+from optuna_daub.sklearn.space import checked_function
+from optuna_daub.sklearn.space import checked_space
+from optuna_daub.study import DataAllocationSampler
+from optuna_daub.study import DAUBPruner
+from optuna_daub.study import allocations
+from optuna_daub.study import best_learner
+from optuna_daub.study import learning_curves
+from optuna_daub.study import one_row_per_learner
+from optuna_daub.study import report
+from optuna_daub.study import training_sizes
+from optuna_daub.study.storage import read_folds
+from optuna_daub.study.storage import write_folds
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+FEWEST, MOST = 10, 100
+"""Candidates at least and at most, where neither their number nor a time is given."""
+ALL_FAILED = 10
+"""Candidates that cannot be fitted, none that can, after which a search without end is ended."""
+
+
+class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
+    """Search for the best parameters, training most candidates on a part of the data only.
+
+    Used like `RandomizedSearchCV` and `HalvingRandomSearchCV` of scikit-learn, whose methods and
+    attributes it has. Each candidate is first trained on few rows of each fold. What the scores of
+    all candidates gained with more rows says how good each could become on all of them, and the
+    next seconds go where they promise most: to more rows for a candidate, or to a new one, which
+    Optuna's TPE proposes from what is known so far. The best candidate has been trained on all the
+    rows of each fold, and is fitted once more on all the data.
+
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_digits(return_X_y=True)
+    >>> search = DataAllocationSearchCV(
+    ...     SVC(),
+    ...     {"C": loguniform(0.01, 100), "gamma": loguniform(1e-5, 0.1)},
+    ...     n_candidates=12,
+    ...     cost="examples",
+    ...     random_state=0,
+    ... )
+    >>> search = search.fit(X, y)
+    >>> print(f"{search.best_score_:.2f}")
+    0.97
+    >>> search.predict(X[:3])
+    array([0, 1, 2])
+    >>> sizes = search.cv_results_["n_resources"]
+    >>> len(sizes), bool(sizes.mean() < 0.5 * search.max_resources_)
+    (12, True)
+
+    **When it ends**: with `timeout` after so many seconds (the last fit on all the data comes on
+    top), with `n_candidates` as soon as no candidate is worth more rows, with both at what comes
+    first. With neither there are as many candidates as `max_resources // min_resources`, by the
+    rule of `HalvingRandomSearchCV`, but at least 10 and at most 100.
+
+    **Reproducible** is a search with an int as `random_state`, `cost="examples"`, one job and no
+    `timeout`, of estimators that are reproducible themselves. Measured seconds, threads and clocks
+    differ from run to run.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        A classifier, regressor, pipeline or any other estimator with a `score`, or with `scoring`.
+
+    param_distributions : dict, list of dicts, or callable
+        From names of parameters to distributions of scipy (`randint`, `uniform`, `loguniform`), to
+        distributions of Optuna (`optuna.distributions.IntDistribution(1, 100, log=True)`), or to
+        lists of values, which are categories. Other distributions of scipy are searched by their
+        quantiles, from 0.1 to 99.9 %, and are called "<parameter> (quantile)" in `study_`. Of a
+        list of dicts each candidate takes one. A function is given an Optuna trial and returns the
+        parameters: `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
+
+    timeout : float, default=None
+        Seconds of search. New candidates are proposed for as long as it lasts.
+
+    n_candidates : int, default=None
+        Number of candidates to choose among.
+
+    scoring : str, callable, list, tuple or dict, default=None
+        As in scikit-learn. Of several scorers the one that `refit` names is searched by, without
+        one the first; the others are recorded.
+
+    n_jobs : int, default=None
+        Number of candidates trained at a time, in threads. None means 1, -1 one for each core. If
+        the estimator has threads of its own, let it have one.
+
+    refit : bool, str or callable, default=True
+        As in scikit-learn: whether to fit the best candidate on all the data, the scorer to choose
+        it by, or a function from `cv_results_` to its index.
+
+    cv : int, splitter or iterable, default=None
+        As in scikit-learn; None means 5 folds. For many rows one division is enough and five times
+        as fast: `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
+
+    min_resources : "auto", "smallest" or int, default="auto"
+        Rows of each fold to train a candidate on first. "smallest": two for each fold and class,
+        as in `HalvingRandomSearchCV`. "auto": the same, but at least 1/64 of all. Where that
+        leaves no room for three sizes it is less.
+
+    max_resources : "auto" or int, default="auto"
+        Rows of each fold to train on at most; "auto": all. What is less than all saves time, and
+        the best candidate is fitted on all the data either way.
+
+    factor : float, default=1.5
+        Ratio of consecutive training sizes, above 1.
+
+    cost : "seconds" or "examples", default="seconds"
+        What is to be saved: time as it is measured, or rows trained on.
+
+    sampler : optuna.samplers.BaseSampler, default=None
+        Proposes new candidates. None: `TPESampler`, seeded by `random_state`.
+
+    storage : str or optuna.storages.BaseStorage, default=None
+        Where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
+
+    study_name : str, default=None
+        Name of the study there. A study of that name that exists is continued: fit with the same
+        data, `cv` and an int as `random_state`, also from several processes at a time. With
+        `timeout` the time counts anew; `n_candidates` counts those that are there.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of candidates and of the subsets of rows.
+
+    verbose : int, default=0
+        0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
+
+    error_score : "raise" or number, default=np.nan
+        What happens where a fit fails. nan: the candidate is tried once more, and then dropped; a
+        `FitFailedWarning` says so at the end. "raise": the search ends with the error. A number
+        counts as the score.
+
+    return_train_score : bool, default=False
+        Whether `cv_results_` has training scores. They are not used.
+
+    Attributes
+    ----------
+    cv_results_ : dict of arrays
+        One row for each candidate, as in scikit-learn: `params`, `param_*`, `mean_test_score`,
+        `std_test_score`, `rank_test_score`, `split0_test_score`, `mean_fit_time` and so on, of the
+        largest size on which the candidate was trained. Besides: `n_resources`, that size (0 where
+        no fit succeeded), and `iter`, its place among the sizes, from 0; `seconds`, what all its
+        trainings took; `state` ("best", "complete", "suspended", "dropped", "running") and
+        `reason`, a sentence; `learner`, its id in the study;
+        `forecast_test_score` with `lower_test_score` and `upper_test_score`, the forecast of the
+        score on all rows and the middle 90 % of it (the score itself where it is known). Ranks are
+        by score, those trained on all rows before all others.
+
+    best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_,
+    multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    study_ : optuna.Study
+        For `optuna_daub.learning_curves`, `optuna_daub.visualization`, `optuna.visualization` ...
+
+    min_resources_, max_resources_ : int
+        The smallest and the largest training size.
+
+    n_resources_ : list of int
+        All training sizes.
+
+    n_candidates_ : int
+        The number of candidates, `len(cv_results_["params"])`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{k: v for k, v in BaseSearchCV._parameter_constraints.items() if k != "pre_dispatch"},
+        "param_distributions": [dict, list, tuple, callable],
+        "timeout": [Interval(Real, 0, None, closed="neither"), None],
+        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "min_resources": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto", "smallest"}),
+        ],
+        "max_resources": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "factor": [Interval(Real, 1, None, closed="neither")],
+        "cost": [StrOptions({"seconds", "examples"})],
+        "sampler": [BaseSampler, None],
+        "storage": [str, BaseStorage, None],
+        "study_name": [str, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        timeout: float | None = None,
+        n_candidates: int | None = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        min_resources: int | str = "auto",
+        max_resources: int | str = "auto",
+        factor: float = 1.5,
+        cost: Literal["seconds", "examples"] = "seconds",
+        sampler: BaseSampler | None = None,
+        storage: str | BaseStorage | None = None,
+        study_name: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+    ) -> None:
+        super().__init__(
+            estimator=estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.param_distributions = param_distributions
+        self.timeout = timeout
+        self.n_candidates = n_candidates
+        self.min_resources = min_resources
+        self.max_resources = max_resources
+        self.factor = factor
+        self.cost = cost
+        self.sampler = sampler
+        self.storage = storage
+        self.study_name = study_name
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Search, and fit the best candidate on all the data.
+
+        Parameters
+        ----------
+        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
+            Strings and missing values are left to the estimator.
+
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Targets; None for estimators that need none.
+
+        **params : dict of str -> object
+            Arguments of the estimator's `fit`, cut to the rows trained on where they have one
+            value for each row, and `groups` for the splitter; with metadata routing all that the
+            estimator, the scorers and the splitter ask for.
+
+        Returns
+        -------
+        self : object
+        """
+        scorers, refit_metric = self._get_scorers()
+        X, y = indexable(X, y)
+        params = _check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)
+        # Callbacks, of scikit-learn 1.9 and newer, see the whole search as one task.
+        context = self._init_callback_context() if hasattr(self, "set_callbacks") else None
+        if context is not None:
+            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=None)
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        rng = check_random_state(self.random_state)
+        seed, seed_of_sampler = (int(rng.randint(2**31 - 1)) for _ in range(2))
+        split = routed.splitter.split
+        folds = divided(splitter, self.estimator, X, y, split, seed)
+        self.n_splits_ = len(folds.folds)
+        grid = size_grid(folds, self.min_resources, self.max_resources, self.factor)
+        self.min_resources_, self.max_resources_, self.n_resources_ = grid[0], grid[-1], [*grid]
+        given = self.param_distributions
+        space = checked_function(given) if callable(given) else checked_space(given)
+        base_estimator = clone(self.estimator)
+        evaluate = Evaluation(
+            base_estimator,
+            X,
+            y,
+            folds,
+            scorers,
+            routed.estimator.fit,
+            routed.scorer.score,
+            self.error_score,
+            self.return_train_score,
+        )
+        with _log_level(self.verbose):
+            self.study_ = self._searched(evaluate, space, grid, seed_of_sampler)
+            results = self._results(space)
+            best = best_learner(self.study_)
+        self.n_candidates_ = len(results["params"])
+        # What follows is what BaseSearchCV does after its search.
+        if self.multimetric_:
+            refit_metric = self.refit
+        if self.refit or not self.multimetric_:
+            if callable(self.refit):
+                self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
+            else:
+                assert best is not None  # some candidate has a score
+                self.best_index_ = int(np.flatnonzero(results["learner"] == best.learner)[0])
+                self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+        if self.refit:
+            model = clone(base_estimator).set_params(**clone(self.best_params_, safe=False))
+            begun = time.time()
+            model.fit(*((X,) if y is None else (X, y)), **routed.estimator.fit)
+            self.refit_time_ = time.time() - begun
+            self.best_estimator_ = model
+            if hasattr(model, "feature_names_in_"):
+                self.feature_names_in_ = model.feature_names_in_
+        self.scorer_ = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
+        self.cv_results_ = results
+        if context is not None:
+            context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
+        return self
+
+    def _searched(
+        self,
+        evaluate: Evaluation,
+        space: Callable[[BaseTrial], dict[str, Any]],
+        grid: tuple[int, ...],
+        seed: int,
+    ) -> optuna.Study:
+        """Return the study after the search."""
+        study = optuna.create_study(
+            storage=self.storage,
+            study_name=self.study_name,
+            load_if_exists=self.study_name is not None,
+            direction="maximize",
+            sampler=DataAllocationSampler(
+                copy.deepcopy(self.sampler) or TPESampler(seed=seed),
+                n_learners=self._n_candidates(space, grid),
+            ),
+            pruner=DAUBPruner(sizes=grid, cost=self.cost),
+        )
+        config = get_config()  # which scikit-learn keeps for each thread
+        n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
+        scored: list[int] = []
+        runs: list[int] = []
+
+        def objective(trial: Trial) -> float:
+            with config_context(**config):
+                params = space(trial)
+                for size in training_sizes(trial):
+                    measured = evaluate(params, size)
+                    score = float(np.mean(metric_of(measured, self.refit)))
+                    if math.isfinite(score):
+                        scored.append(trial.number)
+                    columns = {name: [fold[name] for fold in measured] for name in measured[0]}
+                    write_folds(trial.study, trial._trial_id, size, columns)
+                    report(trial, size, score, n_validation=n_validation)
+                return score
+
+        def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
+            runs.append(trial.number)
+            if not scored and len(runs) >= 2 * ALL_FAILED:  # each is tried twice
+                study.stop()
+
+        study.optimize(
+            objective,
+            timeout=self.timeout,
+            n_jobs=effective_n_jobs(self.n_jobs),
+            catch=(FitError,),
+            callbacks=[end_if_all_fail],
+        )
+        return study
+
+    def _n_candidates(self, space: Any, grid: tuple[int, ...]) -> int | None:
+        """Return the number of candidates to choose among, None for no limit."""
+        wanted = self.n_candidates
+        n_points = space.n_points if isinstance(space, Space) else math.inf
+        if wanted is None and self.timeout is None:
+            wanted = min(max(grid[-1] // grid[0], FEWEST), MOST)
+        elif wanted is not None and wanted > n_points:
+            warnings.warn(
+                f"`param_distributions` has {n_points} points, fewer than `n_candidates="
+                f"{wanted}`: all of them are searched.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return None if wanted is None else int(min(wanted, n_points))
+
+    def _results(self, space: Callable[[BaseTrial], dict[str, Any]]) -> dict[str, Any]:
+        """Return `cv_results_`.
+
+        Raises:
+            ValueError: where no candidate has a score.
+        """
+        study = self.study_
+        # Others may be waiting for their first training, at another worker.
+        curves = [c for c in learning_curves(study) if c.observations or c.state == "dropped"]
+        if not any(math.isfinite(seen.score) for curve in curves for seen in curve.observations):
+            if not curves:
+                raise ValueError(
+                    f"No candidate was trained within `timeout={self.timeout}` seconds. Give more."
+                )
+            raise ValueError(
+                f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
+                "likely that the estimator is misconfigured, or cannot be fitted on few rows; "
+                '`error_score="raise"` shows where. Below are their errors:\n'
+                + "\n".join({curve.reason: None for curve in curves})
+            )
+        measured, seconds = self._measured()
+        some = next(iter(measured.values()))[0]["test_scores"]
+        self.multimetric_ = isinstance(some, Mapping)
+        if self.multimetric_:
+            self._check_refit_for_multimetric(some)
+        failed: Any = dict.fromkeys(some, np.nan) if isinstance(some, Mapping) else np.nan
+        nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
+        nothing |= {"train_scores": failed} if self.return_train_score else {}
+        forecasts = {
+            row.user_attrs["daub:learner"]: row.values[0]
+            for row in one_row_per_learner(study).get_trials(states=(TrialState.COMPLETE,))
+        }
+
+        def numbers(values: Iterable[float | None]) -> list[float]:
+            return [np.nan if value is None else value for value in values]
+
+        ids = [curve.learner for curve in curves]
+        sizes = [curve.size for curve in curves]
+        more = {
+            "learner": ids,
+            "iter": [self.n_resources_.index(size) if size else 0 for size in sizes],
+            "n_resources": sizes,
+            "seconds": [seconds.get(learner, 0.0) for learner in ids],
+            "state": [curve.state for curve in curves],
+            "reason": [curve.reason for curve in curves],
+            "forecast_test_score": numbers(forecasts.get(learner) for learner in ids),
+            "lower_test_score": numbers(curve.worst for curve in curves),
+            "upper_test_score": numbers(curve.bound for curve in curves),
+        }
+        out = [fold for i in ids for fold in measured.get(i, [nothing] * self.n_splits_)]
+        params = [space(FixedTrial({**curve.params})) for curve in curves]
+        if dropped := [curve for curve in curves if curve.state == "dropped"]:
+            warnings.warn(
+                f"{len(dropped)} of {len(curves)} candidates were dropped. Below are the reasons; "
+                '`error_score="raise"` shows where a fit fails.\n'
+                + "\n".join({curve.reason: None for curve in dropped}),
+                FitFailedWarning,
+                stacklevel=4,
+            )
+        results: dict[str, Any] = self._format_results(params, self.n_splits_, out, more)
+        is_full = np.asarray(sizes) == self.max_resources_
+        for name in [name for name in results if name.startswith("rank_test_")]:
+            results[name] = _ranks(is_full, results[name.replace("rank", "mean", 1)])
+        if not is_full.any():
+            warnings.warn(
+                f"No candidate was trained on all {self.max_resources_:,} rows of a fold within "
+                f"`timeout={self.timeout}` seconds: the one with the best forecast is chosen.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return results
+
+    def _measured(self) -> tuple[dict[int, list[Measured]], dict[int, float]]:
+        """Return what was measured at each learner's largest size, and the seconds it took."""
+        trials = self.study_.get_trials(deepcopy=False)
+        measured: dict[int, list[Measured]] = {}
+        seconds: dict[int, float] = {}
+        for probe in allocations(self.study_):
+            learner, seen = probe.learner, probe.observation
+            seconds[learner] = seconds.get(learner, 0.0) + (seen.seconds or 0.0)
+            columns = read_folds(trials[probe.trial], seen.size)
+            if columns is None or len(columns["test_scores"]) != self.n_splits_:
+                raise ValueError(
+                    f"Study {self.study_.study_name!r} must have been begun by a search with the "
+                    f"same `cv`, {self.n_splits_} folds, but trial {probe.trial} has others. Take "
+                    "another `study_name`."
+                )
+            rows = zip(*columns.values(), strict=True)
+            measured[learner] = [dict(zip(columns, row, strict=True)) for row in rows]
+        return measured, seconds
+
+
+def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return ranks from 1: full-data scores first, then the others, then what has no score.
+
+    >>> _ranks(np.array([True, False, True, True]), np.array([0.7, 0.9, 0.8, np.nan]))
+    array([2, 3, 1, 4], dtype=int32)
+    """
+    is_scored = np.isfinite(means)
+    worst_first = np.where(is_scored, means, 0.0), is_scored & is_full, is_scored
+    _, place = np.unique(np.stack(worst_first[::-1]), axis=1, return_inverse=True)
+    return np.asarray(rankdata(-place.ravel(), method="min"), dtype=np.int32)
+
+
+@contextmanager
+def _log_level(verbose: int) -> Iterator[None]:
+    """Keep Optuna's log, and ours, to errors where it was not asked for."""
+    loggers = [logging.getLogger(name) for name in ("optuna", "optuna_daub")]
+    before = [logger.level for logger in loggers]
+    try:
+        for logger in loggers if not verbose else ():
+            logger.setLevel(max(logger.level, logging.ERROR))
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

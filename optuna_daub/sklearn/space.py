@@ -1,0 +1,197 @@
+"""Search spaces as scikit-learn's users write them, as Optuna's distributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.distributions import CategoricalDistribution
+from optuna.distributions import FloatDistribution
+from optuna.distributions import IntDistribution
+from optuna.trial import BaseTrial
+
+
+CHOICE = "param_distributions"
+"""What the study calls the choice among several spaces; no estimator has such a parameter."""
+
+TAIL = 0.001
+"""Of a distribution that Optuna does not have, on each side, what is never drawn: some have no
+largest value."""
+
+_KINDS = (FloatDistribution, IntDistribution, CategoricalDistribution)
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the estimator and where its values come from."""
+
+    name: str
+    """As `set_params` knows it."""
+    key: str
+    """As the study knows it."""
+    distribution: BaseDistribution
+    """Optuna's distribution of what is suggested."""
+    value: Callable[[Any], Any] | None = None
+    """From what is suggested to what the estimator is given; None where that is the same."""
+
+    def suggest(self, trial: BaseTrial) -> Any:
+        """Return the value for a trial."""
+        match self.distribution:
+            case FloatDistribution(low=low, high=high, step=step, log=log):
+                found: Any = trial.suggest_float(self.key, low, high, step=step, log=log)
+            case IntDistribution(low=low, high=high, step=step, log=log):
+                found = trial.suggest_int(self.key, low, high, step=step, log=log)
+            case CategoricalDistribution(choices=choices):
+                found = trial.suggest_categorical(self.key, choices)
+        return found if self.value is None else self.value(found)
+
+    @property
+    def n_values(self) -> float:
+        """The number of values; infinite where they are not counted."""
+        match self.distribution:
+            case CategoricalDistribution(choices=choices):
+                return len(choices)
+            case IntDistribution(low=low, high=high, step=step):
+                return (high - low) // step + 1
+            case FloatDistribution(low=low, high=high):
+                return 1 if low == high else math.inf
+        return math.inf
+
+
+@dataclass(frozen=True)
+class Space:
+    """One or more sets of parameters, of which a trial takes one."""
+
+    sets: tuple[tuple[Parameter, ...], ...]
+
+    def __call__(self, trial: BaseTrial) -> dict[str, Any]:
+        """Return the estimator's parameters for a trial."""
+        chosen = 0
+        if len(self.sets) > 1:
+            chosen = trial.suggest_categorical(CHOICE, [*range(len(self.sets))])
+        return {parameter.name: parameter.suggest(trial) for parameter in self.sets[chosen]}
+
+    @property
+    def n_points(self) -> float:
+        """The number of different points; infinite where they are not counted."""
+        return sum(math.prod(parameter.n_values for parameter in some) for some in self.sets)
+
+
+def checked_space(given: Any) -> Space:
+    """Return a dict, or a list of dicts, of distributions or lists as a space.
+
+    >>> from scipy.stats import loguniform
+    >>> space = checked_space({"C": loguniform(0.1, 10), "kernel": ["rbf", "poly"]})
+    >>> [parameter.distribution for parameter in space.sets[0]]  # doctest: +NORMALIZE_WHITESPACE
+    [FloatDistribution(high=10.0, log=True, low=0.1, step=None),
+     CategoricalDistribution(choices=('rbf', 'poly'))]
+    >>> space.n_points
+    inf
+
+    Raises:
+        TypeError: where it is neither, or a parameter has neither a distribution nor a list.
+        ValueError: where a list of values, or of dicts, is empty.
+    """
+    dicts = [given] if isinstance(given, Mapping) else given
+    if not isinstance(dicts, Sequence) or not all(isinstance(some, Mapping) for some in dicts):
+        raise TypeError(
+            "`param_distributions` must be a dict from parameter names to distributions or lists "
+            f"of values, a list of such dicts, or a function of a trial, but got {given!r}."
+        )
+    if not dicts:
+        raise ValueError("`param_distributions` must not be an empty list: give one dict or more.")
+    sets = [[_parameter(name, values) for name, values in some.items()] for some in dicts]
+    for place, some in enumerate(sets):
+        for number, parameter in enumerate(some):
+            alike = [p for other in sets for p in other if p.name == parameter.name]
+            if any(not _is_same(parameter, other) for other in alike):
+                # Optuna wants one distribution for each name.
+                some[number] = replace(parameter, key=f"{parameter.name} [{place}]")
+    return Space(tuple(map(tuple, sets)))
+
+
+def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial], dict[str, Any]]:
+    """Return a user's function of a trial, which raises a TypeError where it returns no dict."""
+
+    def space(trial: BaseTrial) -> dict[str, Any]:
+        params = given(trial)
+        if not isinstance(params, dict):
+            raise TypeError(
+                "A function as `param_distributions` must return a dict from names to values of "
+                f"the estimator's parameters, but returned {params!r}."
+            )
+        return params
+
+    return space
+
+
+def _parameter(name: str, given: Any) -> Parameter:
+    if isinstance(given, _KINDS):
+        return Parameter(name, name, given)
+    if hasattr(given, "dist") and hasattr(given, "ppf"):
+        return _of_scipy(name, given)
+    if hasattr(given, "rvs"):
+        raise TypeError(
+            f"A distribution must have `ppf`, as those of scipy.stats have, but {name!r} has "
+            f"{given!r}, which can only be drawn from. Pass a distribution of Optuna or scipy, or "
+            "a list of values."
+        )
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"Each parameter must have a distribution or a list of values, but {name!r} has "
+            f"{given!r}. For a single value pass a list of one."
+        )
+    values = list(given)
+    if not values:
+        raise ValueError(
+            f"Each parameter must have at least one value, but {name!r} has an empty list."
+        )
+    choices = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if _is_plain(choices):
+        return Parameter(name, name, CategoricalDistribution(choices))
+    # Optuna stores names and numbers only. By place, since what a value prints as may be long, the
+    # same for two, or another in each process.
+    choices = [f"{type(value).__name__} {place}" for place, value in enumerate(values)]
+    by_choice = dict(zip(choices, values, strict=True))
+    return Parameter(name, name, CategoricalDistribution(choices), by_choice.__getitem__)
+
+
+def _of_scipy(name: str, frozen: Any) -> Parameter:
+    """Return a frozen distribution of scipy as Optuna's where there is one, else by quantiles."""
+    kind, (low, high) = frozen.dist.name, frozen.support()
+    _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
+    if kind == "randint":
+        return Parameter(name, name, IntDistribution(int(low), int(high)))
+    if kind == "uniform":
+        return Parameter(name, name, FloatDistribution(float(low), float(high)))
+    if kind in ("loguniform", "reciprocal") and shift == 0:
+        return Parameter(name, name, FloatDistribution(float(low), float(high), log=True))
+
+    def value(quantile: float) -> Any:
+        return np.asarray(frozen.ppf(quantile)).item()
+
+    quantiles = FloatDistribution(TAIL, 1 - TAIL)
+    return Parameter(name, f"{name} (quantile)", quantiles, value)
+
+
+def _is_plain(values: list[Any]) -> bool:
+    """Return whether Optuna can store the values and tell each from the others."""
+    return all(
+        value is None
+        or isinstance(value, bool | int | str)
+        or (isinstance(value, float) and math.isfinite(value))
+        for value in values
+    ) and len(set(values)) == len(values)
+
+
+def _is_same(one: Parameter, other: Parameter) -> bool:
+    is_itself = one.value is None and other.value is None
+    return one is other or (is_itself and one.distribution == other.distribution)

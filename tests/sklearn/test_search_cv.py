@@ -1,0 +1,761 @@
+"""DataAllocationSearchCV: what scikit-learn's users know of searches holds for it."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+from scipy.sparse import csr_array
+from scipy.stats import loguniform
+from scipy.stats import randint
+from scipy.stats import uniform
+from sklearn import config_context
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_selector
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import make_classification
+from sklearn.datasets import make_regression
+from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import Ridge
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupShuffleSplit
+from sklearn.model_selection import KFold
+from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KernelDensity
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils._param_validation import InvalidParameterError
+
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub.sklearn import DataAllocationSearchCV
+
+
+X, Y = make_classification(300, 6, n_informative=4, flip_y=0.1, random_state=0)
+TREES = {"max_depth": randint(1, 12), "min_samples_leaf": randint(1, 20)}
+
+SETTINGS = {"n_candidates": 6, "cv": 3, "cost": "examples", "random_state": 0}
+Search = partial(DataAllocationSearchCV, **SETTINGS, error_score="raise")
+ONE = {"n_candidates": 1}
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Notes what it is trained on; predicts the first class seen, as good as `quality` is."""
+
+    fits: list[tuple[Any, Any, dict[str, Any]]]
+
+    def __init__(self, quality: float = 0.5, error: str = "", log: Any = None) -> None:
+        self.quality = quality
+        self.error = error
+        self.log = log
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **arguments: Any) -> Recorder:
+        if self.log is not None:
+            self.log(X, y, {"sample_weight": sample_weight, **arguments})
+        if self.error == "fit" or (self.error == "large" and len(X) > 100):
+            raise RuntimeError("it was told to fail")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        if self.error == "predict":
+            raise RuntimeError("it was told to fail")
+        return np.full(len(X), self.classes_[0])
+
+
+class Log:
+    """A list that clones share, as scikit-learn copies what is no estimator."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, Any, dict[str, Any]]] = []
+
+    def __call__(self, X: Any, y: Any, arguments: dict[str, Any]) -> None:
+        self.calls.append((X, y, arguments))
+
+    def __deepcopy__(self, memo: Any) -> Log:
+        return self
+
+
+def quality(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Score by the parameter."""
+    return float(estimator.quality)
+
+
+@pytest.fixture(scope="module")
+def trees() -> DataAllocationSearchCV:
+    return Search(DecisionTreeClassifier(random_state=0), TREES, n_candidates=15).fit(X, Y)
+
+
+# --- What is found ---
+
+
+def test_scores_on_all_rows_are_those_of_cross_validate(trees: DataAllocationSearchCV) -> None:
+    results = trees.cv_results_
+    full = np.flatnonzero(results["n_resources"] == trees.max_resources_)
+    assert len(full) >= 1
+    for row in full:
+        model = DecisionTreeClassifier(random_state=0, **results["params"][row])
+        expected = cross_val_score(model, X, Y, cv=3)
+        found = [results[f"split{fold}_test_score"][row] for fold in range(3)]
+        np.testing.assert_allclose(found, expected)
+        assert results["mean_test_score"][row] == pytest.approx(expected.mean())
+        assert results["std_test_score"][row] == pytest.approx(expected.std())
+
+
+def test_the_best_has_the_best_score_on_all_rows(trees: DataAllocationSearchCV) -> None:
+    results = trees.cv_results_
+    is_full = results["n_resources"] == trees.max_resources_
+    assert trees.best_score_ == results["mean_test_score"][is_full].max()
+    assert results["rank_test_score"][trees.best_index_] == 1
+    assert results["rank_test_score"][is_full].max() < results["rank_test_score"][~is_full].min()
+    assert results["params"][trees.best_index_] == trees.best_params_
+    assert results["state"][trees.best_index_] == "best"
+    assert trees.best_params_ == trees.study_.best_params
+    assert trees.best_score_ == trees.study_.best_value
+    best = best_learner(trees.study_)
+    assert best is not None
+    assert best.learner == results["learner"][trees.best_index_]
+
+
+def test_the_best_is_fitted_on_all_the_data(trees: DataAllocationSearchCV) -> None:
+    alone = DecisionTreeClassifier(random_state=0, **trees.best_params_).fit(X, Y)
+    np.testing.assert_array_equal(trees.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(trees.predict_proba(X), alone.predict_proba(X))
+    assert trees.score(X, Y) == alone.score(X, Y)
+    assert trees.refit_time_ > 0
+    assert trees.n_features_in_ == 6
+    np.testing.assert_array_equal(trees.classes_, [0, 1])
+
+
+def test_there_is_a_row_for_each_candidate(trees: DataAllocationSearchCV) -> None:
+    results = trees.cv_results_
+    assert trees.n_candidates_ == len(results["params"]) == 15
+    assert {len(column) for column in results.values()} == {15}
+    curves = {curve.learner: curve for curve in learning_curves(trees.study_)}
+    assert [*results["learner"]] == [*curves]
+    for row, learner in enumerate(results["learner"]):
+        curve = curves[learner]
+        assert results["n_resources"][row] == curve.size
+        assert trees.n_resources_[results["iter"][row]] == curve.size
+        assert results["mean_test_score"][row] == pytest.approx(curve.score)
+        assert results["params"][row] == curve.params
+        assert results["reason"][row] == curve.reason
+        assert results["lower_test_score"][row] == curve.worst
+        assert results["upper_test_score"][row] == curve.bound
+        seconds = sum(seen.seconds or 0 for seen in curve.observations)
+        assert results["seconds"][row] == pytest.approx(seconds)
+    assert (results["lower_test_score"] <= results["forecast_test_score"]).all()
+    assert (results["forecast_test_score"] <= results["upper_test_score"]).all()
+    assert trees.min_resources_ == trees.n_resources_[0]
+    assert trees.max_resources_ == trees.n_resources_[-1] == 200
+
+
+def test_candidates_are_trained_on_as_many_rows_as_it_says() -> None:
+    log = Log()
+    search = Search(
+        Recorder(log=log), {"quality": uniform()}, scoring=quality, refit=False, cv=2
+    ).fit(X, Y)
+    n_rows = [len(X) for X, _, _ in log.calls]
+    assert set(n_rows) <= set(search.n_resources_)
+    assert max(n_rows) == search.max_resources_ == 150
+    # Each probe is one training for each of two folds.
+    probes = [seen for curve in learning_curves(search.study_) for seen in curve.observations]
+    assert sorted(n_rows) == sorted(2 * [seen.size for seen in probes])
+
+
+def test_a_lucky_score_on_few_rows_is_not_chosen() -> None:
+    def lucky(estimator: Any, X: Any, y: Any) -> float:
+        return float(estimator.quality) + 0.1 * (estimator.n_rows_ < 100)
+
+    class Counting(Recorder):
+        def fit(self, X: Any, y: Any, **arguments: Any) -> Counting:
+            self.n_rows_ = len(X)
+            super().fit(X, y, **arguments)
+            return self
+
+    search = Search(Counting(), {"quality": uniform(0, 0.5)}, scoring=lucky, n_candidates=15)
+    results = search.fit(X, Y).cv_results_
+    assert results["mean_test_score"].max() > 0.5 > search.best_score_
+    assert results["n_resources"][search.best_index_] == search.max_resources_
+
+
+def test_the_best_of_clear_differences_is_found() -> None:
+    search = Search(Recorder(), {"quality": [0.1, 0.9, 0.3, 0.5]}, n_candidates=4, scoring=quality)
+    assert search.fit(X, Y).best_params_ == {"quality": 0.9}
+
+
+# --- When it ends ---
+
+
+def test_time_ends_it_and_a_model_is_there() -> None:
+    begun = time.monotonic()
+    search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, cost="seconds")
+    search.set_params(timeout=1.0, n_candidates=None).fit(X, Y)
+    assert time.monotonic() - begun < 10
+    assert search.n_candidates_ > 6
+    assert search.cv_results_["n_resources"][search.best_index_] == search.max_resources_
+
+
+def test_without_a_full_model_the_best_forecast_is_chosen() -> None:
+    class Slow(GaussianNB):
+        def fit(self, X: Any, y: Any) -> Slow:
+            time.sleep(0.1 if len(X) < 100 else 0.5)
+            super().fit(X, y)
+            return self
+
+    search = Search(Slow(), {"var_smoothing": loguniform(1e-9, 1)}, timeout=0.35, cv=2)
+    with pytest.warns(UserWarning, match=r"No candidate was trained on all 150 rows"):
+        search.fit(X, Y)
+    assert search.cv_results_["n_resources"].max() < search.max_resources_
+    assert search.predict(X).shape == Y.shape
+
+
+def test_without_number_or_time_there_are_as_many_as_the_first_round_affords() -> None:
+    n = {}
+    for least in (10, 40, "smallest"):
+        search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, min_resources=least)
+        search.set_params(n_candidates=None, sampler=RandomSampler(seed=0))
+        n[least] = search.fit(X, Y).n_candidates_
+    assert n == {10: 20, 40: 10, "smallest": 16}  # of 200 rows; 12 are the smallest
+
+
+def test_few_points_are_all_searched_once() -> None:
+    space = {"max_depth": [1, 2], "criterion": ["gini", "entropy"]}
+    search = Search(DecisionTreeClassifier(random_state=0), space, n_candidates=9)
+    with pytest.warns(UserWarning, match="has 4 points, fewer than `n_candidates=9`"):
+        search.fit(X, Y)
+    points = {tuple(params.values()) for params in search.cv_results_["params"]}
+    assert len(points) == search.n_candidates_ == 4
+
+
+def test_an_empty_space_has_one_candidate() -> None:
+    search = Search(GaussianNB(), {}, n_candidates=None).fit(X, Y)
+    assert search.best_params_ == {}
+    assert search.best_score_ == pytest.approx(cross_val_score(GaussianNB(), X, Y, cv=3).mean())
+
+
+# --- Seeds, clones, copies ---
+
+
+def same(one: DataAllocationSearchCV, other: DataAllocationSearchCV) -> bool:
+    names = ("params", "mean_test_score", "n_resources", "state")
+    return all([*one.cv_results_[name]] == [*other.cv_results_[name]] for name in names)
+
+
+def test_the_same_seed_gives_the_same_search(trees: DataAllocationSearchCV) -> None:
+    again = clone(trees).fit(X, Y)
+    assert same(trees, again)
+    assert same(trees, again.fit(X, Y))
+    assert not same(trees, clone(trees).set_params(random_state=1).fit(X, Y))
+
+
+def test_a_sampler_of_ones_own_stays_as_it_was() -> None:
+    search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)})
+    search.set_params(sampler=RandomSampler(seed=3))
+    first = clone(search.fit(X, Y)).fit(X, Y)
+    assert same(search, first)
+    assert same(search, clone(search).set_params(random_state=0).fit(X, Y))
+    assert isinstance(search.sampler, RandomSampler)
+
+
+def test_random_states_advance() -> None:
+    search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)})
+    search.set_params(random_state=np.random.RandomState(0))
+    params = [search.fit(X, Y).cv_results_["params"] for _ in range(2)]
+    assert params[0] != params[1]
+
+
+def test_pickles_predict_alike(trees: DataAllocationSearchCV) -> None:
+    copy = pickle.loads(pickle.dumps(trees))
+    np.testing.assert_array_equal(copy.predict(X), trees.predict(X))
+    assert same(copy, trees)
+    assert copy.study_.best_value == trees.study_.best_value
+    assert [c.score for c in learning_curves(copy.study_)] == [
+        c.score for c in learning_curves(trees.study_)
+    ]
+
+
+def test_threads_search_alike() -> None:
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, n_jobs=2).fit(X, Y)
+    assert search.n_candidates_ == 6
+    model = DecisionTreeClassifier(random_state=0, **search.best_params_)
+    assert search.best_score_ == pytest.approx(cross_val_score(model, X, Y, cv=3).mean())
+
+
+def test_it_is_quiet_unless_told(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("optuna")
+    before = logger.level
+    logger.addHandler(caplog.handler)
+    try:
+        logger.setLevel(logging.INFO)
+        search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, n_candidates=3)
+        search.fit(X, Y)
+        assert not caplog.records
+        assert logger.level == logging.INFO
+        search.set_params(verbose=1).fit(X, Y)
+        assert sum("Trial" in record.getMessage() for record in caplog.records) >= 3
+    finally:
+        logger.removeHandler(caplog.handler)
+        logger.setLevel(before)
+
+
+# --- Several scorers, refit ---
+
+SCORERS = [
+    ["accuracy", "roc_auc"],
+    ("accuracy", "roc_auc"),
+    {"accuracy": "accuracy", "roc_auc": "roc_auc"},
+    {"accuracy": make_scorer(accuracy_score), "roc_auc": "roc_auc"},
+]
+
+
+@pytest.mark.parametrize("scoring", SCORERS, ids=["list", "tuple", "dict", "scorers"])
+@pytest.mark.parametrize("refit", ["accuracy", "roc_auc"])
+def test_of_several_scorers_refit_names_the_one_that_counts(scoring: Any, refit: str) -> None:
+    several = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=scoring, refit=refit)
+    one = clone(several).set_params(scoring=refit, refit=True).fit(X, Y)
+    several.fit(X, Y)
+    assert several.multimetric_
+    assert not one.multimetric_
+    assert several.best_params_ == one.best_params_
+    assert several.best_score_ == one.best_score_
+    assert several.best_index_ == one.best_index_
+    for column in ("mean_test", "std_test", "rank_test", "split0_test"):
+        np.testing.assert_array_equal(
+            several.cv_results_[f"{column}_{refit}"], one.cv_results_[f"{column}_score"]
+        )
+    assert several.score(X, Y) == one.score(X, Y)
+    assert several.scorer_.keys() == {"accuracy", "roc_auc"}
+    full = several.cv_results_["n_resources"] == several.max_resources_
+    for name in ("accuracy", "roc_auc"):
+        row = int(np.flatnonzero(full)[0])
+        model = DecisionTreeClassifier(random_state=0, **several.cv_results_["params"][row])
+        expected = cross_val_score(model, X, Y, cv=3, scoring=name)
+        assert several.cv_results_[f"mean_test_{name}"][row] == pytest.approx(expected.mean())
+
+
+def both(estimator: Any, X: Any, y: Any) -> dict[str, float]:
+    return {"share": estimator.score(X, y), "depth": -float(estimator.get_depth())}
+
+
+def test_a_function_may_return_several_scores() -> None:
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=both, refit="depth")
+    search.fit(X, Y)
+    assert search.multimetric_
+    assert search.best_score_ == search.cv_results_["mean_test_depth"][search.best_index_]
+    single = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=both, refit="share")
+    plain = Search(DecisionTreeClassifier(random_state=0), TREES).fit(X, Y)
+    assert single.fit(X, Y).best_params_ == plain.best_params_
+    assert single.score(X, Y) == plain.score(X, Y)
+
+
+@pytest.mark.parametrize("scoring", [["accuracy", "roc_auc"], both], ids=["list", "function"])
+@pytest.mark.parametrize("refit", [True, "recall"])
+def test_of_several_scorers_refit_must_name_one(scoring: Any, refit: Any) -> None:
+    search = Search(DecisionTreeClassifier(), TREES, scoring=scoring, refit=refit)
+    with pytest.raises(ValueError, match="parameter refit must be set to a scorer key"):
+        search.fit(X, Y)
+
+
+def test_several_scorers_without_refit_have_no_best() -> None:
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=["accuracy", "recall"])
+    search.set_params(refit=False).fit(X, Y)
+    assert not hasattr(search, "best_params_")
+    assert not hasattr(search, "best_index_")
+    by_first = Search(DecisionTreeClassifier(random_state=0), TREES, scoring="accuracy").fit(X, Y)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_accuracy"], by_first.cv_results_["mean_test_score"]
+    )
+
+
+def test_without_refit_there_is_a_best_and_no_model() -> None:
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, refit=False).fit(X, Y)
+    assert search.best_params_ in search.cv_results_["params"]
+    assert not hasattr(search, "best_estimator_")
+    with pytest.raises(AttributeError, match="has no attribute 'predict'"):
+        search.predict(X)
+
+
+def test_refit_may_choose() -> None:
+    def shallow(results: dict[str, Any]) -> int:
+        return int(np.argmin(results["param_max_depth"].astype(int)))
+
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, refit=shallow).fit(X, Y)
+    depths = [params["max_depth"] for params in search.cv_results_["params"]]
+    assert search.best_params_["max_depth"] == min(depths)
+    assert search.best_estimator_.get_params()["max_depth"] == min(depths)
+    assert not hasattr(search, "best_score_")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "error", "message"),
+    [("two", TypeError, "not an integer"), (99, IndexError, "out of range")],
+)
+def test_refit_must_choose_a_row(chosen: Any, error: type[Exception], message: str) -> None:
+    search = Search(DecisionTreeClassifier(), TREES, refit=lambda results: chosen)
+    with pytest.raises(error, match=message):
+        search.fit(X, Y)
+
+
+def test_training_scores_are_kept_where_asked_for() -> None:
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, return_train_score=True)
+    search.fit(X, Y)
+    row = search.best_index_
+    model = DecisionTreeClassifier(random_state=0, **search.best_params_)
+    expected = cross_validate(model, X, Y, cv=3, return_train_score=True)["train_score"]
+    assert search.cv_results_["mean_train_score"][row] == pytest.approx(expected.mean())
+    plain = clone(search).set_params(return_train_score=False).fit(X, Y)
+    assert not any("train" in name for name in plain.cv_results_)
+
+
+# --- Failures ---
+
+
+@contextmanager
+def failures_are_told() -> Iterator[None]:
+    with (
+        pytest.warns(FitFailedWarning, match=r"(?s)candidates were dropped.*told to fail"),
+        pytest.warns(UserWarning, match="test scores are non-finite"),
+    ):
+        yield
+
+
+def test_a_candidate_that_fails_is_dropped() -> None:
+    space = {"error": ["", "fit"], "quality": [0.2, 0.4, 0.6]}
+    search = Search(Recorder(), space, scoring=quality, error_score=np.nan)
+    with failures_are_told():
+        search.fit(X, Y)
+    results = search.cv_results_
+    failed = np.array([params["error"] == "fit" for params in results["params"]])
+    assert failed.sum() == 3
+    assert np.isnan(results["mean_test_score"][failed]).all()
+    assert np.isfinite(results["mean_test_score"][~failed]).all()
+    assert set(results["rank_test_score"][failed]) == {4}
+    assert set(results["state"][failed]) == {"dropped"}
+    assert set(results["n_resources"][failed]) == {0}
+    assert search.best_params_ == {"error": "", "quality": 0.6}
+
+
+def test_one_that_fails_later_keeps_its_score_and_is_not_chosen() -> None:
+    space = [{"error": ["large"], "quality": [0.9]}, {"error": [""], "quality": [0.4, 0.5]}]
+    search = Search(Recorder(), space, scoring=quality, error_score=np.nan, n_candidates=3)
+    with pytest.warns(FitFailedWarning, match="1 of 3 candidates were dropped"):
+        search.fit(X, Y)
+    failed = [params["quality"] for params in search.cv_results_["params"]].index(0.9)
+    assert 0 < search.cv_results_["n_resources"][failed] <= 100
+    assert search.best_params_["quality"] == 0.5
+
+
+def test_errors_are_raised_where_asked_for() -> None:
+    search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
+    with pytest.raises(RuntimeError, match="told to fail"):
+        search.fit(X, Y)
+
+
+def test_a_number_counts_for_a_fit_that_fails() -> None:
+    search = Search(Recorder(), {"error": ["", "fit"]}, scoring=quality, error_score=-1.0)
+    search.set_params(n_candidates=2).fit(X, Y)
+    scores = {
+        p["error"]: s
+        for p, s in zip(
+            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+        )
+    }
+    assert scores == {"": 0.5, "fit": -1.0}
+
+
+@pytest.mark.parametrize("ends", [{"n_candidates": 3}, {"n_candidates": None, "timeout": 600}])
+def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
+    search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
+    search.set_params(error_score=np.nan, **ends)
+    with pytest.raises(ValueError, match=r"(?s)All the \d+ candidates failed.*told to fail"):
+        search.fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+def test_scores_that_are_no_numbers_drop_a_candidate() -> None:
+    space = {"error": ["", "predict"]}
+    search = Search(Recorder(), space, n_candidates=2, error_score=np.nan)
+    with (
+        pytest.warns(FitFailedWarning, match="1 of 2 candidates were dropped"),
+        pytest.warns(UserWarning, match="test scores are non-finite"),
+    ):
+        search.fit(X, Y)
+    assert search.best_params_ == {"error": ""}
+
+
+def test_unknown_parameters_are_an_error_at_once() -> None:
+    search = Search(Ridge(), {"alfa": uniform()}, error_score=np.nan)
+    with pytest.raises(ValueError, match="Invalid parameter 'alfa' for estimator Ridge"):
+        search.fit(X, Y)
+
+
+# --- What is passed to fit ---
+
+
+def test_arguments_of_fit_are_cut_to_the_rows() -> None:
+    log = Log()
+    rows = np.arange(len(X), dtype=float)
+    search = Search(Recorder(log=log), {"quality": uniform()}, scoring=quality)
+    search.fit(rows[:, None], Y, sample_weight=rows, flag="as it is")
+    for table, _, arguments in log.calls:
+        np.testing.assert_array_equal(table[:, 0], arguments["sample_weight"])
+        assert arguments["flag"] == "as it is"
+    assert len(log.calls[-1][0]) == len(X)
+
+
+def test_rows_that_weigh_nothing_count_for_nothing() -> None:
+    weight = (np.arange(len(X)) % 3 > 0).astype(float)
+    search = Search(LogisticRegression(), {"C": loguniform(0.01, 10)}, n_candidates=2)
+    search.fit(X, Y, sample_weight=weight)
+    model = LogisticRegression(C=search.best_params_["C"]).fit(X[weight > 0], Y[weight > 0])
+    np.testing.assert_allclose(search.best_estimator_.coef_, model.coef_, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "cv", [LeaveOneGroupOut(), GroupKFold(3), GroupShuffleSplit(2, random_state=0)]
+)
+def test_groups_stay_together(cv: Any) -> None:
+    groups = np.arange(len(X)) % 5
+    log = Log()
+    search = Search(Recorder(log=log), {"quality": uniform()}, scoring=quality, cv=cv, refit=False)
+    search.fit(groups[:, None], Y, groups=groups)
+    assert search.n_splits_ == cv.get_n_splits(groups=groups)
+    trained = [set(table[:, 0]) for table, _, _ in log.calls]
+    assert all(len(some) < 5 for some in trained)
+    with pytest.raises(ValueError, match="The 'groups' parameter should not be None"):
+        search.fit(groups[:, None], Y)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_metadata_is_routed(n_jobs: int | None) -> None:
+    weight, groups = np.linspace(0, 1, len(X)), np.arange(len(X)) % 6
+    seen: list[Any] = []
+
+    def weighed(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+        seen.append(sample_weight)
+        return float(accuracy_score(y_true, y_pred, sample_weight=sample_weight))
+
+    log = Log()
+    with config_context(enable_metadata_routing=True):
+        model = Recorder(log=log).set_fit_request(sample_weight="inner")
+        scorer = make_scorer(weighed).set_score_request(sample_weight="outer")
+        search = Search(model, {"quality": uniform()}, cv=GroupKFold(3), scoring=scorer)
+        search.set_params(n_jobs=n_jobs, n_candidates=3)
+        search.fit(X, Y, inner=weight, outer=1 - weight, groups=groups)
+        assert search.score(X, Y, outer=weight) == accuracy_score(
+            Y, search.predict(X), sample_weight=weight
+        )
+        with pytest.raises(TypeError, match="unexpected argument"):
+            search.fit(X, Y, other=weight)
+    assert all(len(arguments["sample_weight"]) == len(table) for table, _, arguments in log.calls)
+    assert all(some is not None for some in seen)
+    assert len(log.calls[0][0]) < search.max_resources_
+
+
+# --- Estimators and tables ---
+
+
+def test_steps_of_a_pipeline_are_searched_and_exchanged() -> None:
+    pipeline = Pipeline([("scale", StandardScaler()), ("model", SVC())])
+    space = [
+        {
+            "scale": ["passthrough", StandardScaler()],
+            "model": [SVC()],
+            "model__C": loguniform(0.1, 10),
+        },
+        {"model": [DecisionTreeClassifier(random_state=0)], "model__max_depth": randint(1, 9)},
+    ]
+    search = Search(pipeline, space, n_candidates=10).fit(X, Y)
+    kinds = {type(params["model"]) for params in search.cv_results_["params"]}
+    assert kinds == {SVC, DecisionTreeClassifier}
+    masked = search.cv_results_["param_model__C"]
+    is_svc = [isinstance(params["model"], SVC) for params in search.cv_results_["params"]]
+    np.testing.assert_array_equal(masked.mask, ~np.array(is_svc))
+    assert type(search.best_estimator_["model"]) is type(search.best_params_["model"])
+    assert search.best_estimator_["model"] is not search.best_params_["model"]
+
+
+def test_a_function_may_be_the_space() -> None:
+    def space(trial: optuna.trial.BaseTrial) -> dict[str, Any]:
+        depth = trial.suggest_int("depth", 1, 9)
+        return {"max_depth": depth, "max_leaf_nodes": 2**depth}
+
+    search = Search(DecisionTreeClassifier(random_state=0), space).fit(X, Y)
+    assert search.best_params_["max_leaf_nodes"] == 2 ** search.best_params_["max_depth"]
+    assert search.study_.best_params == {"depth": search.best_params_["max_depth"]}
+
+
+def test_text_and_missing_values_are_left_to_the_estimator() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["oak", "elm", None], 400)
+    height = np.where(kind == "oak", 9.0, 4.0) + rng.normal(size=400)
+    height[rng.random(400) < 0.1] = np.nan
+    table = pandas.DataFrame({"kind": kind, "height": height})
+    target = np.where((kind == "oak") ^ (rng.random(400) < 0.1), "tall", "low")
+    text = make_column_selector(dtype_exclude="number")
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), text), remainder=SimpleImputer()
+    )
+    model = Pipeline([("columns", columns), ("model", LogisticRegression())])
+    search = Search(model, {"model__C": loguniform(0.01, 10)}).fit(table, target)
+    assert search.best_score_ > 0.8
+    assert set(search.predict(table)) == {"tall", "low"}
+    assert [*search.feature_names_in_] == ["kind", "height"]
+
+
+def test_lists_and_sparse_tables_are_searched_alike() -> None:
+    search = Search(LogisticRegression(), {"C": loguniform(0.01, 10)})
+    dense = clone(search).fit(X, Y)
+    for table in (X.tolist(), csr_array(X)):
+        other = clone(search).fit(table, Y.tolist())
+        np.testing.assert_allclose(
+            other.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], atol=0.02
+        )
+
+
+def test_kernels_computed_before_are_cut_on_both_sides() -> None:
+    search = Search(SVC(kernel="linear"), {"C": loguniform(0.01, 1)}, n_candidates=4)
+    direct = clone(search).fit(X, Y)
+    computed = clone(search).set_params(estimator=SVC(kernel="precomputed")).fit(X @ X.T, Y)
+    np.testing.assert_allclose(
+        computed.cv_results_["mean_test_score"], direct.cv_results_["mean_test_score"]
+    )
+
+
+def test_amounts_and_several_outputs() -> None:
+    table, target = make_regression(200, 5, n_targets=2, noise=1.0, random_state=0)
+    search = Search(Ridge(), {"alpha": loguniform(1e-3, 1e3)}, scoring="neg_mean_squared_error")
+    search.fit(table, target)
+    assert search.best_score_ < 0
+    assert search.predict(table).shape == (200, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "space"),
+    [
+        (KernelDensity(), {"bandwidth": loguniform(0.1, 10)}),
+        (KMeans(n_init=1, random_state=0), {"n_clusters": randint(2, 6)}),
+    ],
+    ids=["density", "clusters"],
+)
+def test_targets_may_be_missing(model: Any, space: Any) -> None:
+    search = Search(model, space, n_candidates=4).fit(X)
+    expected = cross_val_score(clone(model).set_params(**search.best_params_), X, cv=3)
+    assert search.best_score_ == pytest.approx(expected.mean())
+
+
+def test_methods_are_those_of_the_estimator() -> None:
+    names = ("predict", "predict_proba", "decision_function", "transform", "score_samples")
+    svc = Search(SVC(), {"C": [0.1, 1.0]})
+    assert [name for name in names if hasattr(svc, name)] == ["predict", "decision_function"]
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        svc.predict(X)
+    scaler = Search(FunctionTransformer(), {}, **ONE, scoring=lambda model, X, y=None: 1.0).fit(X)
+    np.testing.assert_array_equal(scaler.transform(X), X)
+    np.testing.assert_array_equal(scaler.inverse_transform(X), X)
+
+
+def test_it_can_be_cross_validated_and_shown(trees: DataAllocationSearchCV) -> None:
+    scores = cross_val_score(clone(trees).set_params(n_candidates=3), X, Y, cv=2)
+    assert scores.min() > 0.6
+    assert "best_estimator_: DecisionTreeClassifier" in trees._repr_html_()
+
+
+# --- Studies ---
+
+
+def test_a_stored_study_is_continued(tmp_path: Any) -> None:
+    where = {"storage": f"sqlite:///{tmp_path}/study.db", "study_name": "trees"}
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, n_candidates=3, **where)
+    search.fit(X, Y)
+    before = search.cv_results_["params"]
+    more = clone(search).set_params(n_candidates=6).fit(X, Y)
+    assert more.cv_results_["params"][:3] == before
+    assert more.n_candidates_ == 6
+    assert more.best_score_ >= search.best_score_
+    assert len(learning_curves(more.study_)) == 6
+    with pytest.raises(ValueError, match="begun by a search with the same `cv`, 4 folds"):
+        clone(more).set_params(cv=KFold(4), max_resources=200, min_resources=12).fit(X, Y)
+
+
+# --- Arguments ---
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("timeout", 0),
+        ("n_candidates", 0),
+        ("n_candidates", 2.5),
+        ("min_resources", "exhaust"),
+        ("max_resources", 0),
+        ("factor", 1),
+        ("cost", "euros"),
+        ("sampler", "TPE"),
+        ("param_distributions", "SVC"),
+        ("cv", "five"),
+        ("error_score", "ignore"),
+    ],
+)
+def test_arguments_that_break_their_rule_are_refused(argument: str, value: Any) -> None:
+    search = Search(GaussianNB(), {}).set_params(**{argument: value})
+    with pytest.raises(InvalidParameterError, match=f"The '{argument}' parameter of DataAlloc"):
+        search.fit(X, Y)
+
+
+def test_an_estimator_without_score_needs_a_scorer() -> None:
+    class Silent(BaseEstimator):
+        def fit(self, X: Any, y: Any = None) -> Silent:
+            return self
+
+    with pytest.raises(TypeError, match="does not"):
+        Search(Silent(), {}).fit(X, Y)
+
+
+def test_callbacks_see_the_search_as_one_task() -> None:
+    pytest.importorskip("sklearn.callback", reason="of scikit-learn 1.9 and newer")
+
+    class Counter:
+        events: list[str]
+
+        def setup(self, estimator: Any, context: Any) -> None:
+            self.events = ["setup"]
+
+        def on_fit_task_begin(self, estimator: Any, context: Any, **more: Any) -> None:
+            self.events.append("begin")
+
+        def on_fit_task_end(self, estimator: Any, context: Any, **more: Any) -> None:
+            self.events.append("end")
+
+        def teardown(self, estimator: Any, context: Any) -> None:
+            self.events.append("teardown")
+
+    counter = Counter()
+    Search(GaussianNB(), {}, **ONE).set_callbacks(counter).fit(X, Y)
+    assert counter.events == ["setup", "begin", "end", "teardown"]
