@@ -31,7 +31,7 @@ BELOW = {
 }
 """The layers that each may import from, besides itself; the root imports from all of them."""
 
-OUTER = ("study", "objective", "visualization", "dashboard")
+OUTER = ("study", "objective", "visualization", "dashboard", "sklearn")
 
 
 def modules(package: str) -> list[str]:
@@ -89,6 +89,19 @@ def test_the_objective_loads_neither_learners_nor_pictures() -> None:
     outer = tuple(f"{OURS}.{layer}" for layer in ("learners", "visualization", "dashboard"))
     assert f"{OURS}.study" in loaded
     assert not {name for name in loaded if name.startswith(outer)}
+
+
+def test_the_search_loads_neither_learners_nor_pictures() -> None:
+    loaded = loaded_by(*modules("sklearn"))
+    outer = tuple(f"{OURS}.{layer}" for layer in ("learners", "visualization", "dashboard"))
+    assert {"sklearn", f"{OURS}.sklearn", f"{OURS}.objective"} <= loaded
+    assert not {name for name in loaded if name.startswith(outer)}
+
+
+def test_the_objective_loads_no_search() -> None:
+    loaded = loaded_by(*modules("objective"), *modules("study"))
+    assert "sklearn" in loaded
+    assert not {name for name in loaded if name.startswith(f"{OURS}.sklearn")}
 
 
 def test_the_root_loads_nothing_by_itself() -> None:
@@ -158,12 +171,12 @@ class TestTheCheckCanFail:
         assert set(arrows(source)) == layers
 
     def test_it_looks_at_every_layer_that_there_is(self) -> None:
-        assert {"core", "learners", "study", "visualization", "dashboard"} <= {
+        assert {"core", "learners", "study", "visualization", "dashboard", "sklearn"} <= {
             layer_of(path) for path in SOURCES
         }
 
     def test_it_finds_arrows_in_each_of_them(self) -> None:
-        for layer in ("learners", "study", "objective", "visualization", "dashboard"):
+        for layer in ("learners", *OUTER):
             found = [p for p in SOURCES if layer_of(p) == layer]
             assert {a for p in found for a in arrows(p.read_text())} - {layer}
 

@@ -6,9 +6,11 @@ import ast
 from pathlib import Path
 
 import pytest
+import sklearn
 
 import optuna_daub
 import optuna_daub.core
+import optuna_daub.sklearn
 
 
 def typed_imports() -> dict[str, str]:
@@ -57,3 +59,10 @@ def test_the_core_exports_each_import_under_its_own_name() -> None:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 assert alias.asname == alias.name, "mypy re-exports `X as X` only"
+
+
+def test_the_layer_named_sklearn_hides_nothing() -> None:
+    assert optuna_daub.sklearn.__all__ == ["DataAllocationSearchCV"]
+    assert optuna_daub.sklearn.DataAllocationSearchCV.__module__ == "optuna_daub.sklearn.search_cv"
+    assert optuna_daub.sklearn is not sklearn
+    assert issubclass(optuna_daub.sklearn.DataAllocationSearchCV, sklearn.base.BaseEstimator)

@@ -25,8 +25,11 @@ from optuna_daub.objective.subsets import Layout
 from optuna_daub.objective.subsets import fold_of
 
 
-FIRST_SHARE = 1 / 64
-"""Of all rows of a fold: the smallest training size by default, where there are many rows."""
+FIRST_ROWS = 500
+"""The smallest training size by default, from the DAUB paper: what a fit takes besides its rows
+outweighs them below, and scores on few rows say little."""
+FIRST_SHARES = 1 / 64, 1 / 8
+"""Of all rows of a fold: what the smallest training size is at least and at most by default."""
 
 Measured = dict[str, Any]
 """What came of one fold: times, test scores and, if asked for, training scores."""
@@ -138,7 +141,8 @@ def size_grid(
     # As HalvingRandomSearchCV has it, for whom a fold must have two rows of each class.
     least = 2 * len(folds.folds) * folds.n_classes
     if min_resources == "auto":
-        least = max(least, round(FIRST_SHARE * full))
+        fewest, most_rows = (round(share * full) for share in FIRST_SHARES)
+        least = max(least, fewest, min(FIRST_ROWS, most_rows))
     if most >= folds.n_classes:
         return geometric_sizes(min(least, most), full, factor)
     least = min(folds.n_classes, full - 2)

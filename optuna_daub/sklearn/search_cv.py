@@ -154,8 +154,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     min_resources : "auto", "smallest" or int, default="auto"
         Rows of each fold to train a candidate on first. "smallest": two for each fold and class,
-        as in `HalvingRandomSearchCV`. "auto": the same, but at least 1/64 of all. Where that
-        leaves no room for three sizes it is less.
+        as in `HalvingRandomSearchCV`. "auto": at least as many, and 500, or 1/8 of all where that
+        is less, or 1/64 of all where that is more. Where that leaves no room for three sizes it
+        is less. Without `timeout` the first round is on about 1/16 of all, if that is more.
 
     max_resources : "auto" or int, default="auto"
         Rows of each fold to train on at most; "auto": all. What is less than all saves time, and

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import decision_cost
 from benchmarks import replay
+from benchmarks import search_cv
 from benchmarks import training
 from benchmarks.fit import calibrated
 from benchmarks.fit import gain_spread
@@ -28,7 +29,9 @@ from benchmarks.training_methods import EVERYTHING
 pytestmark = pytest.mark.filterwarnings("ignore")  # of learners that do not suit made data
 
 
-@pytest.mark.parametrize("program", [decision_cost, abc, budgeted, daub, massart, stumps])
+@pytest.mark.parametrize(
+    "program", [decision_cost, search_cv, abc, budgeted, daub, massart, stumps]
+)
 def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
     program.main(["--smoke", "--results", str(tmp_path)])
     stem = program.__name__.rpartition(".")[2]

@@ -126,6 +126,9 @@ def test_the_smallest_size_is_that_of_halving_or_a_share_of_many_rows() -> None:
     assert size_grid(folds_of(1000, 2, 5), "smallest", "auto", 1.5)[0] == 2 * 2 * 5
     assert size_grid(folds_of(64_000, 2, 5), "smallest", "auto", 1.5)[0] == 2 * 2 * 5
     assert size_grid(folds_of(64_000, 2, 5), "auto", "auto", 1.5)[0] == 1000
+    assert size_grid(folds_of(20_000, 2, 5), "auto", "auto", 1.5)[0] == 500
+    assert size_grid(folds_of(1_600, 2, 5), "auto", "auto", 1.5)[0] == 200
+    assert size_grid(folds_of(100, 2, 5), "auto", "auto", 1.5)[0] == 2 * 2 * 5
     assert size_grid(folds_of(1000), 50, 400, 2) == (50, 100, 200, 400)
 
 

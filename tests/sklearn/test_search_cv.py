@@ -701,7 +701,7 @@ def test_a_stored_study_is_continued(tmp_path: Any) -> None:
     assert more.best_score_ >= search.best_score_
     assert len(learning_curves(more.study_)) == 6
     with pytest.raises(ValueError, match="begun by a search with the same `cv`, 4 folds"):
-        clone(more).set_params(cv=KFold(4), max_resources=200, min_resources=12).fit(X, Y)
+        clone(more).set_params(cv=KFold(4), max_resources=200, min_resources=25).fit(X, Y)
 
 
 # --- Arguments ---

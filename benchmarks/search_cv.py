@@ -1,0 +1,392 @@
+"""`DataAllocationSearchCV` beside scikit-learn's searches: same space, folds and seconds.
+
+    OMP_NUM_THREADS=1 python benchmarks/search_cv.py [--smoke] [--seconds S] [--seeds K]
+        [--problems adult ...] [--time-limit SECONDS] [--results FOLDER]
+
+A search is given the training rows of a data set, one space (boosted trees, extra trees, a linear
+model), three folds and so many seconds of the wall clock. What it has then chosen is fitted on all
+training rows, which is not counted, and judged on test rows that no search has seen.
+
+`RandomizedSearchCV` draws candidates until the time is up: the one being trained then is finished,
+as the last one of `DataAllocationSearchCV` is. `HalvingRandomSearchCV` must know beforehand how
+many candidates it begins with: as many as its rounds have time for, by what a few random candidates
+cost on all rows and on a ninth of them. That is measured before, and not counted. If it ends early
+it is run again with other candidates for the seconds that are left, and the better result counts;
+if it ends late, its result counts as well. Its rounds keep one in three.
+
+Methods take turns, so that other work on the machine is shared. Each run is a row of
+search_cv.jsonl; search_cv.md follows from all rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per training
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import loguniform
+from scipy.stats import randint
+from scipy.stats import uniform
+from sklearn.datasets import make_classification
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401  it makes the next import
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import HalvingRandomSearchCV
+from sklearn.model_selection import ParameterSampler
+from sklearn.model_selection import RandomizedSearchCV
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.rows import SHARED
+from benchmarks.rows import Row
+from benchmarks.rows import Run
+from benchmarks.rows import grouped
+from benchmarks.rows import is_there
+from benchmarks.rows import parser_of
+from benchmarks.rows import read_rows
+from benchmarks.rows import results_of
+from benchmarks.rows import run_all
+from benchmarks.rows import table
+from benchmarks.rows import write_report
+from optuna_daub.sklearn import DataAllocationSearchCV
+
+
+PIPELINE = Pipeline([("scale", "passthrough"), ("model", LogisticRegression())])
+SPACE = [
+    {
+        "model": [HistGradientBoostingClassifier(early_stopping=False, random_state=0)],
+        "model__learning_rate": loguniform(0.01, 0.5),
+        "model__max_iter": randint(10, 200),
+        "model__max_leaf_nodes": randint(4, 128),
+        "model__min_samples_leaf": randint(2, 100),
+        "model__l2_regularization": loguniform(1e-3, 1e2),
+    },
+    {
+        "model": [ExtraTreesClassifier(random_state=0)],
+        "model__n_estimators": randint(10, 150),
+        "model__max_features": uniform(0.1, 0.9),
+        "model__min_samples_leaf": randint(1, 20),
+    },
+    {
+        "scale": [StandardScaler()],
+        "model": [LogisticRegression(max_iter=200)],
+        "model__C": loguniform(1e-3, 1e2),
+    },
+]
+FOLDS = 3
+REDUCTION = 3
+PILOTS = 6
+"""Random candidates whose mean cost tells how many candidates halving has time for."""
+MOST_ROWS = 50_000
+"""To train on, of the larger data sets."""
+TEST_SHARE, MOST_TEST_ROWS = 0.3, 30_000
+PILOT = "mean cost"
+"""In place of a method: the row of what the pilots cost."""
+
+Part = tuple[NDArray[np.float32], NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What candidates cost, known beforehand."""
+
+    unit: float
+    """Mean seconds of a candidate on all rows of all folds."""
+    growth: float
+    """Seconds grow as rows^growth."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to."""
+
+    model: Any
+    """Fitted on all training rows."""
+    score: float
+    """Mean over the folds."""
+    seconds: float
+    """Of the search alone."""
+    n_candidates: int
+    n_full: int
+    """Candidates trained on all rows of a fold."""
+
+
+def folds(seed: int) -> StratifiedKFold:
+    """Return the folds that all methods are given."""
+    return StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+
+
+def allocation(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
+    """Run `DataAllocationSearchCV`, which is told the seconds."""
+    search = DataAllocationSearchCV(
+        PIPELINE, SPACE, cv=folds(seed), timeout=seconds, random_state=seed
+    )
+    begun = time.monotonic()
+    search.fit(*training)
+    n_full = int((search.cv_results_["n_resources"] == search.max_resources_).sum())
+    return _found(search, begun, search.n_candidates_, n_full)
+
+
+class UntilTheTimeIsUp(RandomizedSearchCV):
+    """RandomizedSearchCV that draws candidates one by one until a point in time."""
+
+    deadline = math.inf
+
+    def _run_search(self, evaluate_candidates: Callable[[Any], Any]) -> None:
+        drawn = iter(ParameterSampler(SPACE, 10**6, random_state=self.random_state))
+        evaluate_candidates([next(drawn)])
+        while time.monotonic() < self.deadline:
+            evaluate_candidates([next(drawn)])
+
+
+def random_search(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
+    """Run `RandomizedSearchCV` until the seconds are used up."""
+    search = UntilTheTimeIsUp(PIPELINE, SPACE, cv=folds(seed), random_state=seed)
+    begun = time.monotonic()
+    search.deadline = begun + seconds
+    search.fit(*training)
+    n = len(search.cv_results_["params"])
+    return _found(search, begun, n, n)
+
+
+def halving(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
+    """Run `HalvingRandomSearchCV` with as many candidates as the seconds should be enough for."""
+    best: Found | None = None
+    used, n_candidates, n_full = 0.0, 0, 0
+    while True:
+        n = affordable((seconds - used) / costs.unit, costs.growth)
+        if n == 0 and best is not None:
+            break
+        search = HalvingRandomSearchCV(
+            PIPELINE,
+            SPACE,
+            n_candidates=max(n, REDUCTION),
+            min_resources="exhaust",
+            factor=REDUCTION,
+            cv=folds(seed),
+            random_state=seed + 1000 * n_candidates,
+        )
+        begun = time.monotonic()
+        search.fit(*training)
+        one = _found(search, begun, search.n_candidates_[0], search.n_candidates_[-1])
+        used += one.seconds
+        n_candidates, n_full = n_candidates + one.n_candidates, n_full + one.n_full
+        if best is None or one.score > best.score:
+            best = one
+    return Found(best.model, best.score, used, n_candidates, n_full)
+
+
+def affordable(units: float, growth: float) -> int:
+    """Return with how many candidates halving takes so many full trainings at most.
+
+    Its last round is on all rows, of the candidates that are left.
+
+    >>> affordable(1.9, 1.0), affordable(2.0, 1.0), affordable(4.1, 1.0), affordable(4.1, 0.5)
+    (0, 3, 29, 6)
+    """
+    fits = (n for n in range(REDUCTION, 2000) if _cost(n, growth) <= units)
+    return max(fits, default=0)
+
+
+def _cost(n: int, growth: float) -> float:
+    """Return what halving of n candidates costs, in full trainings, which grow as rows^growth.
+
+    >>> _cost(3, 1.0), _cost(9, 1.0), _cost(9, 0.0)
+    (2.0, 3.0, 13.0)
+    """
+    n_rounds = 1 + math.floor(math.log(n, REDUCTION) + 1e-9)
+    rounds = [
+        (math.ceil(n / REDUCTION**i), REDUCTION ** (i + 1 - n_rounds)) for i in range(n_rounds)
+    ]
+    return sum(count * share for count, share in rounds)
+
+
+METHODS: dict[str, Callable[[Part, int, float, Costs], Found]] = {
+    "DataAllocationSearchCV": allocation,
+    "HalvingRandomSearchCV": halving,
+    "RandomizedSearchCV": random_search,
+}
+
+
+def _found(search: Any, begun: float, n_candidates: int, n_full: int) -> Found:
+    seconds = time.monotonic() - begun - search.refit_time_
+    return Found(
+        search.best_estimator_, float(search.best_score_), seconds, int(n_candidates), int(n_full)
+    )
+
+
+# --- Data ---
+
+
+def read(path: Path, seed: int) -> tuple[Part, Part]:
+    """Return training and test rows; text becomes codes, a missing number the median."""
+    import pandas as pd
+
+    data = pd.read_parquet(path)
+    y = pd.factorize(data.pop("target"), sort=True)[0].astype(np.int64)
+    for name in data.select_dtypes(exclude="number"):
+        data[name] = pd.factorize(data[name], sort=True)[0]
+    return split(data.fillna(data.median()).to_numpy(np.float32), y, seed)
+
+
+def made(seed: int) -> tuple[Part, Part]:
+    """Return drawn rows, for smoke runs."""
+    X, y = make_classification(900, 8, n_informative=5, flip_y=0.1, random_state=seed)
+    return split(X.astype(np.float32), y.astype(np.int64), seed)
+
+
+def split(X: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> tuple[Part, Part]:
+    """Return training and test rows, shuffled by the seed."""
+    rows = np.random.default_rng(seed).permutation(len(y))
+    n_test = min(MOST_TEST_ROWS, round(TEST_SHARE * len(y)))
+    training, test = rows[n_test:][:MOST_ROWS], rows[:n_test]
+    return (X[training], y[training]), (X[test], y[test])
+
+
+PROBLEMS: Mapping[str, Path] = {
+    name: SHARED / "data" / f"{name}.parquet"
+    for name in ("adult", "bank", "covtype", "flightlate", "higgs", "letter")
+}
+
+
+# --- Runs ---
+
+
+def runs(names: Sequence[str], seeds: int, seconds: float, path: Path) -> Iterator[Run]:
+    """Yield, for each seed and problem, the pilots and then every method."""
+    for seed in range(seeds):
+        for name in names:
+            key = {"problem": name, "method": PILOT}
+            yield Run(key, partial(pilot, name))
+            for method in METHODS:
+                key = {"problem": name, "method": method, "seed": seed, "seconds": seconds}
+                yield Run(key, partial(measure, name, method, seed, seconds, path))
+
+
+def opened(name: str, seed: int) -> tuple[Part, Part]:
+    """Return training and test rows of a problem."""
+    return read(PROBLEMS[name], seed) if name in PROBLEMS else made(seed)
+
+
+def pilot(name: str) -> Row:
+    """Return the mean seconds that random candidates take in all folds, and how they grow."""
+    (X, y), _ = opened(name, 0)
+    means = []
+    for n_rows in (len(y), len(y) // REDUCTION**2):
+        search = RandomizedSearchCV(
+            PIPELINE, SPACE, n_iter=PILOTS, cv=folds(0), refit=False, random_state=12345
+        )
+        begun = time.monotonic()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search.fit(X[:n_rows], y[:n_rows])
+        means.append((time.monotonic() - begun) / PILOTS)
+    growth = math.log(means[0] / means[1]) / math.log(REDUCTION**2)
+    return {"unit": means[0], "growth": growth, "load": os.getloadavg()[0]}
+
+
+def measure(name: str, method: str, seed: int, seconds: float, path: Path) -> Row:
+    """Run a method once."""
+    key = {"problem": name, "method": PILOT}
+    of_pilot = next(row for row in read_rows(path) if row["key"] == key)
+    costs = Costs(of_pilot["unit"], of_pilot["growth"])
+    training, (X, y) = opened(name, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of linear models that do not converge
+        found = METHODS[method](training, seed, seconds, costs)
+    row = {
+        "test": float(found.model.score(X, y)),
+        "score": found.score,
+        "seconds": found.seconds,
+        "candidates": found.n_candidates,
+        "full": found.n_full,
+        "model": type(found.model["model"]).__name__,
+        "n_train": len(training[1]),
+        "n_test": len(y),
+        "load": os.getloadavg()[0],
+    }
+    print(name, method, seed, row, flush=True)
+    return row
+
+
+# --- Report ---
+
+
+def report(rows: list[Row]) -> Iterable[str]:
+    """Yield the test scores with their standard errors, and what the searches did."""
+    units = {r["key"]["problem"]: r["unit"] for r in rows if r["key"]["method"] == PILOT}
+    rows = [row for row in rows if row["key"]["method"] != PILOT]
+    lines, ours_wins = [], 0
+    for problem, some in grouped(rows, "problem").items():
+        of = grouped(some, "method")
+        seeds = set.intersection(*({r["key"]["seed"] for r in of.get(m, [])} for m in METHODS))
+        if not seeds:
+            continue
+        tests = {m: [r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in METHODS}
+        means = {m: mean(tests[m]) for m in METHODS}
+        ours_wins += means["DataAllocationSearchCV"] >= max(means.values())
+        head = [f"{problem} ({some[0]['n_train']:,} rows)", str(len(seeds))]
+        shown = [_shown(tests[m], means[m] == max(means.values())) for m in METHODS]
+        lines.append([*head, f"{units[problem]:.1f}", *shown])
+    yield "Accuracy on the test rows in %, mean and standard error over the seeds."
+    yield table(["data", "seeds", "seconds per candidate", *METHODS], lines)
+    yield f"`DataAllocationSearchCV` has the largest mean on {ours_wins} of {len(lines)}."
+    lines = [
+        [
+            method,
+            f"{mean(r['seconds'] for r in some):.1f}",
+            f"{mean(r['candidates'] for r in some):.0f}",
+            f"{mean(r['full'] for r in some):.1f}",
+            f"{100 * mean(r['score'] for r in some):.2f}",
+            f"{100 * mean(r['test'] for r in some):.2f}",
+        ]
+        for method, some in grouped(rows, "method").items()
+    ]
+    head = ["mean of all runs", "seconds", "candidates", "on all rows", "score", "test score"]
+    yield table(head, lines)
+
+
+def _shown(tests: Sequence[float], is_best: bool) -> str:
+    error = np.std(tests, ddof=1) / math.sqrt(len(tests)) if len(tests) > 1 else math.nan
+    text = f"{100 * mean(tests):.2f}"
+    return f"{f'**{text}**' if is_best else text} ± {100 * error:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the command line asks for."""
+    parser: argparse.ArgumentParser = parser_of(__doc__)
+    parser.add_argument("--problems", nargs="+", choices=[*PROBLEMS], default=[*PROBLEMS])
+    parser.add_argument("--seconds", type=float, default=30.0, help="of each search")
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args(arguments)
+    path = results_of(options) / "search_cv.jsonl"
+    if options.smoke:
+        rows = run_all(runs(["made"], 1, 2.0, path), path, options.time_limit)
+    else:
+        names = [name for name in options.problems if is_there(name, PROBLEMS[name])]
+        rows = run_all(runs(names, options.seeds, options.seconds, path), path, options.time_limit)
+    write_report(path.with_suffix(".md"), rows, report)
+
+
+if __name__ == "__main__":
+    main()
