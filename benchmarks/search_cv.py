@@ -9,10 +9,10 @@ training rows, which is not counted, and judged on test rows that no search has 
 
 `RandomizedSearchCV` draws candidates until the time is up: the one being trained then is finished,
 as the last one of `DataAllocationSearchCV` is. `HalvingRandomSearchCV` must know beforehand how
-many candidates it begins with: as many as its rounds have time for, by what a few random candidates
-cost on all rows and on a ninth of them. That is measured before, and not counted. If it ends early
-it is run again with other candidates for the seconds that are left, and the better result counts;
-if it ends late, its result counts as well. Its rounds keep one in three.
+many candidates it begins with: as many as its rounds have time for, by what a few random
+candidates cost on all rows and on a ninth of them. That is measured before, and not counted. If it
+ends early it is run again with other candidates for the seconds that are left, and the better
+result counts; if it ends late, its result counts as well. Its rounds keep one in three.
 
 Methods take turns, so that other work on the machine is shared. Each run is a row of
 search_cv.jsonl; search_cv.md follows from all rows.
@@ -202,7 +202,7 @@ def affordable(units: float, growth: float) -> int:
     Its last round is on all rows, of the candidates that are left.
 
     >>> affordable(1.9, 1.0), affordable(2.0, 1.0), affordable(4.1, 1.0), affordable(4.1, 0.5)
-    (0, 3, 29, 6)
+    (0, 3, 27, 3)
     """
     fits = (n for n in range(REDUCTION, 2000) if _cost(n, growth) <= units)
     return max(fits, default=0)
@@ -215,10 +215,9 @@ def _cost(n: int, growth: float) -> float:
     (2.0, 3.0, 13.0)
     """
     n_rounds = 1 + math.floor(math.log(n, REDUCTION) + 1e-9)
-    rounds = [
-        (math.ceil(n / REDUCTION**i), REDUCTION ** (i + 1 - n_rounds)) for i in range(n_rounds)
-    ]
-    return sum(count * share for count, share in rounds)
+    counts = [math.ceil(n / REDUCTION**i) for i in range(n_rounds)]
+    shares = [REDUCTION ** (i + 1 - n_rounds) for i in range(n_rounds)]
+    return sum(count * share**growth for count, share in zip(counts, shares, strict=True))
 
 
 METHODS: dict[str, Callable[[Part, int, float, Costs], Found]] = {
