@@ -35,9 +35,9 @@ def test_the_changelog_has_the_sections_of_its_form() -> None:
 def test_what_other_sites_show_has_absolute_links(name: str) -> None:
     """PyPI shows the README, the documentation the changelog: files beside them are not there."""
     text = (ROOT / name).read_text()
-    targets = re.findall(r"\]\(([^)\s]+)", text) + re.findall(
-        r'(?:src|srcset|href)="([^"]+)"', text
-    )
+    forms = r"\]\(([^)\s]+)", r"^\[[^]]+\]: (\S+)", r'(?:src|srcset|href)="([^"]+)"'
+    targets = [found for form in forms for found in re.findall(form, text, re.MULTILINE)]
+    assert targets
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
 
 

@@ -12,6 +12,7 @@ import optuna
 import pytest
 
 import optuna_daub
+import optuna_daub.sklearn
 from optuna_daub import learners
 from optuna_daub import study
 from optuna_daub import visualization
@@ -75,7 +76,7 @@ def test_the_reference_has_every_name_of_the_root(name: str) -> None:
     assert re.search(rf"^\.\. auto(class|function):: {name}$", REFERENCE, re.M)
 
 
-@pytest.mark.parametrize("module", [learners, study, visualization])
+@pytest.mark.parametrize("module", [learners, study, visualization, optuna_daub.sklearn])
 def test_the_reference_has_the_names_of_the_layers(module: object) -> None:
     names = [name for name, member in vars(module).items() if not name.startswith("_")]
     public = [n for n in names if not inspect.ismodule(getattr(module, n)) and n != "annotations"]
