@@ -1,6 +1,11 @@
 """The documentation: `python -m sphinx --fail-on-warning docs build/docs`."""
 
 import os
+import re
+import sys
+from typing import Any
+
+from sphinx.application import Sphinx
 
 import optuna_daub
 
@@ -29,7 +34,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autoclass_content = "class"
 napoleon_custom_sections = ["Reference", "References"]
-napoleon_use_ivar = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Decision": "Decision"}
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"
@@ -39,3 +44,40 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
 }
+
+
+def setup(app: Sphinx) -> None:
+    """Show what is in the sources as a reader of the pages needs it."""
+    given: dict[str, list[str]] = {}
+
+    def keep(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+        given[name] = [*lines]
+
+    def mend(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+        if what in ("attribute", "property"):
+            lines[:] = given[name]  # napoleon takes what is before a colon for the type
+            return
+        if what not in ("class", "function"):
+            return
+        prose = " ".join(line for line in lines if not line.lstrip().startswith((">>>", "...")))
+        listed = references(getattr(sys.modules.get(obj.__module__), "__doc__", None) or "")
+        cited = [text for text in listed if text[:3] in prose]
+        if cited:
+            lines += ["", ".. rubric:: References", "", *[f"* {text}" for text in cited], ""]
+
+    def readable(
+        app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
+    ) -> tuple[str, str] | None:
+        if signature:
+            signature = re.sub(r"<function (\w+)>", r"\1", signature.replace("<factory>", "..."))
+        return signature, returns
+
+    app.connect("autodoc-process-docstring", keep, priority=0)
+    app.connect("autodoc-process-docstring", mend, priority=900)
+    app.connect("autodoc-process-signature", readable)
+
+
+def references(text: str) -> list[str]:
+    """Return the numbered references of a module's docstring, each on one line."""
+    found = re.findall(r"^\[\d\] .*?(?=^\[\d\]|^$|\Z)", text, re.MULTILINE | re.DOTALL)
+    return [" ".join(entry.split()) for entry in found]

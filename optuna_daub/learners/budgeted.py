@@ -255,8 +255,11 @@ class SpeedBoostClassifier(PurchasingClassifier):
         random_state: seed for `estimator`; stumps need none.
 
     Attributes:
-        classes_, estimators_, estimator_weights_, spent_, features_bought_: as in
-            `BudgetedAdaBoostClassifier`.
+        classes_: class labels, shape (n_classes,).
+        estimators_: hypotheses in order; with more than two classes, a tuple with one for each.
+        estimator_weights_: weights of their votes, shape (n_rounds,) or (n_rounds, n_classes).
+        spent_: sum of the costs of the bought features, at most `budget`.
+        features_bought_: their columns in the order of purchase.
     """
 
     def __init__(

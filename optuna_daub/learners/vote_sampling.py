@@ -50,7 +50,9 @@ class AdaBoostRSClassifier(PurchasingClassifier):
         random_state: seed for the draws and for `estimator`.
 
     Attributes:
-        classes_, spent_, features_bought_: as in `BudgetedAdaBoostClassifier`.
+        classes_: class labels, shape (n_classes,).
+        spent_: sum of the costs of the bought features, at most `budget`.
+        features_bought_: their columns in the order of purchase.
         estimators_: the hypotheses of AdaBoost, drawn or not.
         estimator_weights_: weights of their votes; 0 for those that were not drawn.
     """
