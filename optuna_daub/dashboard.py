@@ -312,7 +312,7 @@ def _pieces(key: str, text: str, stored: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int | None) -> str:
-    """Return who leads by how much, what was spent and what others could reach, in Markdown."""
+    """Return the leader, its lead, the cost so far and what others could reach, in Markdown."""
     best = best_learner(study)
     if best is None:
         return "No score has been reported yet."

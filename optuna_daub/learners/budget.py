@@ -48,9 +48,9 @@ class Budget:
         costs[list(self.bought)] = 0.0
         return costs
 
-    def affords(self, prices: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether so much is left, for each price."""
-        return np.asarray(self.spent + np.asarray(prices) <= self.limit * (1.0 + ROUNDING))
+    def affords(self, costs: ArrayLike) -> NDArray[np.bool_]:
+        """Return whether so much is left, for each cost."""
+        return np.asarray(self.spent + np.asarray(costs) <= self.limit * (1.0 + ROUNDING))
 
     def buy(self, features: Iterable[int]) -> Budget:
         """Return the budget after paying for those of the features that are not yet bought."""

@@ -77,7 +77,7 @@ class PurchaseSource:
     def propose(self) -> Sequence[Choice] | None:
         """Return the best hypothesis of each problem.
 
-        None when the money does not suffice, or every problem has a hypothesis without fault.
+        None when the budget does not suffice, or every problem has a hypothesis without fault.
         """
         if len(self._faultless) == len(self._data.labels):
             return None
@@ -90,7 +90,7 @@ class PurchaseSource:
                 continue
             candidates = self._find(weights[problem], labels)
             best = self._select(candidates, budget)
-            if not budget.affords(candidates.price(budget.unpaid)[best]):
+            if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
                 if not self.budget.bought:
                     raise ValueError(self._too_dear(candidates, best))
                 return None  # [1] Alg. 1: set T = t - 1
@@ -112,15 +112,16 @@ class PurchaseSource:
 
     def _select(self, candidates: Candidates, budget: Budget) -> int:
         edges = np.clip(candidates.edges, 0.0, MAX_EDGE)
-        scores = self._trade_off(edges, candidates.price(budget.costs), budget.spent)
+        scores = self._trade_off(edges, candidates.total_cost(budget.costs), budget.spent)
         if self._affordable_only:
-            scores = np.where(budget.affords(candidates.price(budget.unpaid)), scores, -np.inf)
+            can_pay = budget.affords(candidates.total_cost(budget.unpaid))
+            scores = np.where(can_pay, scores, -np.inf)
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
     def _too_dear(self, candidates: Candidates, best: int) -> str:
         return (
             f"{nothing_bought(self.budget, self._data.names)} The hypothesis chosen first costs "
-            f"{candidates.price(self.budget.costs)[best]}: raise the budget or set "
+            f"{candidates.total_cost(self.budget.costs)[best]}: raise the budget or set "
             "affordable_only=True."
         )
 
@@ -157,7 +158,7 @@ class PurchasingClassifier(BoostingClassifier):
 
 
 class BudgetedAdaBoostClassifier(PurchasingClassifier):
-    """AdaBoostBT: AdaBoost that chooses features by their cost and stops when money runs out.
+    """AdaBoostBT: AdaBoost that chooses features by their cost, until the budget is used up.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> model = BudgetedAdaBoostClassifier(feature_costs=[5.0, 1.0], budget=3.0)
@@ -172,7 +173,7 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         trade_off: what a round maximises: "none", the edge ([1] Alg. 1); "greedy", progress per
             cost ([1] Eq. 1); "smoothed", progress per average cost of a round so far ([1]
             Eq. 2), the authors' choice for all but small budgets.
-        tau: weight of the money spent in "smoothed", in (0, 1]; 1 is [1] Eq. (2) as printed,
+        tau: weight of the cost so far in "smoothed", in (0, 1]; 1 is [1] Eq. (2) as printed,
             towards 0 it becomes "greedy".
         estimator: classifier that takes `sample_weight`; None for decision stumps. The features
             it uses are read from the fitted tree, coefficients or importances. With a trade-off

@@ -32,7 +32,7 @@ class Candidates(Protocol):
     edges: NDArray[np.float64]
     """gamma of each, shape (n_candidates,)."""
 
-    def price(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each candidate's features cost, shape (n_candidates,)."""
 
     def hypothesis(self, candidate: int) -> Hypothesis:
@@ -53,7 +53,7 @@ class StumpCandidates:
         self._signed = weights * labels
         self.edges = best_edges(bins, self._signed)
 
-    def price(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each candidate's features cost, shape (n_features,)."""
         return costs
 
@@ -94,7 +94,7 @@ class FittedCandidates:
         # edge counts as 0.
         self.edges = np.array([signed @ one.vote(X) if one.features else 0.0 for one in fitted])
 
-    def price(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each candidate's features cost, shape (n_candidates,)."""
         return np.array([costs[list(one.features)].sum() for one in self._fitted])
 

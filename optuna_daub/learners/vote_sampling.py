@@ -118,25 +118,25 @@ def sample_votes(
     """
     hypotheses = [one for round_ in whole.hypotheses for one in round_]
     votes = whole.weights.ravel()
-    prices = np.array([budget.costs[list(one.features)].sum() for one in hypotheses])
-    possible = (votes > 0.0) & budget.affords(prices)
+    totals = np.array([budget.costs[list(one.features)].sum() for one in hypotheses])
+    possible = (votes > 0.0) & budget.affords(totals)
     if not possible.any():
         raise ValueError(
             "`budget` must pay for at least one hypothesis, but got "
             f"{budget.limit}; the cheapest one uses "
-            f"{[names[one] for one in hypotheses[int(prices.argmin())].features]} at "
-            f"{prices.min()}. Raise the budget."
+            f"{[names[one] for one in hypotheses[int(totals.argmin())].features]} at "
+            f"{totals.min()}. Raise the budget."
         )
-    free = possible & (prices == 0.0)
+    free = possible & (totals == 0.0)
     for index in np.flatnonzero(free):
         budget = budget.buy(hypotheses[index].features)
     weights = np.where(free, votes, 0.0)
-    rates = np.divide(votes, prices, out=np.zeros_like(votes), where=possible & ~free)
+    rates = np.divide(votes, totals, out=np.zeros_like(votes), where=possible & ~free)
     if rates.any():
         draws = random_state.choice(len(votes), size=n_draws, p=rates / rates.sum())
         counts, budget = _buy_in_turn(draws, hypotheses, budget)
         # The importance weight a_i / p_i of a draw is c_i times the sum of all rates.
-        weights = weights + rates.sum() * prices * counts / counts.sum()
+        weights = weights + rates.sum() * totals * counts / counts.sum()
     return replace(whole, weights=weights.reshape(whole.weights.shape)), budget
 
 

@@ -248,7 +248,7 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
 
 
 def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:
-    """Return the smallest size at which every subset holds every class, and who comes last.
+    """Return the smallest size at which every subset holds every class, and the last class.
 
     Raises:
         ValueError: where a class is missing from all the training rows of a fold.

@@ -373,7 +373,7 @@ class TrainingSizeObjective:
     ) -> tuple[float, float | None]:
         """Train on `size` examples; return the validation and the training score.
 
-        The training score is None where nobody uses it.
+        The training score is None where the policy does not use it.
         """
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
         weighted = self._weighted_score

@@ -67,7 +67,7 @@ def assign(
     longer than the study's `timeout`.
 
     Args:
-        check_can_wait: raises where nobody else could end the wait; called before each sleep.
+        check_can_wait: raises where no other worker could end the wait; called before each sleep.
     """
     begun = time.monotonic()
     has_complained = False

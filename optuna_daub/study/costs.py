@@ -27,7 +27,7 @@ def seconds_at(size: int, known: Mapping[int, Iterable[Observation]]) -> dict[in
     seconds grow as n^alpha: alpha is the learner's own as far as its times tell, drawn towards 1.
     What is left in doubt counts: the few learners that grow fastest are most of the seconds, so
     that the time for the mean alpha is too low. A learner without times counts as the mean of the
-    others; nobody has one where nothing was timed.
+    others; none has a time where nothing was timed.
 
     Args:
         size: number of training examples.

@@ -48,15 +48,16 @@ class DAUBPruner(AllocationPruner):
     `DAUBPruner.paper(...)` is the algorithm of the DAUB paper, exactly.
 
     Args:
-        min_resource: smallest training size, in examples, at least 1. Default from the paper.
+        min_resource: smallest training size, in examples, at least 1. Default from the paper. In a
+            closed pool the default rule starts at the size nearest to `max_resource / 16`.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an explicit increasing list of at least three training sizes, the last of them the
             whole training set, in place of the three arguments above.
         use_training_score: with `bound`: use the training score too where one is reported. Default
             True; the default rule does without.
-        cost: "seconds" weighs what probes take; "examples" weighs their sizes, and the same seeds
-            then give the same study on any machine.
+        cost: "seconds" (the default: time is what there is too little of) weighs what probes take;
+            "examples" weighs their sizes, and the same seeds then give the same study anywhere.
         bound: None for the default rule; "projection" (the paper's) or "calibrated" for DAUB's
             rule, by which the learner with the largest upper bound goes on. A calibrated bound
             adds to the last score what learners with such a curve gained on other data sets.

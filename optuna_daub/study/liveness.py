@@ -38,7 +38,7 @@ PROXY_STALE_AFTER = 3600.0
 
 CHECKED_SECONDS = 1.0
 """How long a worker goes on before it asks whether its run is still its own: a look takes some
-milliseconds, and nobody is taken for dead as soon."""
+milliseconds, and no worker is taken for dead as soon."""
 
 GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
 

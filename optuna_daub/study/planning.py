@@ -98,8 +98,8 @@ class Plan:
         for row in self.sizes:
             line = f"{row.size:>18,}{row.share:>8.1%}"
             lines.append(line + ("" if row.seconds is None else f"{row.seconds:>12,.2f}"))
-        who = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
-        rows = [(f"first probe of {who}, {self.first_size:,} each", self.first_probes)]
+        learners = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
+        rows = [(f"first probe of {learners}, {self.first_size:,} each", self.first_probes)]
         rows.append(("last training on all the data, in reserve", self.last_training))
         lines.append("")
         lines += [f"{what:<52}{self._cost(cost)}" for what, cost in rows]
@@ -125,9 +125,9 @@ def plan(
     n_learners: int | None = None,
     probe_seconds: float | None = None,
 ) -> Plan:
-    """Return what would happen, before anything is trained.
+    """Return the sizes and costs of a study before anything is trained.
 
-    A closed pool's cost depends on how far apart the learners are, which nobody knows before. So
+    A closed pool's cost depends on how far apart the learners are, which is not known before. So
     the policy is tried on five made pools, whose curves rise as those of LCDB do and which lie
     more or less far apart; the cheapest and the dearest are the ends of what is to be expected.
 

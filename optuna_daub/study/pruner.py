@@ -26,10 +26,13 @@ _logger = logging.getLogger(__name__)
 
 
 class AllocationPruner(BasePruner):
-    """Ends a run as soon as the policy gives the turn to another learner.
+    """End a run as soon as the policy gives the turn to another learner.
 
     Base class of the pruners here, and of one's own: with `DataAllocationSampler` it makes the
     pair. `examples/own_policy.py` shows a policy of one's own.
+
+    Args:
+        policy: the rule that allocates training data, a frozen value (`optuna_daub.core.Policy`).
 
     >>> from optuna_daub.core import SuccessiveHalving
     >>> AllocationPruner(SuccessiveHalving((500, 1000, 2000))).policy.keep_one_in

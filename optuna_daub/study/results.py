@@ -58,6 +58,7 @@ class Allocation:
     """One probe: a learner trained once."""
 
     learner: int
+    """The learner's id."""
     trial: int
     """Number of the trial that trained it."""
     observation: Observation
@@ -69,7 +70,9 @@ class BestLearner:
     """The selected learner, or the leader as long as the study is unfinished."""
 
     learner: int
+    """Its id: the number of the trial that ran it first."""
     params: Mapping[str, Any]
+    """Its parameters."""
     score: float
     """Its score at `size`."""
     size: int
@@ -160,8 +163,10 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     """Return the selected learner, or the leader of an unfinished study; None before any score.
 
     The selected learner is the one of `study.best_trial`, trained on all the data (with
-    `ABCPruner(refit=False)` the one identified). Of an unfinished study it is ABC's best guess,
-    with DAUB the learner with the best score at the largest size that any has reached.
+    `ABCPruner(refit=False)` the one identified). Of an unfinished study it is the policy's leader:
+    by the default rule the learner with the best full-data score, before there is one with the
+    best forecast; by DAUB's bounds the one with the best score at the largest size that any has
+    reached; ABC's best guess.
 
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.

@@ -335,7 +335,7 @@ class State:
         return spaces, [point(learner.params, learner.distributions) for learner in others]
 
     def has_room(self, number: int) -> bool:
-        """Return whether trial `number` may begin a learner that nobody enqueued."""
+        """Return whether trial `number` may begin a learner that was not enqueued."""
         if self._is_exhausted or self._n_repeats >= MOST_REPEATS:
             return False
         if self.n_learners is None:

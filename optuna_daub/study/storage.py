@@ -336,7 +336,7 @@ def write_drawing(study: optuna.Study, due: float) -> None:
 
 
 def read_drawing(study: optuna.Study) -> float:
-    """Return when the study is next to be drawn by the clock of who drew it last, 0 if at once."""
+    """Return when the study is next to be drawn, by the last drawer's clock; 0 if at once."""
     stored = study._storage.get_study_system_attrs(study._study_id).get(_DRAWN, 0.0)
     return float(stored)
 

@@ -165,7 +165,7 @@ def plot_upper_bounds(
     """Plot how bounds and the leader changed from probe to probe: why each got data when it did.
 
     A learner's line moves when it is trained (markers) and rests while it is suspended; the broad
-    line is the best bound of all. Who comes to lie under it has lost the turn.
+    line is the best bound of all. A learner whose line comes to lie under it has lost the turn.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.

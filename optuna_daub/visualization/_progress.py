@@ -32,7 +32,7 @@ _SHOWING = threading.Lock()
 
 
 class ProgressBar:
-    """Show who leads by how much, what was spent and how long it still takes, while a study runs.
+    """Show the leader and its lead, the cost so far and the time left, while a study runs.
 
     A callback of `study.optimize`, in place of `show_progress_bar=True`, which knows no end of a
     study without `n_trials`. It is a bar on a terminal and in a notebook; elsewhere it is a line a
@@ -162,7 +162,7 @@ def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
 
 
 def standing(best: BestLearner, sign: int) -> str:
-    """Return who leads, its size and score, and how far others may come out ahead of it.
+    """Return the leader, its size and score, and how far others may come out ahead of it.
 
     Args:
         best: the leader.

@@ -208,7 +208,7 @@ class BoundTrack(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """Who has the best bound from a probe on, until the next lead."""
+    """The learner with the best bound from a probe on, until the next lead."""
 
     number: int
     """Place of the probe in the sequence, from 1."""
