@@ -14,6 +14,7 @@ study whose trials are runs. So a second study beside it has one trial per learn
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -26,12 +27,14 @@ import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import number
 from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import storage
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.state import check_study
 from optuna_daub.study.state import state_of
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
@@ -100,7 +103,7 @@ class DashboardCallback:
 
     Raises:
         ImportError: where plotly is not installed.
-        ValueError: where `every` < 0.
+        ValueError: where `every` is negative or not finite.
 
     >>> import optuna
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
@@ -122,8 +125,8 @@ class DashboardCallback:
     """
 
     def __init__(self, *, every: float = 10.0) -> None:
-        if not every >= 0:
-            raise ValueError(f"`every` must be at least 0 seconds, but got {every}.")
+        if not 0 <= number("every", every) < math.inf:
+            raise ValueError(f"`every` must be at least 0 seconds and finite, but got {every}.")
         imported("plotly.graph_objects", extra="dashboard")
         self._every = every
         self._next = 0.0
@@ -168,6 +171,7 @@ def update_dashboard(study: optuna.Study) -> None:
         ImportError: where plotly is not installed.
         ValueError: where the study's pruner is none of optuna_daub.
     """
+    check_study(study)
     stored = study._storage.get_study_system_attrs(study._study_id)
     rows = learner_rows(study)
     learners_id = _update_learners(study, rows)

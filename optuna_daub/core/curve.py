@@ -12,7 +12,20 @@ from typing import Any
 from typing import TypeVar
 
 
+LARGEST_SCORE = 1e100
+"""Scores farther from 0 count as infinite: they are of learners that diverged, and the square of
+one of 1e155 is no number any more."""
+
 _Value = TypeVar("_Value")
+
+
+def is_finite(score: float) -> bool:
+    """Return whether anything can be projected from a score.
+
+    >>> is_finite(0.9), is_finite(math.nan), is_finite(1e200)
+    (True, False, False)
+    """
+    return abs(score) <= LARGEST_SCORE
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,7 @@ class Observation:
     @property
     def is_finite(self) -> bool:
         """Whether its scores are numbers from which anything can be projected."""
-        return math.isfinite(self.score) and math.isfinite(self.training_score or 0.0)
+        return is_finite(self.score) and is_finite(self.training_score or 0.0)
 
 
 @dataclass(frozen=True)
@@ -88,14 +101,14 @@ class LearningCurve:
     def extended(self, *observations: Observation) -> LearningCurve:
         """Return the curve with more observations, at larger sizes than all before.
 
-        A score that is no finite number, of validation or of training, drops the learner: nothing
-        can be projected from it.
+        A score that is no finite number, of validation or of training, or beyond 1e100, drops the
+        learner: nothing can be projected from it.
         """
         curve = LearningCurve(self.learner, (*self.observations, *observations), self.dropped)
         for seen in observations:
             if not seen.is_finite:
                 score = f"score {seen.score}"
-                if math.isfinite(seen.score):
+                if is_finite(seen.score):
                     score = f"training score {seen.training_score}"
                 return curve.drop(f"{score} at {seen.size:,} examples")
         return curve

@@ -6,12 +6,17 @@ A grid is a plain tuple of ints whose last element is the full training set.
 from __future__ import annotations
 
 import math
-import operator
+import reprlib
 from bisect import bisect_right
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Set
 from fractions import Fraction
+from itertools import islice
 from itertools import pairwise
-from numbers import Real
+
+from optuna_daub.core.checks import number
+from optuna_daub.core.checks import whole_number
 
 
 MIN_SIZES = 3
@@ -19,6 +24,9 @@ MIN_SIZES = 3
 
 MOST_SIZES = 1000
 """More sizes than this are a mistake: a ratio so near to 1 trains on almost the same data."""
+
+MOST_EXAMPLES = 10**15
+"""More training examples than this are a mistake; forecasts count doublings up to here."""
 
 
 def geometric_sizes(
@@ -51,7 +59,7 @@ def geometric_sizes(
     return tuple(sizes)
 
 
-def checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
+def checked_sizes(sizes: Iterable[int], name: str = "sizes") -> tuple[int, ...]:
     """Return an explicit list of training sizes as a tuple.
 
     >>> checked_sizes([1000, 5000, 20000])
@@ -59,22 +67,44 @@ def checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
 
     Raises:
         ValueError: where a size is no integer or below 1, the sizes do not increase, or there
-            are fewer than three.
+            are fewer than three or more than a thousand.
     """
-    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
-        raise ValueError(f"`sizes` must be a list of whole numbers, but got {sizes!r}.")
-    given = list(sizes)
-    grid = tuple(whole_number("sizes", size) for size in given)
+    grid = size_list(name, sizes)
     if any(later <= earlier for earlier, later in pairwise(grid)):
-        raise ValueError(f"`sizes` must be strictly increasing, but got {given}.")
+        raise ValueError(f"`{name}` must be strictly increasing, but got {[*grid]}.")
     if len(grid) < MIN_SIZES:
         raise ValueError(
-            f"`sizes` must hold at least {MIN_SIZES} training sizes, of which the last is the "
-            f"full training set, but got {given}."
+            f"`{name}` must hold at least {MIN_SIZES} training sizes, of which the last is the "
+            f"full training set, but got {[*grid]}."
         )
     if grid[0] < 1:
-        raise ValueError(f"`sizes` must be at least 1, but got {given}.")
+        raise ValueError(f"`{name}` must be at least 1, but got {[*grid]}.")
+    if grid[-1] > MOST_EXAMPLES:
+        raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {[*grid]}.")
     return grid
+
+
+def size_list(name: str, sizes: Iterable[int]) -> tuple[int, ...]:
+    """Return a list of at most a thousand whole numbers as a tuple.
+
+    >>> size_list("first_sizes", range(500, 1500, 500))
+    (500, 1000)
+
+    Raises:
+        ValueError: where it is none.
+    """
+    try:
+        if isinstance(sizes, str | bytes | Mapping | Set):
+            raise TypeError
+        given = list(islice(sizes, MOST_SIZES + 1))
+    except TypeError:  # also of an array without a dimension
+        raise ValueError(f"`{name}` must be a list of whole numbers, but got {sizes!r}.") from None
+    if len(given) > MOST_SIZES:
+        raise ValueError(
+            f"`{name}` must hold at most {MOST_SIZES:,} training sizes, but got more: "
+            f"{reprlib.repr(sizes)}."
+        )
+    return tuple(whole_number(name, size) for size in given)
 
 
 def next_size(sizes: tuple[int, ...], after: int) -> int | None:
@@ -96,31 +126,6 @@ def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
     return some == tuple(size for size in sizes if size in some)
 
 
-def whole_number(name: str, value: object) -> int:
-    """Return `value` as an int, or raise a ValueError that names the argument.
-
-    >>> whole_number("n_learners", 5)
-    5
-    """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ValueError(f"`{name}` must be a whole number, but got {value!r}.") from None
-
-
-def number(name: str, value: object) -> float:
-    """Return `value` as a float, or raise a ValueError that names the argument.
-
-    >>> number("tolerance", 0)
-    0.0
-    """
-    if isinstance(value, Real) and not isinstance(value, bool):
-        return float(value)
-    raise ValueError(f"`{name}` must be a number, but got {value!r}.")
-
-
 def _checked_geometry(
     min_resource: int, max_resource: int, reduction_factor: float
 ) -> tuple[int, int, Fraction]:
@@ -128,6 +133,9 @@ def _checked_geometry(
     full = whole_number("max_resource", max_resource)
     if smallest < 1:
         raise ValueError(f"`min_resource` must be at least 1, but got {min_resource}.")
+    for name, value in (("min_resource", smallest), ("max_resource", full)):
+        if value > MOST_EXAMPLES:
+            raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
     if not 1 < number("reduction_factor", reduction_factor) < math.inf:
         raise ValueError(
             f"`reduction_factor` must be greater than 1 and finite, but got {reduction_factor}."
@@ -139,7 +147,7 @@ def _checked_geometry(
 
 
 def _too_few(min_resource: int, max_resource: int, reduction_factor: float) -> str:
-    third = float(min_resource * Fraction(str(float(reduction_factor))) ** 2)
+    third = min_resource * float(reduction_factor) * float(reduction_factor)
     return (
         "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: every learner is "
         f"first trained on three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "

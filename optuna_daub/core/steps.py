@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from optuna_daub.core.checks import number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.sizes import next_size
 
@@ -66,8 +67,10 @@ class AdaptiveStep:
     most three fifths more than N alone, with the 2 of [1] about as much again."""
 
     def __post_init__(self) -> None:
-        if not self.cost_factor > 1:
-            raise ValueError(f"`cost_factor` must be greater than 1, but got {self.cost_factor}.")
+        if not 1 < number("cost_factor", self.cost_factor) < math.inf:
+            raise ValueError(
+                f"`cost_factor` must be greater than 1 and finite, but got {self.cost_factor}."
+            )
 
     def __call__(self, curve: LearningCurve, sizes: tuple[int, ...], to_beat: float) -> int:
         """Return the next size; before two probes, the next of the sizes."""

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -16,11 +15,13 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from optuna_daub.core.checks import flag
 from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
 from optuna_daub.learners.base import BoostingClassifier
 from optuna_daub.learners.base import TrainingSet
+from optuna_daub.learners.base import check_count
 from optuna_daub.learners.base import run
 from optuna_daub.learners.boosting import Ensemble
 from optuna_daub.learners.example_sampling import SampleSource
@@ -108,8 +109,9 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
 
     def _boost(self, data: TrainingSet) -> Ensemble:
         rule = self._stopping_rule()
-        _check_least("max_samples_per_round", self.max_samples_per_round, 31)
-        _check_least("n_intervals", self.n_intervals, 2)
+        check_count("max_samples_per_round", self.max_samples_per_round, 31)
+        check_count("n_intervals", self.n_intervals, 2)
+        flag("two_sided", self.two_sided)
         categorical = categorical_mask(self.categorical_features, data.names)
         bins = require_stumps(interval_bins(data.X, self.n_intervals, categorical))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -122,9 +124,9 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
         return ensemble
 
     def _stopping_rule(self) -> StoppingRule:
-        if self.rule == "madaboost":
+        if isinstance(self.rule, str) and self.rule == "madaboost":
             return MadaBoostRule(self.epsilon, self.delta)
-        if self.rule not in EXPONENTS:
+        if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
             raise ValueError(
                 f"`rule` must be one of {[*EXPONENTS, 'madaboost']}, but got {self.rule!r}."
             )
@@ -160,8 +162,3 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
             f"`categorical_features` must name features of X, but got {unknown[0]!r}."
         )
     return np.isin(known, given)
-
-
-def _check_least(name: str, value: object, least: int) -> None:
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"`{name}` must be an integer of at least {least}, but got {value!r}.")

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+MOST = 10_000_000
+"""Rounds, draws, samples or intervals: arrays of more would fill the memory."""
+
+
 @dataclass(frozen=True)
 class TrainingSet:
     """Checked input of `fit`."""
@@ -45,6 +49,18 @@ class TrainingSet:
     """Positive, shape (n_samples,)."""
     names: tuple[str, ...]
     """Of the features; x0, x1, ... where the input has none."""
+
+
+def check_count(name: str, value: object, least: int) -> None:
+    """Raise a ValueError where a parameter is no integer from `least` to `MOST`.
+
+    >>> check_count("n_draws", 1000, 1)
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or value < least:  # type: ignore[operator]
+        raise ValueError(f"`{name}` must be an integer of at least {least}, but got {value!r}.")
+    if value > MOST:  # type: ignore[operator]
+        raise ValueError(f"`{name}` must be at most {MOST:,}, but got {value!r}.")
 
 
 class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
@@ -73,10 +89,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         Raises:
             ValueError: a parameter or the data break a rule that the message states.
         """
-        if not isinstance(self.n_estimators, Integral) or self.n_estimators < 1:
-            raise ValueError(
-                f"`n_estimators` must be an integer of at least 1, but got {self.n_estimators!r}."
-            )
+        check_count("n_estimators", self.n_estimators, 1)
         self.ensemble_ = self._boost(self._checked(X, y, sample_weight))
         return self
 

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import number
+
 
 ROUNDING = 1e-12
 """Relative excess of the budget that is put down to the rounding of sums."""
@@ -85,7 +87,7 @@ def checked_budget(
             "`feature_costs` must be finite and at least 0, but feature "
             f"{names[wrong[0]]!r} costs {values[wrong[0]]}."
         )
-    limit = np.inf if budget is None else float(budget)
+    limit = np.inf if budget is None else number("budget", budget)
     if not limit >= 0.0:
         raise ValueError(f"`budget` must be at least 0 or None, but got {budget!r}.")
     checked = Budget(values, limit)

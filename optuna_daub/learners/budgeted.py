@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
+from optuna_daub.core.checks import flag
+from optuna_daub.core.checks import named
+from optuna_daub.core.checks import number
 from optuna_daub.learners.base import BoostingClassifier
 from optuna_daub.learners.base import TrainingSet
 from optuna_daub.learners.base import run
@@ -213,11 +216,9 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         self.random_state = random_state
 
     def _boost(self, data: TrainingSet) -> Ensemble:
-        if self.trade_off not in TRADE_OFFS:
-            raise ValueError(
-                f"`trade_off` must be one of {sorted(TRADE_OFFS)}, but got {self.trade_off!r}."
-            )
-        if not 0.0 < self.tau <= 1.0:
+        named("trade_off", self.trade_off, TRADE_OFFS)
+        flag("affordable_only", self.affordable_only)
+        if not 0.0 < number("tau", self.tau) <= 1.0:
             raise ValueError(f"`tau` must be in (0, 1], but got {self.tau!r}.")
         alternatives = self.trade_off != "none" or self.affordable_only
         source = PurchaseSource(

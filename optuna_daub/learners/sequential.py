@@ -71,7 +71,7 @@ class SequentialScorer:
     """For whoever chooses a study's direction."""
 
     def __post_init__(self) -> None:
-        if self.rule not in EXPONENTS:
+        if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
             raise ValueError(f"`rule` must be one of {[*EXPONENTS]}, but got {self.rule!r}.")
         if self.batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1, but got {self.batch_size}.")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import number
 from optuna_daub.core.intervals import massart
 
 
@@ -216,7 +217,7 @@ def check_error_and_risk(epsilon: float, delta: float) -> None:
         ValueError: `epsilon` or `delta` is not in (0, 1).
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
-        if not 0.0 < value < 1.0:
+        if not 0.0 < number(name, value) < 1.0:
             raise ValueError(f"`{name}` must be in (0, 1), but got {value!r}.")
 
 

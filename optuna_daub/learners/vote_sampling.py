@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from optuna_daub.learners.base import TrainingSet
+from optuna_daub.learners.base import check_count
 from optuna_daub.learners.base import run
 from optuna_daub.learners.boosting import Ensemble
 from optuna_daub.learners.boosting import Hypothesis
@@ -75,10 +75,7 @@ class AdaBoostRSClassifier(PurchasingClassifier):
         self.random_state = random_state
 
     def _boost(self, data: TrainingSet) -> Ensemble:
-        if not isinstance(self.n_draws, Integral) or self.n_draws < 1:
-            raise ValueError(
-                f"`n_draws` must be an integer of at least 1, but got {self.n_draws!r}."
-            )
+        check_count("n_draws", self.n_draws, 1)
         budget = self._checked_budget(data)
         find = self._find_candidates(data, alternatives=False)
         whole = run(

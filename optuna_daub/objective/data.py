@@ -236,7 +236,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
         _check_none_missing(values, name)
     try:
         array = check_array(values, ensure_2d=False, dtype=dtype, input_name=name)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"`{name}` must have a value for each of at least one row. {error}"
         ) from error
@@ -255,14 +255,6 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
             f"{examples}. Convert them to one kind."
         )
     return np.array(objects.tolist()) if "number" in kinds else np.asarray(array)
-
-
-def checked_flag(name: str, value: Any, *, or_else: str = "") -> bool:
-    """Return True or False; raise a ValueError for anything else, such as 1 or "no"."""
-    if not isinstance(value, bool | np.bool_):
-        others = f" or {or_else}" if or_else else ""
-        raise ValueError(f"`{name}` must be True or False{others}, but got {value!r}.")
-    return bool(value)
 
 
 def checked_seed(seed: Any) -> int:

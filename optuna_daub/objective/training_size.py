@@ -16,12 +16,12 @@ from optuna.trial import FixedTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import flag
 from optuna_daub.core.policy import Needs
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import check_weights
 from optuna_daub.objective.data import checked_column
-from optuna_daub.objective.data import checked_flag
 from optuna_daub.objective.data import checked_rows
 from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.data import checked_validation
@@ -183,10 +183,10 @@ class TrainingSizeObjective:
         self._build: Callable[..., Any] = build
         self._takes_size = takes_size(build)
         self._scoring, self._has_warned = checked_scoring(scoring), False
-        self._weighted_score = checked_flag("weighted_score", weighted_score)
+        self._weighted_score = flag("weighted_score", weighted_score)
         test_size = checked_test_size(test_size)
         if not (isinstance(stratify, str) and stratify == "auto"):
-            stratify = checked_flag("stratify", stratify, or_else='"auto"')
+            stratify = flag("stratify", stratify, or_else='"auto"')
         rows = checked_rows(X, y, sample_weight)
         fixed = checked_validation(X_valid, y_valid, sample_weight_valid, like=rows)
         if fixed is not None and (cv is not None or groups is not None):
@@ -206,7 +206,7 @@ class TrainingSizeObjective:
             seed=checked_seed(seed),
             classes=classes,
             groups=None if groups is None else checked_column(groups, "groups"),
-            shuffle=checked_flag("shuffle", shuffle),
+            shuffle=flag("shuffle", shuffle),
         )
         self._cross_validated = cv is not None
         if fixed is not None:

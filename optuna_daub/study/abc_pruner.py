@@ -6,6 +6,7 @@ from typing import Literal
 
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.checks import named
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
@@ -15,7 +16,6 @@ from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.pruner import named
 from optuna_daub.study.state import State
 
 

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 from typing import Literal
 
+from optuna_daub.core.checks import flag
+from optuna_daub.core.checks import named
+from optuna_daub.core.checks import number
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.forecasts.audit import Audited
 from optuna_daub.core.forecasts.calibrated import Calibrated
 from optuna_daub.core.forecasts.forecast import Forecaster
@@ -17,13 +21,11 @@ from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import geometric_sizes
-from optuna_daub.core.sizes import number
 from optuna_daub.core.steps import AdaptiveStep
 from optuna_daub.core.steps import StepRule
 from optuna_daub.core.steps import nearest
 from optuna_daub.core.steps import next_of_grid
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.pruner import named
 
 
 FIRST_SHARE = 1 / 48
@@ -104,11 +106,10 @@ class DAUBPruner(AllocationPruner):
         ceiling: float | None = None,
         first_sizes: Sequence[int] | None = None,
     ) -> None:
-        if use_training_score not in (None, True, False):
-            raise ValueError(
-                f"`use_training_score` must be True or False, but got {use_training_score!r}."
-            )
+        if use_training_score is not None:
+            use_training_score = flag("use_training_score", use_training_score)
         grid = training_grid(min_resource, max_resource, reduction_factor, sizes)
+        named("cost", cost, {"seconds": True, "examples": True})
         of_bound = {"step": step, "tolerance": tolerance, "stop": stop, "first_sizes": first_sizes}
         of_calibrated = {"confidence": confidence, "price": price, "ceiling": ceiling}
         if bound is None:
@@ -131,7 +132,7 @@ class DAUBPruner(AllocationPruner):
             else:
                 _check_absent(of_calibrated, '`bound="calibrated"`')
             default = "geometric" if bound == "projection" else "adaptive"
-            steps = named("step", step or default, STEPS)
+            steps = named("step", default if step is None else step, STEPS)
             policy = DAUB(grid, forecaster, steps, **options)
         super().__init__(policy)
 
@@ -187,7 +188,7 @@ def training_grid(
     """Return the training sizes that the arguments of a pruner describe."""
     if sizes is not None:
         grid = checked_sizes(sizes)
-        if max_resource is not None and grid[-1] != max_resource:
+        if max_resource is not None and grid[-1] != whole_number("max_resource", max_resource):
             raise ValueError(
                 f"The last of `sizes` must be `max_resource`, but got {grid[-1]} and "
                 f"{max_resource}. Give one of the two."
@@ -195,7 +196,8 @@ def training_grid(
         return grid
     if max_resource is None:
         raise ValueError(
-            "`max_resource` (the number of training examples) or `sizes` must be given."
+            "`max_resource` (the number of training examples) or `sizes` must be given, but both "
+            "are None."
         )
     return geometric_sizes(min_resource, max_resource, reduction_factor)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import optuna
 
+from optuna_daub.core.checks import number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -24,14 +25,14 @@ from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
-from optuna_daub.core.sizes import number
-from optuna_daub.core.sizes import whole_number
+from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.study.costs import seconds_at
 from optuna_daub.study.daub_pruner import DAUBPruner
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.sampler import DataAllocationSampler
+from optuna_daub.study.sampler import checked_n_learners
 from optuna_daub.study.state import synced_state_of
 
 
@@ -49,6 +50,9 @@ DECAY = 0.35
 
 NOISE = 0.003
 """Of each made score: that of an accuracy on some 10,000 validation examples."""
+
+SHORTEST, LONGEST = 1e-9, 1e9
+"""Range of the seconds that a probe may be planned to take."""
 
 MOST_MADE = 200
 """Learners of a made pool; costs of a larger one are scaled up."""
@@ -136,9 +140,9 @@ def plan(
             sizes, increasing, which the default rule would use.
         n_learners: how many learners to choose among; where it is None, what the study's sampler
             was given.
-        probe_seconds: how long a training on the smallest size takes, above 0. Others are taken
-            to grow in proportion. Where it is None, the times that the study has measured; before
-            there are any, nothing is said of seconds.
+        probe_seconds: how long a training on the smallest size takes, from 1e-9 to 1e9. Others
+            are taken to grow in proportion. Where it is None, the times that the study has
+            measured; before there are any, nothing is said of seconds.
 
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`, or an argument breaks its
@@ -168,13 +172,16 @@ def plan(
             horizon = study.sampler.seconds
             n_learners = study.sampler.n_learners if n_learners is None else n_learners
     else:
-        policy = DAUBPruner(sizes=study).policy
-    if n_learners is not None and whole_number("n_learners", n_learners) < 1:
-        raise ValueError(f"`n_learners` must be at least 1, but got {n_learners}.")
-    if probe_seconds is not None and not 0 < number("probe_seconds", probe_seconds) < math.inf:
-        raise ValueError(
-            f"`probe_seconds` must be greater than 0 and finite, but got {probe_seconds}."
-        )
+        policy = DAUBPruner(sizes=checked_sizes(study, "study")).policy
+    if n_learners is not None:
+        n_learners = checked_n_learners(n_learners)
+    if probe_seconds is not None:
+        probe_seconds = number("probe_seconds", probe_seconds)
+        if not SHORTEST <= probe_seconds <= LONGEST:
+            raise ValueError(
+                f"`probe_seconds` must be from {SHORTEST:g} to {LONGEST:g}, but got "
+                f"{probe_seconds}."
+            )
     if n_learners is None and policy.needs.closed_pool:
         raise ValueError(
             f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "

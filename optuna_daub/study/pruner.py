@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Mapping
-from typing import TypeVar
 
 import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.curve import is_finite
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.policy import Policy
 from optuna_daub.study import liveness
@@ -20,7 +18,8 @@ from optuna_daub.study.state import State
 from optuna_daub.study.state import synced_state_of
 
 
-_Choice = TypeVar("_Choice")
+_OF_POLICY = ("sizes", "needs", "decide", "explain", "promise", "leader", "interval")
+"""What a policy is asked."""
 
 _logger = logging.getLogger(__name__)
 
@@ -40,6 +39,13 @@ class AllocationPruner(BasePruner):
     """
 
     def __init__(self, policy: Policy) -> None:
+        lacks = [name for name in _OF_POLICY if not hasattr(policy, name)]
+        if lacks or isinstance(policy, type):
+            raise ValueError(
+                "`policy` must be a policy of optuna_daub.core or one of your own, with "
+                f"{', '.join(_OF_POLICY)}, but got {policy!r}, which lacks "
+                f"{', '.join(lacks) or 'its arguments: it is a class'}."
+            )
         self.policy = policy
         """The rule that allocates the training data; a frozen value."""
         self.has_warned = False
@@ -85,13 +91,6 @@ class AllocationPruner(BasePruner):
         pool, rival = state.alone(trial)
         if rival is None or not pool.curves[trial.number].observations:
             return False
-        if not all(map(math.isfinite, trial.intermediate_values.values())):
+        if not all(map(is_finite, trial.intermediate_values.values())):
             return False  # a score that is no number says nothing of the next
         return self.policy.interval(pool, trial.number).upper < rival
-
-
-def named(argument: str, name: str, choices: Mapping[str, _Choice]) -> _Choice:
-    """Return the choice of a name, the strings of the public edge."""
-    if name not in choices:
-        raise ValueError(f"`{argument}` must be one of {sorted(choices)}, but got {name!r}.")
-    return choices[name]

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn
 
+import numpy as np
 import optuna
 from optuna.study import StudyDirection
 
+from optuna_daub.core.checks import number
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policy import Policy
-from optuna_daub.core.sizes import number
-from optuna_daub.core.sizes import whole_number
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
@@ -71,6 +72,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     >>> [sorted(trial.intermediate_values) for trial in study.trials[:2]]
     [[500], [500]]
     """
+    _check_trial(trial)
     pruner = _pruner_of(trial)
     state = state_of(trial.study)
     run = state.runs.get(trial.number)
@@ -112,13 +114,14 @@ def report(
         optuna.TrialPruned: where others have taken this worker for dead and resumed the learner;
             let it pass through.
     """
+    _check_trial(trial)
     size = whole_number("size", size)
     turn = _TURNS.get(trial)
     if turn is None:
         _check_size(trial, size)
     elif turn.size != size:
         raise ValueError(
-            f"`report` must be given the size that was handed out, but got {size:,} while "
+            f"`size` must be the one that was handed out, but got {size:,} while "
             f"trial {trial.number} was to train on {turn.size:,}."
         )
     if turn.is_reported if turn else _is_stored(trial, size):
@@ -144,7 +147,7 @@ def report(
         _check_held(trial)
     try:
         stored.write_observation(trial.study, trial._trial_id, seen)
-        trial.report(score, size)
+        trial.report(seen.score, size)
     except host.FinishedTrialError:
         _end_lost(trial, state_of(trial.study))
     if turn is not None:
@@ -152,8 +155,7 @@ def report(
 
 
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
-    study = getattr(trial, "study", None)
-    pruner = getattr(study, "pruner", None)
+    pruner = trial.study.pruner
     if isinstance(pruner, AllocationPruner):
         return pruner
     raise ValueError(
@@ -219,11 +221,21 @@ def _handed_out(trial: optuna.Trial, size: int) -> Iterator[int]:
     yield size
 
 
+def _check_trial(trial: object) -> None:
+    if not isinstance(trial, optuna.Trial):
+        raise ValueError(
+            "`trial` must be the trial that Optuna hands to the objective, or `study.ask()` "
+            f"returns, but got {trial!r}."
+        )
+
+
 def _score(name: str, value: object) -> float:
     """Return a score as a float; what can be cast counts, as in `trial.report`."""
     try:
+        if isinstance(value, np.ndarray) and value.ndim:
+            raise TypeError  # NumPy casts arrays with one value still, but warns
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"`{name}` must be a number, but got {value!r}.") from None
 
 
@@ -281,6 +293,6 @@ def _check_size(trial: optuna.Trial, size: int) -> None:
         return
     if trial.number in state_of(trial.study).runs:
         raise ValueError(
-            f"`report` must be given a size that was handed out, one of {pruner.policy.sizes}, "
-            f"but got {size}. Take it from `training_sizes(trial)`."
+            f"`size` must be one that was handed out, of {pruner.policy.sizes}, but got "
+            f"{size}. Take it from `training_sizes(trial)`."
         )

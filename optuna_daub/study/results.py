@@ -102,8 +102,8 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
-    policy = _pruner_of(study).policy
     state = synced_state_of(study)
+    policy = _pruner_of(study).policy
     with state.lock:  # which other threads of this process hold while they fold trials in
         pool, decision = state.answer(policy)
         best = _winner(study, state, decision) if isinstance(decision, Finish) else None
@@ -171,8 +171,8 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
-    policy = _pruner_of(study).policy
     state = synced_state_of(study)
+    policy = _pruner_of(study).policy
     with state.lock:  # which other threads of this process hold while they fold trials in
         pool, decision = state.answer(policy)
         is_final = isinstance(decision, Finish)

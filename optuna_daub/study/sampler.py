@@ -23,12 +23,12 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import number
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import next_size
-from optuna_daub.core.sizes import number
-from optuna_daub.core.sizes import whole_number
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
@@ -49,7 +49,27 @@ from optuna_daub.study.storage import Run
 MANY_FAILURES = 5
 """Learners that fail one after another at one worker, after which its name is in the log."""
 
+MOST_LEARNERS = 10**9
+"""Of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
+
 _logger = logging.getLogger(__name__)
+
+
+def checked_n_learners(n_learners: object) -> int:
+    """Return a number of learners.
+
+    >>> checked_n_learners(40)
+    40
+
+    Raises:
+        ValueError: where it is none, or more than can ever be begun.
+    """
+    count = whole_number("n_learners", n_learners)
+    if count < 1:
+        raise ValueError(f"`n_learners` must be at least 1, but got {count}.")
+    if count > MOST_LEARNERS:
+        raise ValueError(f"`n_learners` must be at most {MOST_LEARNERS:,}, but got {count}.")
+    return count
 
 
 @dataclass(frozen=True)
@@ -110,9 +130,7 @@ class DataAllocationSampler(BaseSampler):
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {base_sampler!r}."
             )
         if n_learners is not None:
-            n_learners = whole_number("n_learners", n_learners)
-            if n_learners < 1:
-                raise ValueError(f"`n_learners` must be at least 1, but got {n_learners}.")
+            n_learners = checked_n_learners(n_learners)
         for name, value in (("seconds", seconds), ("stale_after", stale_after)):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")

@@ -514,12 +514,19 @@ _STATES: weakref.WeakKeyDictionary[optuna.Study, State] = weakref.WeakKeyDiction
 _STATES_LOCK = threading.Lock()
 
 
+def check_study(study: object) -> None:
+    """Raise a ValueError where an argument `study` is none."""
+    if not isinstance(study, optuna.Study):
+        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
+
+
 def state_of(study: optuna.Study) -> State:
     """Return the state of a study, as of its last `sync`.
 
     One for each `optuna.Study` object and not for each study id, which a database may hand out
     again when a study is deleted.
     """
+    check_study(study)
     with _STATES_LOCK:
         if study not in _STATES:
             _STATES[study] = State(study)

@@ -8,7 +8,6 @@ can share a study.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import MISSING
@@ -23,6 +22,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.curve import is_finite
 
 
 _PREFIX = "daub:"
@@ -269,7 +269,7 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
     return trial, Facts(
         run=run,
         observations=seen,
-        is_lost=is_lost and last is not None and math.isfinite(last.score),
+        is_lost=is_lost and last is not None and is_finite(last.score),
         failure=None if failed is None else _record(Failure, failed),
         is_given_up=is_given_up,
         is_enqueued=_FIXED in attrs and run is None,

@@ -14,6 +14,7 @@ import optuna
 from optuna.trial import FrozenTrial
 from tqdm.auto import tqdm
 
+from optuna_daub.core.checks import number
 from optuna_daub.study import host
 from optuna_daub.study import storage as stored
 from optuna_daub.study.pruner import AllocationPruner
@@ -69,8 +70,8 @@ class ProgressBar:
     """
 
     def __init__(self, *, every: float = 0.5) -> None:
-        if not every >= 0:
-            raise ValueError(f"`every` must be at least 0 seconds, but got {every}.")
+        if not 0 <= number("every", every) < math.inf:
+            raise ValueError(f"`every` must be at least 0 seconds and finite, but got {every}.")
         self._every = every
         self._next = 0.0
         self._bar: Any = None

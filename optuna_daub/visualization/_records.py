@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import reprlib
 import textwrap
 import weakref
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ import numpy as np
 import optuna
 from optuna.study import StudyDirection
 
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.pool import Pool
@@ -34,6 +36,7 @@ from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.state import check_study
 from optuna_daub.study.state import synced_state_of
 
 
@@ -445,6 +448,7 @@ def policy_of(study: optuna.Study) -> Policy:
 
 def sign_of(study: optuna.Study) -> int:
     """Return what turns the user's scores so that larger is better: 1, or -1 for minimize."""
+    check_study(study)
     return -1 if study.direction == StudyDirection.MINIMIZE else 1
 
 
@@ -519,7 +523,7 @@ def stretched(
 
 def _unit(unit: Unit | Literal["auto"], probes: Sequence[Observation]) -> Unit:
     """Return what costs are counted in: "auto" is seconds where every probe was timed."""
-    if unit not in ("auto", *UNITS):
+    if not isinstance(unit, str) or unit not in ("auto", *UNITS):
         raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
     if unit != "auto":
         return unit
@@ -550,12 +554,15 @@ def _foremost(
 ) -> list[LearnerCurve]:
     """Return the learners asked for: the best, then those with most data, then by score."""
     _check_top(top)
+    if learners is not None:
+        learners = _ids(learners)
     ids = {curve.learner for curve in curves}
     unknown = [learner for learner in learners or () if learner not in ids]
     if unknown:
         raise ValueError(
             f"`learners` must be ids of learners of this study, which are {sorted(ids)}, but got "
-            f"{unknown}. A learner's id is the number of the first trial that ran it."
+            f"{reprlib.repr(unknown)}. A learner's id is the number of the first trial that "
+            "ran it."
         )
 
     def rank(curve: LearnerCurve) -> tuple[bool, int, float, int]:
@@ -568,8 +575,18 @@ def _foremost(
     )
 
 
+def _ids(learners: Iterable[int]) -> list[int]:
+    try:
+        if isinstance(learners, str | bytes | Mapping):
+            raise TypeError
+        given = [*learners]
+    except TypeError:  # also of an array without a dimension
+        raise ValueError(f"`learners` must be a list of ids, but got {learners!r}.") from None
+    return [whole_number("learners", learner) for learner in given]
+
+
 def _check_top(top: int) -> None:
-    if top < 0:
+    if whole_number("top", top) < 0:
         raise ValueError(f"`top` must be at least 0, but got {top}.")
 
 

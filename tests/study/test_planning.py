@@ -130,8 +130,8 @@ class TestPlan:
         [
             ({"n_learners": 0}, "`n_learners` must be at least 1, but got 0"),
             ({"n_learners": 2.5}, "`n_learners` must be a whole number, but got 2.5"),
-            ({"probe_seconds": 0.0}, "`probe_seconds` must be greater than 0 and finite"),
-            ({"probe_seconds": math.inf}, "`probe_seconds` must be greater than 0 and finite"),
+            ({"probe_seconds": 0.0}, "`probe_seconds` must be from 1e-09 to 1e\\+09"),
+            ({"probe_seconds": math.inf}, "`probe_seconds` must be from 1e-09 to 1e\\+09"),
         ],
     )
     def test_arguments_are_checked(self, arguments: dict[str, float], message: str) -> None:

@@ -71,7 +71,7 @@ PROJECTION: dict[str, Any] = {"max_resource": 9000, "bound": "projection"}
         ({"max_resource": 9000, "use_training_score": "no"}, "`use_training_score` must be True"),
         (CALIBRATED | {"tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
         (CALIBRATED | {"tolerance": math.nan}, "`tolerance` .* nan"),
-        (CALIBRATED | {"stop": "never"}, '"verified" or "first".* \'never\''),
+        (CALIBRATED | {"stop": "never"}, "`stop` must be one of .* 'never'"),
         (CALIBRATED | {"step": "big"}, "`step` must be one of .*, but got 'big'"),
         (CALIBRATED | {"confidence": 95}, r"`confidence` must be in \(0, 1\).* 95"),
         (CALIBRATED | {"price": -1}, "`price` must be at least 0.* -1"),

@@ -158,5 +158,5 @@ def test_a_resumed_run_starts_where_the_learner_stopped() -> None:
 
 
 def test_a_fixed_trial_is_refused_with_a_reason() -> None:
-    with pytest.raises(ValueError, match="pruner of the study must be one of optuna_daub"):
+    with pytest.raises(ValueError, match="`trial` must be the trial that Optuna hands"):
         TableObjective(RIVALS)(optuna.trial.FixedTrial({"row": 1}))  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
@@ -170,7 +171,7 @@ def inflation(ratios: Sequence[float], confidence: float) -> float:
 
 
 def _last_score(curve: LearningCurve) -> tuple[float]:
-    return (curve.score if math.isfinite(curve.score) else 0.0,)
+    return (curve.score if is_finite(curve.score) else 0.0,)
 
 
 def _ratios(curve: LearningCurve, forecaster: Forecaster, confidence: float) -> tuple[float, ...]:

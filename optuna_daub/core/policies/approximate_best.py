@@ -16,6 +16,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from optuna_daub.core.checks import flag
+from optuna_daub.core.checks import number
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Decision
@@ -36,7 +39,6 @@ from optuna_daub.core.policy import Needs
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
-from optuna_daub.core.sizes import whole_number
 
 
 VALIDATION_FACTOR = 2
@@ -120,8 +122,9 @@ class ABC:
         if self.n_validation is not None and whole_number("n_validation", self.n_validation) < 1:
             raise ValueError(f"`n_validation` must be at least 1, but got {self.n_validation}.")
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
-            if not 0.0 < value < 1.0:
+            if not 0.0 < number(name, value) < 1.0:
                 raise ValueError(f"`{name}` must be between 0 and 1, but got {value}.")
+        flag("refit", self.refit)
 
     @property
     def needs(self) -> Needs:

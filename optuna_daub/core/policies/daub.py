@@ -23,6 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import named
+from optuna_daub.core.checks import number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -40,6 +42,7 @@ from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import is_part
 from optuna_daub.core.sizes import next_size
+from optuna_daub.core.sizes import size_list
 from optuna_daub.core.steps import StepRule
 from optuna_daub.core.steps import growth_exponent
 from optuna_daub.core.steps import next_of_grid
@@ -86,19 +89,19 @@ class DAUB:
     def __post_init__(self) -> None:
         sizes = checked_sizes(self.sizes)
         object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "first_sizes", tuple(self.first_sizes) or sizes[:MIN_SIZES])
-        if not self.tolerance >= 0:
+        first_sizes = size_list("first_sizes", self.first_sizes)
+        object.__setattr__(self, "first_sizes", first_sizes or sizes[:MIN_SIZES])
+        if not number("tolerance", self.tolerance) >= 0:
             raise ValueError(f"`tolerance` must be at least 0, but got {self.tolerance}.")
-        if self.stop not in ("verified", "first"):
-            raise ValueError(f'`stop` must be "verified" or "first", but got {self.stop!r}.')
+        named("stop", self.stop, {"verified": True, "first": True})
         if not is_part(self.first_sizes, sizes):
             raise ValueError(
                 f"`first_sizes` must be some of the training sizes {sizes}, increasing, but got "
                 f"{self.first_sizes}."
             )
-        if not 0 < self.confidence < 1:
+        if not 0 < number("confidence", self.confidence) < 1:
             raise ValueError(f"`confidence` must be in (0, 1), but got {self.confidence}.")
-        if not 0 <= self.price < math.inf:
+        if not 0 <= number("price", self.price) < math.inf:
             raise ValueError(f"`price` must be at least 0 and finite, but got {self.price}.")
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
@@ -21,7 +22,6 @@ from optuna_daub.core.policy import Needs
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
-from optuna_daub.core.sizes import whole_number
 
 
 @dataclass(frozen=True)

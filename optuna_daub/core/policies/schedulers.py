@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from typing import TypeAlias
 
+from optuna_daub.core.checks import number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.interval import Interval
@@ -146,7 +147,7 @@ def step_for_growth(alpha: float) -> float:
     Raises:
         ValueError: where `alpha` is below 0.01: time then hardly grows with the training size.
     """
-    if not MIN_GROWTH <= alpha < math.inf:
+    if not MIN_GROWTH <= number("alpha", alpha) < math.inf:
         raise ValueError(
             f"`alpha` must be a finite number, at least {MIN_GROWTH}, but got {alpha}. Where time "
             "hardly grows with the training size, train on all the data at once."

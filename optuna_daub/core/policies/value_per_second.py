@@ -39,6 +39,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import named
+from optuna_daub.core.checks import number
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -134,9 +136,8 @@ class ValuePerSecond:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", checked_sizes(self.sizes))
-        if self.cost not in ("seconds", "examples"):
-            raise ValueError(f'`cost` must be "seconds" or "examples", but got {self.cost!r}.')
-        if not 0 <= self.price < math.inf:
+        named("cost", self.cost, {"seconds": True, "examples": True})
+        if not 0 <= number("price", self.price) < math.inf:
             raise ValueError(f"`price` must be at least 0 and finite, but got {self.price}.")
 
     @property

@@ -1,0 +1,79 @@
+"""Checks of arguments: each returns the value as it is meant, or raises a sentence that names it.
+
+The sentence is a ValueError in every case, also where the type is wrong.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from numbers import Real
+from typing import TypeVar
+
+import numpy as np
+
+
+_Choice = TypeVar("_Choice")
+
+
+def whole_number(name: str, value: object) -> int:
+    """Return `value` as an int.
+
+    >>> whole_number("n_learners", 5)
+    5
+
+    Raises:
+        ValueError: where it is none; True and 5.0 are none.
+    """
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"`{name}` must be a whole number, but got {value!r}.") from None
+
+
+def number(name: str, value: object) -> float:
+    """Return `value` as a float.
+
+    >>> number("tolerance", 0)
+    0.0
+
+    Raises:
+        ValueError: where it is none; True and "5" are none.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            raise ValueError(f"`{name}` must be below 1e308, but got {value!r}.") from None
+    raise ValueError(f"`{name}` must be a number, but got {value!r}.")
+
+
+def flag(name: str, value: object, *, or_else: str = "") -> bool:
+    """Return True or False; anything else, such as 1 or "no", is refused.
+
+    >>> flag("refit", True)
+    True
+
+    Raises:
+        ValueError: where it is neither; `or_else` says what might have been passed besides.
+    """
+    if not isinstance(value, bool | np.bool_):
+        others = f" or {or_else}" if or_else else ""
+        raise ValueError(f"`{name}` must be True or False{others}, but got {value!r}.")
+    return bool(value)
+
+
+def named(name: str, value: object, choices: Mapping[str, _Choice]) -> _Choice:
+    """Return the choice that `value` names.
+
+    >>> named("stop", "first", {"verified": 1, "first": 2})
+    2
+
+    Raises:
+        ValueError: where it is the name of none.
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"`{name}` must be one of {sorted(choices)}, but got {value!r}.")
+    return choices[value]

@@ -1,0 +1,114 @@
+"""Attack studies as the profile says, and print what was counted, as a table.
+
+The short profile takes less than a minute; the long one half an hour, most of it asleep:
+
+    python -m tests.chaos --profile long
+
+Workers are killed at any moment, stopped until they are taken for dead and continued; servers are
+restarted; half of the clocks are five minutes ahead; half of the workers have another Optuna
+(`pip install --target FOLDER --no-deps optuna==4.5.0`, then `--other-optuna FOLDER`). A learner's
+curve is a formula, and a probe sleeps. Ends with 1 where anything was lost, stored twice, crashed
+or hung, or the winner was another.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from dataclasses import fields
+from pathlib import Path
+
+import optuna
+
+from tests.chaos.scenario import Counts
+from tests.chaos.scenario import Scenario
+from tests.chaos.scenario import run
+
+
+POOL = (("n_learners", 40), ("seconds", 0.1))
+OPEN = (("n_trials", 120), ("seconds", 0.1))
+"""An open pool, with the default rule."""
+SCATTERED = (*POOL, ("is_scattered", True))
+BEAT = (*SCATTERED, ("heartbeat", True))
+SILENT = (*SCATTERED, ("stale_after", 5.0))
+
+SHORT = (
+    Scenario("kills", "sqlite", kills=12, plan=POOL),
+    Scenario("kills, open pool", "postgresql", kills=8, plan=(("n_trials", 60), ("seconds", 0.1))),
+    Scenario("kills, clocks apart", "journal", kills=8, plan=POOL, clock=300.0),
+    Scenario("restarts of the proxy", "grpc_sqlite", kills=3, restarts=1, plan=POOL),
+    Scenario("stalls", "postgresql", stalls=3, stalled=8.0, n_workers=6, plan=SILENT),
+)
+
+
+def long(other: str) -> tuple[Scenario, ...]:
+    """Return the long profile; without the folder of another Optuna it has only this one."""
+    found = [
+        Scenario("kills", "sqlite", kills=220, plan=POOL),
+        Scenario("kills, open pool", "sqlite", kills=40, plan=OPEN),
+        Scenario("kills", "postgresql", kills=200, plan=POOL),
+        Scenario("kills, open pool", "postgresql", kills=80, plan=OPEN),
+        Scenario("kills, by heartbeat", "postgresql", kills=40, plan=BEAT),
+        Scenario("kills", "journal", kills=160, plan=POOL),
+        Scenario("kills, open pool", "journal", kills=40, plan=OPEN),
+        Scenario("kills, clocks apart", "journal", kills=40, plan=POOL, clock=300.0),
+        Scenario("kills, clocks apart", "postgresql", kills=40, plan=BEAT, clock=300.0),
+        Scenario("kills", "grpc_postgresql", kills=100, plan=POOL),
+        Scenario("kills", "redis", kills=40, plan=POOL),
+        Scenario("restarts of the server", "postgresql", kills=10, restarts=10, plan=POOL),
+        Scenario("restarts of the proxy", "grpc_sqlite", kills=10, restarts=10, plan=POOL),
+    ]
+    for kind, plan in (
+        ("sqlite", SILENT),
+        ("postgresql", SILENT),
+        ("postgresql", BEAT),
+        ("journal", SILENT),
+        ("grpc_postgresql", SILENT),
+    ):
+        name = "stalls, heartbeat" if plan is BEAT else "stalls"
+        stalls = Scenario(name, kind, stalls=10, n_workers=14, pause=0.3, plan=plan)
+        found += [stalls, stalls]
+    if other:
+        two = {"plan": POOL, "elsewhere": other, "pause": 2.0}
+        found.append(Scenario("two Optunas", "journal", kills=20, **two))
+        found.append(Scenario("two Optunas", "postgresql", kills=20, **two))
+    return tuple(found)
+
+
+def main() -> int:
+    """Run a profile; return 1 where anything went wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--profile", choices=("short", "long"), default="short")
+    parser.add_argument("--only", default="", help="scenarios and storages whose names hold this")
+    parser.add_argument("--at-once", type=int, default=2, help="studies under attack at a time")
+    parser.add_argument("--other-optuna", default="", help="the folder of another Optuna")
+    given = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    scenarios = SHORT if given.profile == "short" else long(given.other_optuna)
+    chosen = [each for each in scenarios if given.only in f"{each.name} {each.kind}"]
+    begun = time.monotonic()
+    columns = [field.name.replace("_", " ") for field in fields(Counts)]
+    print("|", " | ".join(["what", "storage", *columns, "seconds"]), "|")
+    print("|" + "---|" * (len(columns) + 3), flush=True)
+
+    def attacked(number: int) -> Counts:
+        each, since = chosen[number], time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+            counts = run(each, Path(folder), 1000 * number)
+        row = [each.name, each.kind, *astuple(counts), round(time.monotonic() - since)]
+        print("|", " | ".join(map(str, row)), "|", flush=True)
+        return counts
+
+    with ThreadPoolExecutor(given.at_once) as threads:
+        total = sum(threads.map(attacked, range(len(chosen))), start=Counts())
+    row = ["all", "", *astuple(total), round(time.monotonic() - begun)]
+    print("|", " | ".join(map(str, row)), "|")
+    return 0 if total.is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,482 @@
+"""What is passed to public functions: taken for what it means, or refused by a sentence.
+
+The sentence names the argument, its rule and the value; no input takes long. Whether an argument
+is taken depends on others too (`first_sizes` on `sizes`), so that one in its range may be refused.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import sys
+import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from sklearn.naive_bayes import GaussianNB
+
+import optuna_daub as daub
+from optuna_daub import core
+from optuna_daub import learners
+from optuna_daub import visualization
+from optuna_daub.dashboard import DashboardCallback
+from optuna_daub.dashboard import update_dashboard
+
+
+Rule = Callable[[Any], bool]
+
+LONGEST = 1.0
+"""Seconds that any input may take."""
+
+BELOW_INFINITY = sys.float_info.max
+
+NAMES = ("seconds", "examples", "auto", "calibrated", "projection", "adaptive", "geometric",
+         "verified", "first", "gradient_ci", "ucb", "hoeffding", "massart", "accuracy", "r2",
+         "smoothed", "madaboost")  # fmt: skip
+
+ODD = (
+    None, True, False, np.True_, 0, 1, 2, 3, 5, -1, 100, 1001, 10**9, 2**32, 10**400, -(10**400),
+    0.5, 1.5, 2.0, -0.25, 0.0, 1e-320, 1.0000001, 1e15, 1e300, -1e300, math.nan, math.inf,
+    -math.inf, np.int64(3), np.float32(0.5), np.float64(0.5), np.array(3), np.array([0.5]),
+    np.array([2, 4, 8]),
+    Decimal("0.5"), Fraction(1, 3), 1j, "", "yes", "0.5", "5", b"5", [], [3], [1, 2, 3],
+    [100, 200, 400, 800], (150, 100), [[1, 2], [3]], [math.nan], ["a"], range(1, 10**6), {},
+    {"a": 1}, {1, 2, 3}, frozenset({1}), int, object(), len, math, optuna.samplers.RandomSampler,
+    optuna.samplers.RandomSampler(), optuna.pruners.NopPruner(), GaussianNB, GaussianNB(),
+    daub.DAUBPruner(max_resource=4000), core.SuccessiveHalving((500, 1000, 2000)), *NAMES,
+)  # fmt: skip
+"""What people and programs pass, by mistake or not."""
+
+values = (
+    st.sampled_from(ODD)
+    | st.integers(-(10**20), 10**20)
+    | st.floats()
+    | st.text(max_size=4)
+    | st.lists(st.integers(-5, 5000), max_size=5)
+    | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2)
+)
+
+
+def whole(least: int = 1, most: float = math.inf) -> Rule:
+    """Whole numbers of a range; arrays of one, without a dimension, can be used as one."""
+
+    def is_met(value: Any) -> bool:
+        if isinstance(value, np.ndarray):
+            value = value[()] if value.ndim == 0 else None
+        is_one = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+        return is_one and least <= value <= most
+
+    return is_met
+
+
+def real(least: float = -math.inf, most: float = math.inf, *, is_open: bool = False) -> Rule:
+    """Numbers of a range; with `is_open` both ends are out of it."""
+
+    def is_met(value: Any) -> bool:
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return False
+        if isinstance(value, float | np.floating):
+            value = float(value)
+        return least < value < most if is_open else least <= value <= most
+
+    return is_met
+
+
+def cast(value: Any) -> bool:
+    """Whether it can be made a float, as scores can."""
+    try:
+        return not getattr(value, "shape", ()) and isinstance(float(value), float)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def one_of(*names: str) -> Rule:
+    return lambda value: isinstance(value, str) and value in names
+
+
+def none_or(rule: Rule) -> Rule:
+    return lambda value: value is None or rule(value)
+
+
+def a_list(rule: Rule, least: int = 0) -> Rule:
+    """Lists and the like, of so many at least."""
+    kinds = list | tuple | set | frozenset | np.ndarray
+
+    def is_met(value: Any) -> bool:
+        if not isinstance(value, kinds) or (isinstance(value, np.ndarray) and value.ndim != 1):
+            return False
+        return len(value) >= least and all(map(rule, value))
+
+    return is_met
+
+
+def a(*kinds: type) -> Rule:
+    return lambda value: isinstance(value, kinds)
+
+
+def anything(value: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Case:
+    """A public callable, arguments that it takes, and what each of them may be."""
+
+    call: Callable[..., object]
+    valid: Mapping[str, Any]
+    rules: Mapping[str, Rule]
+    tables: frozenset[str] = frozenset()
+    """Those whose values need not be shown, since they may be large."""
+    counts: frozenset[str] = frozenset()
+    """Those that say how much is to be done: more than 100 may take its time, and is not tried."""
+
+
+def study(**options: Any) -> optuna.Study:
+    return optuna.create_study(
+        direction="maximize",
+        sampler=daub.DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
+        pruner=daub.DAUBPruner(min_resource=500, max_resource=2000),
+        **options,
+    )
+
+
+def asked() -> optuna.Trial:
+    """Return a trial that was told its first size, 500."""
+    trial = study().ask()
+    assert next(daub.training_sizes(trial)) == 500
+    return trial
+
+
+def reported(**arguments: Any) -> None:
+    daub.report(**{"trial": asked(), **arguments})
+
+
+def finished() -> optuna.Study:
+    """Return a study of two learners."""
+    found = study(study_name="finished")
+    for score in (0.5, 0.6):
+        trial = found.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
+        for n in daub.training_sizes(trial):
+            daub.report(trial, n, score, training_score=1.0, seconds=1.0)
+            break
+        found.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    return found
+
+
+def trained(**arguments: Any) -> Callable[..., object]:
+    """Return what makes an estimator of the given arguments and fits it."""
+    kind = arguments.pop("kind")
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 2))
+    return lambda **given: kind(**given).fit(X, X[:, 0] > 0.5)
+
+
+FINISHED = finished()
+ROWS = np.random.default_rng(0).random((60, 2))
+LABELS = np.arange(60) % 2
+
+GRID: Mapping[str, Rule] = {
+    "min_resource": whole(1, 4000 / 1.5**2),
+    "max_resource": none_or(whole(500 * 1.5**2, 10**15)),
+    "reduction_factor": real(1, (4000 / 500) ** 0.5, is_open=True),
+    "sizes": none_or(a_list(whole(), 3)),
+}
+DAUB: Mapping[str, Rule] = {
+    **GRID,
+    "use_training_score": none_or(flag),
+    "tolerance": none_or(real(0)),
+    "stop": none_or(one_of("verified", "first")),
+}
+OF_BOUND: Mapping[str, Rule] = {
+    **DAUB,
+    "cost": one_of("seconds", "examples"),
+    "bound": none_or(one_of("calibrated", "projection")),
+    "step": none_or(one_of("adaptive", "geometric")),
+    "confidence": none_or(real(0, 1, is_open=True)),
+    "price": none_or(real(0, BELOW_INFINITY)),
+    "ceiling": none_or(real()),
+    "first_sizes": none_or(a_list(whole())),
+}
+RISKS: Mapping[str, Rule] = {
+    "epsilon": real(0, 1, is_open=True),
+    "delta": real(0, 1, is_open=True),
+}
+COUNTS = frozenset({"n_estimators", "n_draws", "max_samples_per_round", "n_intervals"})
+A_STUDY: Mapping[str, Rule] = {"study": a(optuna.Study)}
+A_TOP: Mapping[str, Rule] = {**A_STUDY, "top": whole(0)}
+
+CASES: Mapping[str, Case] = {
+    "DAUBPruner": Case(daub.DAUBPruner, {"max_resource": 4000}, OF_BOUND),
+    "DAUBPruner, calibrated": Case(
+        daub.DAUBPruner, {"max_resource": 4000, "bound": "calibrated"}, OF_BOUND
+    ),
+    "DAUBPruner, projection": Case(
+        daub.DAUBPruner, {"max_resource": 4000, "bound": "projection"}, OF_BOUND
+    ),
+    "DAUBPruner.paper": Case(daub.DAUBPruner.paper, {"max_resource": 4000}, DAUB),
+    "ABCPruner": Case(
+        daub.ABCPruner,
+        {"min_resource": 500, "max_resource": 4000},
+        {
+            **RISKS,
+            "min_resource": whole(1, 1000),
+            "max_resource": whole(2000, 10**15),
+            "reduction_factor": GRID["reduction_factor"],
+            "scheduler": one_of("gradient_ci", "ucb", "round_robin"),
+            "interval": one_of("hoeffding", "massart", "clopper_pearson"),
+            "n_validation": none_or(whole()),
+            "refit": flag,
+        },
+    ),
+    "DataAllocationSampler": Case(
+        daub.DataAllocationSampler,
+        {},
+        {
+            "base_sampler": none_or(a(optuna.samplers.BaseSampler)),
+            "n_learners": none_or(whole(1, 10**9)),
+            "seconds": none_or(real(0, math.inf, is_open=True)),
+            "stale_after": none_or(real(0, math.inf, is_open=True)),
+        },
+    ),
+    "AllocationPruner": Case(
+        daub.AllocationPruner, {}, {"policy": lambda value: hasattr(value, "decide")}
+    ),
+    "TrainingSizeObjective": Case(
+        daub.TrainingSizeObjective,
+        {"build": lambda trial: GaussianNB(), "X": ROWS, "y": LABELS},
+        {
+            "build": callable,
+            "X": anything,
+            "y": anything,
+            "X_valid": anything,
+            "y_valid": anything,
+            "sample_weight": anything,
+            "sample_weight_valid": anything,
+            "cv": anything,
+            "test_size": lambda value: real(0, 1, is_open=True)(value) or whole()(value),
+            "groups": anything,
+            "scoring": none_or(lambda value: isinstance(value, str) or callable(value)),
+            "weighted_score": flag,
+            "fit_params": lambda value: (
+                value is None or isinstance(value, dict) or callable(value)
+            ),
+            "stratify": lambda value: flag(value) or one_of("auto")(value),
+            "shuffle": flag,
+            "seed": whole(0, 2**32 - 1),
+        },
+        frozenset(
+            {"X", "y", "X_valid", "y_valid", "sample_weight", "sample_weight_valid", "groups"}
+        ),
+    ),
+    "training_sizes": Case(daub.training_sizes, {}, {"trial": a(optuna.Trial)}),
+    "report": Case(
+        reported,
+        {"size": 500, "score": 0.5},
+        {
+            "trial": a(optuna.Trial),
+            "size": whole(500, 500),
+            "score": cast,
+            "training_score": none_or(cast),
+            "n_validation": none_or(whole()),
+            "seconds": none_or(real(0, BELOW_INFINITY)),
+        },
+    ),
+    "learning_curves": Case(daub.learning_curves, {}, A_STUDY),
+    "allocations": Case(daub.allocations, {}, A_STUDY),
+    "best_learner": Case(daub.best_learner, {}, A_STUDY),
+    "one_row_per_learner": Case(daub.one_row_per_learner, {}, A_STUDY),
+    "plan": Case(
+        daub.plan,
+        {"study": [500, 1000, 2000, 4000], "n_learners": 3},
+        {
+            "study": a_list(whole(), 3),
+            "n_learners": none_or(whole(1, 10**9)),
+            "probe_seconds": none_or(real(1e-9, 1e9)),
+        },
+    ),
+    "what_if": Case(
+        daub.what_if,
+        {"study": FINISHED, "pruner": daub.DAUBPruner(min_resource=500, max_resource=2000)},
+        {**A_STUDY, "pruner": a(daub.AllocationPruner)},
+        tables=frozenset({"pruner"}),
+    ),
+    "plot_learning_curves": Case(
+        visualization.plot_learning_curves,
+        {"study": FINISHED},
+        {**A_TOP, "learners": none_or(a_list(whole(0, 1)))},
+    ),
+    "plot_allocations": Case(
+        visualization.plot_allocations,
+        {"study": FINISHED},
+        {**A_TOP, "unit": one_of("auto", "seconds", "examples")},
+    ),
+    "plot_search_history": Case(
+        visualization.plot_search_history,
+        {"study": FINISHED},
+        {**A_STUDY, "unit": one_of("auto", "seconds", "examples")},
+    ),
+    "plot_upper_bounds": Case(
+        visualization.plot_upper_bounds,
+        {"study": FINISHED},
+        {**A_TOP, "learners": none_or(a_list(whole(0, 1)))},
+    ),
+    "ProgressBar": Case(visualization.ProgressBar, {}, {"every": real(0, BELOW_INFINITY)}),
+    "DashboardCallback": Case(DashboardCallback, {}, {"every": real(0, BELOW_INFINITY)}),
+    "update_dashboard": Case(update_dashboard, {}, A_STUDY),
+    "core.ABC": Case(
+        core.ABC,
+        {"sizes": (500, 1000, 2000)},
+        {**RISKS, "sizes": a_list(whole(), 3), "n_validation": none_or(whole()), "refit": flag},
+    ),
+    "core.DAUB": Case(
+        core.DAUB,
+        {"sizes": (500, 1000, 2000)},
+        {
+            "sizes": a_list(whole(), 3),
+            "tolerance": real(0),
+            "stop": one_of("verified", "first"),
+            "confidence": real(0, 1, is_open=True),
+            "price": real(0, BELOW_INFINITY),
+            "first_sizes": a_list(whole()),
+        },
+    ),
+    "core.ValuePerSecond": Case(
+        core.ValuePerSecond,
+        {"sizes": (500, 1000, 2000)},
+        {
+            "sizes": a_list(whole(), 3),
+            "cost": one_of("seconds", "examples"),
+            "price": real(0, BELOW_INFINITY),
+        },
+    ),
+    "core.SuccessiveHalving": Case(
+        core.SuccessiveHalving,
+        {"sizes": (500, 1000, 2000)},
+        {"sizes": a_list(whole(), 3), "keep_one_in": whole(2)},
+    ),
+    "core.geometric_sizes": Case(
+        core.geometric_sizes,
+        {"min_resource": 500, "max_resource": 4000, "reduction_factor": 1.5},
+        {name: GRID[name] for name in ("min_resource", "max_resource", "reduction_factor")},
+    ),
+    "core.AdaptiveStep": Case(
+        core.AdaptiveStep, {}, {"cost_factor": real(1, math.inf, is_open=True)}
+    ),
+    "core.step_for_growth": Case(core.step_for_growth, {}, {"alpha": real(0.01, BELOW_INFINITY)}),
+    "learners.sequential_score": Case(
+        learners.sequential_score,
+        {"epsilon": 0.1, "delta": 0.1},
+        {**RISKS, "rule": one_of("massart", "chernoff", "hoeffding")},
+    ),
+    "learners.BudgetedAdaBoostClassifier": Case(
+        trained(kind=learners.BudgetedAdaBoostClassifier),
+        {"n_estimators": 2},
+        {
+            "n_estimators": whole(1, 10**7),
+            "budget": none_or(real(0)),
+            "trade_off": one_of("none", "greedy", "smoothed"),
+            "tau": real(0, 1),
+            "affordable_only": flag,
+        },
+        counts=COUNTS,
+    ),
+    "learners.AdaBoostRSClassifier": Case(
+        trained(kind=learners.AdaBoostRSClassifier),
+        {"n_estimators": 2, "n_draws": 5},
+        {"n_estimators": whole(1, 10**7), "budget": none_or(real(0)), "n_draws": whole(1, 10**7)},
+        counts=COUNTS,
+    ),
+    "learners.AdaptiveSamplingBoostClassifier": Case(
+        trained(kind=learners.AdaptiveSamplingBoostClassifier),
+        {"n_estimators": 2, "max_samples_per_round": 50},
+        {
+            **RISKS,
+            "rule": one_of("massart", "chernoff", "hoeffding", "madaboost"),
+            "n_estimators": whole(1, 10**7),
+            "max_samples_per_round": whole(31, 10**7),
+            "n_intervals": whole(2, 10**7),
+            "two_sided": flag,
+        },
+        counts=COUNTS,
+    ),
+}
+
+ARGUMENTS = [(name, argument) for name, case in CASES.items() for argument in case.rules]
+
+
+def check(name: str, given: Mapping[str, Any]) -> None:
+    """Assert that the callable takes what is given for what it means, or says why not."""
+    case = CASES[name]
+    if any(case.rules[some](given[some]) and given[some] > 100 for some in case.counts & {*given}):
+        return
+    begun = time.perf_counter()
+    refusal: str | None = None
+    try:
+        case.call(**{**case.valid, **given})
+    except (ValueError, TypeError) as error:
+        refusal = str(error)
+    spent = time.perf_counter() - begun
+    assert spent < LONGEST, f"{name} took {spent:.1f} s for {given}"
+    if refusal is None:
+        wrong = {argument: v for argument, v in given.items() if not case.rules[argument](v)}
+        assert not wrong, f"{name} takes {wrong}"
+        return
+    told = [argument for argument in given if f"`{argument}" in refusal]
+    assert told, f"{name} names no argument of {given}: {refusal}"
+    if case.tables & {*told}:
+        return
+    shown = [form for v in given.values() for form in forms(v)]
+    assert any(form in refusal for form in shown), f"{name} does not show {given}: {refusal}"
+
+
+def forms(value: Any) -> list[str]:
+    """Return how a message may show a value."""
+    found = [repr(value), str(value)]
+    if isinstance(value, int | np.integer):
+        found.append(f"{value:,}")
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple | set | frozenset | bytes):  # or the one that is wrong
+        found += [repr([*value]), repr((*value,)), *map(repr, value)]
+    if isinstance(value, range):
+        found.append(reprlib.repr([*value][1:]))  # all but the one that is known
+    if isinstance(value, Fraction):
+        found.append(str(float(value)))
+    return [form for form in found if form]
+
+
+@pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
+def test_odd_values(name: str, argument: str) -> None:
+    for value in ODD:
+        check(name, {argument: value})
+
+
+@settings(max_examples=600)
+@given(where=st.sampled_from(ARGUMENTS), value=values)
+def test_any_value(where: tuple[str, str], value: Any) -> None:
+    name, argument = where
+    check(name, {argument: value})
+
+
+@settings(max_examples=300)
+@given(name=st.sampled_from([*CASES]), data=st.data())
+def test_any_two_values(name: str, data: st.DataObject) -> None:
+    case = CASES[name]
+    some = data.draw(st.lists(st.sampled_from([*case.rules]), min_size=1, max_size=2, unique=True))
+    check(name, {argument: data.draw(values) for argument in some})
