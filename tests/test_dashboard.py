@@ -500,7 +500,9 @@ class TestWhen:
         assert len(drawn) == 1
 
     def test_every_is_not_negative(self) -> None:
-        with pytest.raises(ValueError, match="`every` must be at least 0 seconds, but got -1"):
+        with pytest.raises(
+            ValueError, match="`every` must be at least 0 seconds and finite, but got -1"
+        ):
             DashboardCallback(every=-1)
 
 

@@ -212,7 +212,9 @@ def test_it_can_be_sent_to_a_worker() -> None:
 
 
 def test_every_is_not_negative() -> None:
-    with pytest.raises(ValueError, match="`every` must be at least 0 seconds, but got -1"):
+    with pytest.raises(
+        ValueError, match="`every` must be at least 0 seconds and finite, but got -1"
+    ):
         ProgressBar(every=-1)
 
 

@@ -38,7 +38,7 @@ SILENT = (*SCATTERED, ("stale_after", 5.0))
 
 SHORT = (
     Scenario("kills", "sqlite", kills=12, plan=POOL),
-    Scenario("kills, open pool", "postgresql", kills=8, plan=(("n_trials", 60), ("seconds", 0.1))),
+    Scenario("kills, open pool", "postgresql", kills=8, plan=(("n_trials", 40), ("seconds", 0.1))),
     Scenario("kills, clocks apart", "journal", kills=8, plan=POOL, clock=300.0),
     Scenario("restarts of the proxy", "grpc_sqlite", kills=3, restarts=1, plan=POOL),
     Scenario("stalls", "postgresql", stalls=3, stalled=8.0, n_workers=6, plan=SILENT),
@@ -48,34 +48,33 @@ SHORT = (
 def long(other: str) -> tuple[Scenario, ...]:
     """Return the long profile; without the folder of another Optuna it has only this one."""
     found = [
-        Scenario("kills", "sqlite", kills=220, plan=POOL),
-        Scenario("kills, open pool", "sqlite", kills=40, plan=OPEN),
-        Scenario("kills", "postgresql", kills=200, plan=POOL),
-        Scenario("kills, open pool", "postgresql", kills=80, plan=OPEN),
-        Scenario("kills, by heartbeat", "postgresql", kills=40, plan=BEAT),
-        Scenario("kills", "journal", kills=160, plan=POOL),
-        Scenario("kills, open pool", "journal", kills=40, plan=OPEN),
-        Scenario("kills, clocks apart", "journal", kills=40, plan=POOL, clock=300.0),
-        Scenario("kills, clocks apart", "postgresql", kills=40, plan=BEAT, clock=300.0),
-        Scenario("kills", "grpc_postgresql", kills=100, plan=POOL),
-        Scenario("kills", "redis", kills=40, plan=POOL),
-        Scenario("restarts of the server", "postgresql", kills=10, restarts=10, plan=POOL),
-        Scenario("restarts of the proxy", "grpc_sqlite", kills=10, restarts=10, plan=POOL),
+        Scenario("kills", "sqlite", kills=120, plan=POOL),
+        Scenario("kills", "postgresql", kills=100, plan=POOL),
+        Scenario("kills", "journal", kills=320, plan=POOL),
+        Scenario("kills, open pool", "journal", kills=100, plan=OPEN),
+        Scenario("kills, clocks apart", "journal", kills=60, plan=POOL, clock=300.0),
+        Scenario("kills", "redis", kills=120, plan=POOL),
+        Scenario("kills", "grpc_postgresql", kills=40, plan=POOL),
+        Scenario("kills, open pool", "sqlite", kills=30, plan=OPEN),
+        Scenario("kills, open pool", "postgresql", kills=30, plan=OPEN),
+        Scenario("kills, by heartbeat", "postgresql", kills=20, plan=BEAT),
+        Scenario("kills, clocks apart", "postgresql", kills=20, plan=BEAT, clock=300.0),
+        Scenario("restarts of the server", "postgresql", kills=5, restarts=5, plan=POOL),
+        Scenario("restarts of the proxy", "grpc_sqlite", kills=5, restarts=5, plan=POOL),
     ]
-    for kind, plan in (
-        ("sqlite", SILENT),
-        ("postgresql", SILENT),
-        ("postgresql", BEAT),
-        ("journal", SILENT),
-        ("grpc_postgresql", SILENT),
-    ):
-        name = "stalls, heartbeat" if plan is BEAT else "stalls"
-        stalls = Scenario(name, kind, stalls=10, n_workers=14, pause=0.3, plan=plan)
-        found += [stalls, stalls]
     if other:
         two = {"plan": POOL, "elsewhere": other, "pause": 2.0}
-        found.append(Scenario("two Optunas", "journal", kills=20, **two))
-        found.append(Scenario("two Optunas", "postgresql", kills=20, **two))
+        found.append(Scenario("two Optunas", "journal", kills=15, **two))
+        found.append(Scenario("two Optunas", "postgresql", kills=15, **two))
+    for kind, plan, count in (
+        ("sqlite", SILENT, 10),
+        ("postgresql", SILENT, 20),
+        ("postgresql", BEAT, 20),
+        ("journal", SILENT, 40),
+        ("grpc_postgresql", SILENT, 10),
+    ):
+        name = "stalls, by heartbeat" if plan is BEAT else "stalls"
+        found.append(Scenario(name, kind, stalls=count, n_workers=12, plan=plan))
     return tuple(found)
 
 

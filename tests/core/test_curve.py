@@ -70,7 +70,7 @@ def test_no_size_is_trained_twice(seen: LearningCurve, score: float) -> None:
             seen.extended(Observation(size, score))
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 1e200, -1e300])
 def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> None:
     curve = LearningCurve(7).extended(Observation(1500, score))
     assert curve.dropped == f"score {score} at 1,500 examples"
