@@ -65,8 +65,9 @@ PIECE = 40_000
 """Characters of a figure in one attribute. MySQL's TEXT holds 65,535 bytes, and quotation marks
 are stored as two; most figures fit into one piece, and so change in one moment."""
 
-MAX_SHARE = 0.02
-"""Share of the study's time that drawing may take."""
+MAX_SHARE = 0.01
+"""Share of the study's time that drawing may take before the last one, at the end: with that one
+it is still under 2 % of a study that takes a hundred times as long as one drawing."""
 
 LONGEST_PAUSE = 3600.0
 """Seconds between two drawings, however long one takes; a stored time farther ahead than this is
@@ -87,7 +88,7 @@ class DashboardCallback:
     """Keep pictures and notes up to date in optuna-dashboard while a study runs.
 
     A callback of `study.optimize`. It draws when a run has ended, in one worker at a time, at most
-    once in `every` seconds, and less often where drawing would take more than 2 % of the time; at
+    once in `every` seconds, and less often where drawing would take more than 1 % of the time; at
     the end of the study it draws in any case. A picture that cannot be drawn is a warning in the
     log, never the end of the study. What you write above the heading "Data allocation" in the note
     on the study stays. Look at it with `optuna-dashboard sqlite:///study.db`.

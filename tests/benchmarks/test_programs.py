@@ -13,6 +13,7 @@ from benchmarks import decision_cost
 from benchmarks import replay
 from benchmarks import search_cv
 from benchmarks import training
+from benchmarks import watching
 from benchmarks.fit import calibrated
 from benchmarks.fit import gain_spread
 from benchmarks.replay_methods import METHODS
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of learners that do not sui
 
 
 @pytest.mark.parametrize(
-    "program", [decision_cost, search_cv, abc, budgeted, daub, massart, stumps]
+    "program", [decision_cost, search_cv, watching, abc, budgeted, daub, massart, stumps]
 )
 def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
     program.main(["--smoke", "--results", str(tmp_path)])
