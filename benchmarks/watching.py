@@ -2,9 +2,9 @@
 
     python benchmarks/watching.py [--smoke] [--learners 1000] [--probe-seconds 0.5]
 
-*Share*: one study on SQLite with `DashboardCallback`, until it has so many learners; training
-sleeps in proportion to the size, with the given mean on the smallest one. Within this run the wall
-seconds inside the callback are compared with all.
+*Share*: one study of a closed pool on SQLite with `DashboardCallback`; training sleeps in
+proportion to the size, so long on the size of the first probes. Within this run the wall seconds
+inside the callback are compared with all.
 
 *Projection*: the recorded tables are replayed; after each quarter of the probes the projected
 seconds of training all learners seen so far on everything are divided by the true ones.
@@ -53,8 +53,8 @@ from optuna_daub.dashboard import DashboardCallback
 from optuna_daub.study.costs import seconds_at
 
 
-FULL_SIZE = 40_000
-"""Training examples of the made study; probes of the smallest size, 500, are most of them."""
+SIZES = (2_500, 5_000, 10_000, 20_000, 40_000)
+"""Of the made study; the first probes have a sixteenth of all the data."""
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 """Shares of the probes of a replay after which seconds are projected."""
 
@@ -73,37 +73,32 @@ class TimedCallback:
 
 
 def share(n_learners: int, probe_seconds: float) -> Mapping[str, Any]:
-    """Run a study until it has so many learners; return what the callback took of it."""
+    """Run a study of so many learners; return what the callback took of it."""
 
     def objective(trial: optuna.Trial) -> float:
         skill = trial.suggest_float("skill", 0.0, 1.0)
         trial.suggest_categorical("kind", ["tree", "net", "forest"])
         luck = random.Random(trial.suggest_int("seed", 0, 2**31))
-        rise, score = luck.uniform(0.1, 0.4), 0.0
+        rise, score = luck.uniform(0.15, 0.25), 0.0
         for n in training_sizes(trial):
-            time.sleep(probe_seconds * n / pruner.policy.sizes[0])
-            score = 0.6 + 0.3 * skill - rise * (500 / n) ** 0.5 + luck.gauss(0.0, 0.003)
+            time.sleep(probe_seconds * n / SIZES[0])
+            score = 0.6 + 0.3 * skill - rise * (SIZES[0] / n) ** 0.5 + luck.gauss(0.0, 0.003)
             report(trial, n, score, training_score=min(1.0, score + 0.1))
         return score
 
-    def stop(study: optuna.Study, trial: FrozenTrial) -> None:
-        seeds.add(trial.params["seed"])
-        if len(seeds) >= n_learners:
-            study.stop()
-
-    seeds: set[int] = set()
-    pruner = DAUBPruner(max_resource=FULL_SIZE)
     timed = TimedCallback()
     with tempfile.TemporaryDirectory() as folder:
         study = optuna.create_study(
             study_name="made",
             storage=f"sqlite:///{folder}/study.db",
             direction="maximize",
-            sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
-            pruner=pruner,
+            sampler=DataAllocationSampler(
+                optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
+            ),
+            pruner=DAUBPruner(sizes=SIZES),
         )
         begun = time.perf_counter()
-        study.optimize(objective, callbacks=[stop, timed])
+        study.optimize(objective, callbacks=[timed])
         seconds = time.perf_counter() - begun
         counts = {"learners": len(learning_curves(study)), "probes": len(allocations(study))}
     drawn = [call for call in timed.seconds if call > 0.01]
@@ -144,7 +139,7 @@ def main(arguments: list[str] | None = None) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     parser = parser_of(__doc__)
     parser.add_argument("--learners", type=int, default=1000, help="of the study")
-    parser.add_argument("--probe-seconds", type=float, default=0.5, help="of its smallest size")
+    parser.add_argument("--probe-seconds", type=float, default=0.5, help="of each first probe")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.learners, options.probe_seconds = 6, 0.0
