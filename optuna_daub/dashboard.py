@@ -374,8 +374,8 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
         known = f"{score:.4f} on {size:,} examples"
         lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
     more = len(facts) - MOST_LEARNERS
-    rest = f", and {more} more learners" if more > 0 else ""
+    rest = f" {more:,} more learners are not listed." if more > 0 else ""
     return "\n".join(lines) + (
         f"\n\nA forecast rests on the learner's last score and on {promotions:,} promotions to "
-        f"more data, of all learners of this study{rest}."
+        f"more data, of all learners of this study.{rest}"
     )

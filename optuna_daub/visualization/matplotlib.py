@@ -64,6 +64,9 @@ def plot_allocations(
         before, ends = ends, [end + cost for end, cost in zip(ends, layer.costs, strict=True)]
         bars = axes.stairs(ends, edges, baseline=before, orientation="horizontal", fill=True)
         bars.set(color=layer.color, label=f"{layer.size:,}")
+    # Bars that touch look like one; lines in the colour of the page part them.
+    across, page = axes.get_yaxis_transform(), axes.get_facecolor()
+    axes.hlines(edges, 0, 1, transform=across, color=page, linewidth=2)
     axes.set_yticks(range(count), [_text(name) for name in record.names], fontsize=8)
     axes.set_ylim(max(count, 1) - 0.5, -0.5)  # the best on top
     axes.xaxis.set_major_formatter("{x:,g}")
