@@ -13,6 +13,7 @@ import pytest
 
 import optuna_daub
 import optuna_daub.sklearn
+from optuna_daub import dashboard
 from optuna_daub import learners
 from optuna_daub import study
 from optuna_daub import visualization
@@ -83,6 +84,15 @@ def test_the_reference_has_the_names_of_the_layers(module: object) -> None:
     assert public
     for name in public:
         assert re.search(rf"^\.\. auto(class|function):: {name}(\(\))?$", REFERENCE, re.M), name
+
+
+def test_the_reference_has_the_dashboard() -> None:
+    module = dashboard.__name__
+    own = [n for n, o in vars(dashboard).items() if getattr(o, "__module__", "") == module]
+    assert "DashboardCallback" in own
+    for name in own:
+        if not name.startswith("_"):
+            assert f":: {module}.{name}\n" in REFERENCE
 
 
 def test_the_reference_has_the_whole_core() -> None:

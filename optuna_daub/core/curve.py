@@ -65,6 +65,7 @@ class LearningCurve:
     learner: int
     """The learner's id; where nothing else decides, the lower id goes first."""
     observations: tuple[Observation, ...] = ()
+    """What was seen of it, sizes strictly increasing."""
     dropped: str = ""
     """Why the learner gets no data ever again; empty while it may still get some."""
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)

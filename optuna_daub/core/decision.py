@@ -45,9 +45,11 @@ class Extend:
     """Train `learner` on `size` examples next."""
 
     learner: int
+    """Its id."""
     size: int
-    """Number of training examples."""
+    """Number of training examples, larger than all it was trained on."""
     reason: Reason
+    """Why this learner, and this size."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Propose:
     size: int
     """Number of training examples."""
     reason: Reason
+    """Why a newcomer."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ class Drop:
     """Give `learner` no data ever again."""
 
     learner: int
+    """Its id."""
     reason: Reason
+    """Why it cannot be the answer."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,9 @@ class Finish:
     """The answer is known: `learner` is the best, or None where no learner is left."""
 
     learner: int | None
+    """The id of the best; None where no learner is left."""
     reason: Reason
+    """Why it is the best."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class Wait:
     """Every learner that deserves data is busy: ask again when one is free."""
 
     reason: Reason
+    """Why."""
 
 
 Decision: TypeAlias = Extend | Propose | Drop | Finish | Wait

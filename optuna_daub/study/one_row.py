@@ -41,6 +41,9 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     Trials that others have added, finished ones, stay as they are, but for what they say of
     learners of another study that they were copied from. The study is not changed.
 
+    Args:
+        study: with a pruner of `optuna_daub`, running or ended; it is not changed.
+
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
 
@@ -78,6 +81,9 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
 
 def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     """Return the trials of `one_row_per_learner`, numbered from 0 on.
+
+    Args:
+        study: with a pruner of `optuna_daub`, running or ended; it is not changed.
 
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.

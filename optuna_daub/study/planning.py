@@ -228,16 +228,17 @@ class Outcome:
     """What a rule chose, and at what cost."""
 
     learner: int | None
-    """None where no learner was left."""
+    """The id of the learner chosen; None where no learner was left."""
     score: float | None
     """Its score on all the data."""
     is_forecast: bool
     """Whether that is a forecast, since it was never trained on all the data."""
     probes: int
-    """Trainings."""
+    """Number of trainings."""
     full_trainings: int
-    """Those on all the data."""
+    """Number of those on all the data."""
     cost: Cost
+    """Examples and seconds of all of them."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,9 @@ class WhatIf:
     """A study beside its replay under another rule; `str` of it is a table."""
 
     actual: Outcome
+    """What the study chose."""
     replayed: Outcome
+    """What the other rule chose."""
     is_same: bool
     """Whether both chose the same learner."""
     guessed: int

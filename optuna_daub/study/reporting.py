@@ -52,6 +52,10 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     with `optuna_daub.report` or `trial.report(score, size)`, and return the last score when the
     sizes are at an end: only a learner trained on all the data gets there.
 
+    Args:
+        trial: the trial that the objective was given. With a sampler of another library it is
+            trained on all sizes in turn, until the pruner prunes it.
+
     Raises:
         optuna.TrialPruned: when the turn goes to another learner; let it pass through.
         ValueError: where the study's pruner is none of `optuna_daub`, or a size was not reported.

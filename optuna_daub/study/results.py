@@ -99,6 +99,9 @@ class BestLearner:
 def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """Return the curve of every learner, in the order of their ids.
 
+    Args:
+        study: with a pruner of `optuna_daub`, running or ended.
+
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
@@ -131,8 +134,11 @@ def allocations(study: optuna.Study) -> list[Allocation]:
 
     Of one worker's study that is the order in which they were made. Runs that overlap are in the
     order of their trials, but for those of one learner, which follow its sizes: machines' clocks
-    differ, and are not asked. Needs no pruner: also a study that was loaded only to be looked at
-    has it.
+    differ, and are not asked.
+
+    Args:
+        study: running or ended, with any pruner: a study that was loaded only to be looked at
+            will do.
     """
     state = synced_state_of(study)
     runs: dict[int, tuple[Run, list[Allocation]]] = {}
@@ -167,6 +173,9 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     by the default rule the learner with the best full-data score, before there is one with the
     best forecast; by DAUB's bounds the one with the best score at the largest size that any has
     reached; ABC's best guess.
+
+    Args:
+        study: with a pruner of `optuna_daub`, running or ended.
 
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.

@@ -45,7 +45,9 @@ class Audit:
     """
 
     held: int
+    """Number of bounds that no later score exceeded."""
     audited: int
+    """Number of bounds that later scores could be compared with."""
     confidence: float
     """How often they are stated to hold."""
     inflation: float

@@ -63,6 +63,7 @@ class BestGuess:
     """
 
     learner: int
+    """Its id."""
     gap: float
     """How far its full-data score may be below the best one, in [0, 1]."""
     probability: float
