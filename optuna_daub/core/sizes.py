@@ -44,7 +44,27 @@ def geometric_sizes(
         ValueError: where `min_resource` < 1, `reduction_factor` <= 1, or the sizes are fewer
             than three before `max_resource` is exceeded (b r^2 > N).
     """
-    smallest, full, ratio = _checked_geometry(min_resource, max_resource, reduction_factor)
+    smallest = whole_number("min_resource", min_resource)
+    full = whole_number("max_resource", max_resource)
+    if smallest < 1:
+        raise ValueError(f"`min_resource` must be at least 1, but got {min_resource}.")
+    for name, value in (("min_resource", smallest), ("max_resource", full)):
+        if value > MOST_EXAMPLES:
+            raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
+    if not 1 < number("reduction_factor", reduction_factor) < math.inf:
+        raise ValueError(
+            f"`reduction_factor` must be greater than 1 and finite, but got {reduction_factor}."
+        )
+    ratio = Fraction(str(float(reduction_factor)))
+    third = min_resource * float(reduction_factor) * float(reduction_factor)
+    too_few = (
+        "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: every learner is "
+        f"first trained on three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
+        f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
+        "`min_resource`, or train every learner on all the data."
+    )
+    if smallest * ratio**2 > full:
+        raise ValueError(too_few)
     sizes = [smallest]
     while sizes[-1] < full:
         sizes.append(min(math.ceil(ratio * sizes[-1]), full))  # Alg. 1, line 8
@@ -55,7 +75,7 @@ def geometric_sizes(
                 "Take a larger one, such as 1.5."
             )
     if len(sizes) < MIN_SIZES:  # rounding up may swallow a size that the rule allows
-        raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
+        raise ValueError(too_few)
     return tuple(sizes)
 
 
@@ -124,33 +144,3 @@ def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
     (True, False)
     """
     return some == tuple(size for size in sizes if size in some)
-
-
-def _checked_geometry(
-    min_resource: int, max_resource: int, reduction_factor: float
-) -> tuple[int, int, Fraction]:
-    smallest = whole_number("min_resource", min_resource)
-    full = whole_number("max_resource", max_resource)
-    if smallest < 1:
-        raise ValueError(f"`min_resource` must be at least 1, but got {min_resource}.")
-    for name, value in (("min_resource", smallest), ("max_resource", full)):
-        if value > MOST_EXAMPLES:
-            raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
-    if not 1 < number("reduction_factor", reduction_factor) < math.inf:
-        raise ValueError(
-            f"`reduction_factor` must be greater than 1 and finite, but got {reduction_factor}."
-        )
-    ratio = Fraction(str(float(reduction_factor)))
-    if smallest * ratio**2 > full:
-        raise ValueError(_too_few(min_resource, max_resource, reduction_factor))
-    return smallest, full, ratio
-
-
-def _too_few(min_resource: int, max_resource: int, reduction_factor: float) -> str:
-    third = min_resource * float(reduction_factor) * float(reduction_factor)
-    return (
-        "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: every learner is "
-        f"first trained on three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
-        f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
-        "`min_resource`, or train every learner on all the data."
-    )
