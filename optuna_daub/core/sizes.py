@@ -58,8 +58,8 @@ def geometric_sizes(
     ratio = Fraction(str(float(reduction_factor)))
     third = min_resource * float(reduction_factor) * float(reduction_factor)
     too_few = (
-        "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: every learner is "
-        f"first trained on three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
+        "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: a learning curve "
+        f"has at least three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
         f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
         "`min_resource`, or train every learner on all the data."
     )

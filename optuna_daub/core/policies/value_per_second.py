@@ -208,6 +208,8 @@ class ValuePerSecond:
             return decision.reason
         boxes = pool.once(self._boxes)
         own = float(boxes.values[place])
+        if own == -math.inf:
+            return Reason("the time left is too short to train it on all the data")
         if isinstance(decision, Extend):
             other = int(np.searchsorted(table.learners, decision.learner))
             text = f"going on pays up to {{0}}; with learner {decision.learner} up to {{1}}"

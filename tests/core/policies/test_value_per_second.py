@@ -369,3 +369,9 @@ class TestTimeLeft:
     def test_examples_know_no_seconds(self) -> None:
         policy = ValuePerSecond(SIZES, cost="examples")
         assert policy.decide(self.pool(5.0)) == policy.decide(self.pool(None))
+
+    def test_a_learner_that_would_not_be_through_in_time_is_told_so(self) -> None:
+        pool, policy = self.pool(5.0), ValuePerSecond(SIZES)
+        behind = next(c.learner for c in pool.curves.values() if c.size < SIZES[-1])
+        text = str(policy.explain(pool, behind))
+        assert text == "the time left is too short to train it on all the data"
