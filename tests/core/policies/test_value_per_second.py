@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -278,9 +279,23 @@ def test_one_slow_call_does_not_decide() -> None:
 # Open pools.
 
 
-def run_open(seed: int, mean_full: float) -> tuple[list[tuple[str, int]], list[float]]:
-    """Actions, and the full-data scores, until so many mean full trainings have been spent."""
-    everyone = known(seed, count=2000)
+def run_open(
+    seed: int, mean_full: float, growth: float = 1.0
+) -> tuple[list[tuple[str, int]], list[float]]:
+    """Actions, and when there were full-data scores, for so many mean full trainings.
+
+    Seconds grow with size to the power of `growth`.
+    """
+    everyone = [
+        LearningCurve(
+            c.learner,
+            tuple(
+                replace(x, seconds=(x.seconds or 0.0) * (x.size / FULL) ** (growth - 1.0))
+                for x in c.observations
+            ),
+        )
+        for c in known(seed, count=2000)
+    ]
     unit = float(np.mean([c.observations[-1].seconds or 0.0 for c in everyone]))
     policy, pool, actions, full = ValuePerSecond(SIZES), Pool(to_come=None), [], []
     following = 0
@@ -310,13 +325,47 @@ def test_an_open_pool_has_a_full_model_early_and_goes_on(seed: int) -> None:
     assert kinds == {"Propose", "Extend"}
 
 
-def test_a_known_horizon_takes_the_place_of_the_time_spent() -> None:
-    curves = Curves([c.before(4000) for c in known(1)][:6]).put(known(1)[6])
-    short = Pool(curves, to_come=None, left=Cost(examples=10, seconds=1e5))
-    long = Pool(curves, to_come=None, left=Cost(examples=10**9, seconds=1e9))
+@pytest.mark.parametrize("growth", [0.0, 0.3, 1.5])
+def test_a_full_model_comes_early_however_time_grows_with_size(growth: float) -> None:
+    """Were time taken to grow as size does, N would seem to cost 32 first probes."""
+    first = []
+    for seed in range(6):
+        actions, full = run_open(seed, 12.0, growth)
+        before = [size for _, size in actions].index(FULL)
+        assert full[0] < 2.0 or before <= 4  # the first probes may have been the dear ones
+        first.append(full[0])
+    assert np.median(first) < 2.5
+
+
+def test_the_first_full_model_costs_no_more_than_twice_what_was_spent() -> None:
+    """The best looking learner takes a hundred times as long as the others."""
+    rows = [(500, 0.60, 1.0), (500, 0.61, 1.0), (1000, 0.70, 2.0), (500, 0.80, 100.0)]
+    curves = Curves(
+        LearningCurve(i, (Observation(n, score, seconds=t),))
+        for i, (n, score, t) in enumerate(rows)
+    )
     policy = ValuePerSecond(SIZES)
-    rates = [policy._boxes(pool).rate for pool in (short, long)]
-    assert rates[0] > rates[1] > 0.0
+    for spent, expected in ((10.0, None), (104.0, {0, 1, 2}), (1e4, {3})):
+        decision = policy.decide(Pool(curves, to_come=None, spent=Cost(0, spent)))
+        if expected is None:
+            assert isinstance(decision, Propose)
+        else:
+            assert isinstance(decision, Extend)
+            assert (decision.learner in expected, decision.size) == (True, FULL)
+
+
+def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
+    """As an action's overhead, which lowers the value per second of all of them."""
+    curves = Curves([c.before(4000) for c in known(1)][:6]).put(known(1)[6])
+    policy = ValuePerSecond(SIZES)
+
+    def rate(spent: float, left: float | None) -> float:
+        end = None if left is None else Cost(10**9, left)
+        return policy._boxes(Pool(curves, to_come=None, spent=Cost(0, spent), left=end)).rate
+
+    assert rate(1e3, 1e5) == rate(1e5, 1e3) == rate(1e3, None)
+    assert rate(1e5, 1e4) < rate(1e5, 1e3)
+    assert rate(1e4, None) < rate(1e3, None)
 
 
 def test_explanations_speak_of_both_learners() -> None:
