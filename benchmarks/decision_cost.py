@@ -201,7 +201,7 @@ def measure(kind: str, n_trials: int, patience: float, names: Sequence[str]) -> 
     """Run methods on one kind of storage, in turns."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     block = max(1, n_trials // (PARTS * BLOCKS_PER_PART))
-    gc.freeze()  # what was there before is nobody's garbage
+    gc.freeze()  # what was there before is no garbage of the runs
     with tempfile.TemporaryDirectory() as folder:
         meters = {}
         for i, name in enumerate(names):

@@ -47,10 +47,10 @@ FIGURES = {
 }
 """Columns of the tables of one problem, by name in `summary`: heading and format."""
 LEGEND = (
-    "Losses in percentage points of the score, below the best learner. Costs beside training "
-    "everyone on all the data, without and with training scores, for the methods that need them; "
-    "and beside the oracle, who trains the best learner only. Halving to N: synchronous, its last "
-    "round is on all the data. Problems: `replay_problems.py`, methods: `replay_methods.py`."
+    "Losses in percentage points of the score, below the best learner. Costs beside training all "
+    "learners on all the data, without and with training scores, for the methods that need them; "
+    "and beside the oracle, which trains the best learner only. Halving to N: synchronous, its "
+    "last round is on all the data. Problems: `replay_problems.py`, methods: `replay_methods.py`."
 )
 
 

@@ -1,4 +1,4 @@
-"""Problems with known learning curves: who scores what on how many examples, at what cost.
+"""Problems with known learning curves: each learner's scores by training size, and its costs.
 
 ============  =================================================================================
 made          12 learners whose curves cross; cost = seconds in closed form; needs no file
@@ -62,7 +62,7 @@ LCDB_FIRST = 128
 LCDB_STRIDE = 5
 """Every fifth size of LCDB, a factor of 2^(5/8) = 1.54: the nearest to the paper's 1.5."""
 BASELINES = ("DummyClassifier",)
-"""Learners left out: nobody chooses among models by guessing the majority class."""
+"""Learners left out: guessing the majority class is no model to choose."""
 VALIDATION, TEST = 1, 2
 """Of the axis (train, validation, test) of LCDB."""
 
@@ -259,7 +259,7 @@ def lcdb() -> Lcdb:
 
 
 def made_lcdb(n_data_sets: int = 10, seed: int = 0) -> Lcdb:
-    """Return power laws in the form of LCDB, for those who do not have it; N is 1,024 to 8,192."""
+    """Return power laws in the form of LCDB, where that is absent; N is 1,024 to 8,192."""
     rng = np.random.default_rng(seed)
     names = ("KNN", "SVM_RBF", "LDA", "GaussianNB", "Decision Tree", "MLP", "QDA", *BASELINES)
     size = np.ceil(16 * 2 ** (np.arange(73) / 8)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Who has the better model after the same seconds? Methods x problems x seeds, on one clock.
+"""The best model after the same seconds: methods x problems x seeds, on one clock.
 
     OMP_NUM_THREADS=1 python benchmarks/search.py [--smoke] [--problems ranger ...]
         [--methods TPE ...] [--seeds K] [--budget UNITS] [--seconds S] [--results FOLDER]

@@ -87,7 +87,7 @@ def _study(
         direction="maximize",
         sampler=sampler,
         pruner=pruner or optuna.pruners.NopPruner(),
-        study_name=f"{problem.name}-{seed}",  # Hyperband deals trials to brackets by the name
+        study_name=f"{problem.name}-{seed}",  # Hyperband assigns trials to brackets by the name
     )
 
 
@@ -183,8 +183,8 @@ def successive_halving(problem: Evaluated, seed: int) -> None:
     """
     import optuna
 
-    rungs = (problem.smallest * 4**k for k in range(30))
-    found = [*takewhile(lambda size: size < problem.full, rungs), problem.full]
+    grown = (problem.smallest * 4**k for k in range(30))
+    found = [*takewhile(lambda size: size < problem.full, grown), problem.full]
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=problem.smallest)
     _pruned(pruner, {size: size for size in found}, False, problem, seed)
 
@@ -283,7 +283,7 @@ def flaml_automl(problem: Race, seed: int) -> None:
     training = problem.problem
     assert isinstance(training, Training)
     data = training.data
-    unseen = 0.0  # CPU seconds of scoring on test rows, which nobody charges
+    unseen = 0.0  # CPU seconds of scoring on test rows, which are not charged
     origin = time.process_time()
 
     def now() -> float:

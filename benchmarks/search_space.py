@@ -144,7 +144,7 @@ def sizes(problem: Evaluated, factor: float) -> list[int]:
 class Parts:
     """Training sizes counted in parts of N, as many as a power of a factor.
 
-    So the brackets of those who multiply by that factor end at N and lose none to rounding.
+    So the brackets of methods that multiply by that factor end at N and lose none to rounding.
     """
 
     problem: Evaluated

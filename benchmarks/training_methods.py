@@ -1,4 +1,4 @@
-"""Everyone who chooses a learner by real training: this package and its peers.
+"""Methods that choose a learner by real training: this package and its peers.
 
 *Ours* goes through the ready-made objective, which scores the training rows as well where the
 pruner uses them. *Training everything* is the yardstick of loss and cost.

@@ -21,7 +21,7 @@ N_ROWS = 20_000 if "OPTUNA_DAUB_SMOKE" in os.environ else 1_000_000
 
 
 def survey(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return answers to ten questions (five choices each) and whether somebody agrees."""
+    """Return answers to ten questions (five choices each) and whether each person agrees."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 5, (n_rows, 10)).astype(np.float32)
     leaning = (X[:, 0] == 2) * 2.0 + (X[:, 1] >= 3) * 1.5 + (X[:, 2] == 0) + (X[:, 3] == 4)

@@ -13,7 +13,7 @@ from optuna_daub.study import LearnerCurve
 
 
 def show_progress(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-    """Print who has most data: one line that changes, or one per change where it is kept."""
+    """Print the learner with most data: a line that changes, or one per change if it is kept."""
     leader = best_learner(study)
     if leader is None:
         return

@@ -7,7 +7,7 @@ import pandas as pd
 
 
 def parcels(n_rows: int, seed: int = 0) -> pd.DataFrame:
-    """Return parcels; some carriers are late more often, and so is who goes far, or by night."""
+    """Return parcels: late more often with some carriers, on long ways and by night."""
     rng = np.random.default_rng(seed)
     carrier, hour = rng.integers(0, 12, n_rows), rng.uniform(0, 24, n_rows)
     km = rng.gamma(2, 200, n_rows)

@@ -42,8 +42,6 @@ from optuna_daub.core import ucb
 GRID = (6, 9, 15, 24, 36, 54)
 """A short grid for where the sizes do not matter."""
 
-LADDER = GRID
-
 PAPER: dict[str, Any] = {"bound": "projection", "step": "geometric"}
 """The options of `DAUBPruner` that make it the paper's algorithm."""
 

@@ -12,6 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "optuna_daub").rglob("*.py"))
 
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.py")),
+]
+
 WITHOUT_FORMULAS = {"__init__.py", "interval.py", "forecast.py"}
 FORMULAS = [
     path
@@ -58,7 +64,13 @@ def test_texts_use_the_words_of_the_field(path: Path) -> None:
     assert not PERSONS.findall(text)
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_use_the_words_of_the_field(path: Path) -> None:
+    assert not WORDS_THAT_GO.findall(path.read_text())
+
+
 def test_the_files_are_found() -> None:
+    assert {"README.md", "architecture.md", "start.md", "quickstart.py"} <= {p.name for p in PAGES}
     assert {"projection.py", "daub.py", "joint.py"} <= {path.name for path in FORMULAS}
     assert {path.name for path in SOURCES} >= WITHOUT_FORMULAS
 

@@ -72,7 +72,7 @@ class Bench:
     """The probes known, by learner and training size."""
 
     def probe(self, learner: int, size: int) -> Mapping[str, Any]:
-        """Return what training a learner on so many examples gives; trains it if nobody has."""
+        """Return what training a learner on so many examples gives, trained if not known."""
         if (learner, size) not in self.rows:
             key = {"data": self.data, "learner": learner, "size": size}
             run = Run(key, partial(self.measure, learner, size))

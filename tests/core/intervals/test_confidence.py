@@ -157,21 +157,21 @@ class Simulation:
         on_train, on_test = accuracies(nested(TRAIN_SIZES)), accuracies(nested(TEST_SIZES))
         best = on_train.argmax(axis=2)[..., np.newaxis]  # H_Str, by size and run
         self.training_scores = np.take_along_axis(on_train, best, 2)[..., 0]
-        self.scores = np.take_along_axis(on_test, best, 2)[..., 0]  # on S_te of the same rung
+        self.scores = np.take_along_axis(on_test, best, 2)[..., 0]  # on S_te of the same step
         self.scores_on_all = np.take_along_axis(on_test[-1:], best, 2)[..., 0]
         self.answer = self.scores_on_all[-1]  # A = acc(H_Dtr, D_te)
 
-    def misses(self, rung: int, failure: float, half_width: HalfWidth) -> tuple[int, int]:
+    def misses(self, step: int, failure: float, half_width: HalfWidth) -> tuple[int, int]:
         """Return how many runs have A above and below the interval of a probe."""
         upper = upper_end(
-            self.training_scores[rung],
-            TRAIN_SIZES[rung],
+            self.training_scores[step],
+            TRAIN_SIZES[step],
             full_validation=TEST_SIZES[-1],
             failure=failure,
             half_width=half_width,
         )
         lower = lower_end(
-            self.scores[rung], TEST_SIZES[rung], failure=failure, half_width=half_width
+            self.scores[step], TEST_SIZES[step], failure=failure, half_width=half_width
         )
         return int((self.answer > upper).sum()), int((self.answer < lower).sum())
 
@@ -189,8 +189,8 @@ def accuracies(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def test_covers_exact_empirical_risk_minimisers(noise: float) -> None:
     simulation, failure = Simulation(noise), 0.2
     for half_width in INEQUALITIES:
-        for rung, size in enumerate(TRAIN_SIZES):
-            above, below = simulation.misses(rung, failure, half_width)
+        for step, size in enumerate(TRAIN_SIZES):
+            above, below = simulation.misses(step, failure, half_width)
             name = half_width.__module__.rpartition(".")[2]
             print(f"noise {noise}, {size} examples, {name}: {above} above, {below} below")
             assert above <= simulation.runs * failure / 2
