@@ -117,110 +117,69 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     `timeout`, of estimators that are reproducible themselves. Measured seconds, threads and clocks
     differ from run to run.
 
-    Parameters
-    ----------
-    estimator : estimator object
-        A classifier, regressor, pipeline or any other estimator with a `score`, or with `scoring`.
+    Args:
+        estimator: a classifier, regressor, pipeline or any other estimator with a `score`, or with
+            `scoring`.
+        param_distributions: from names of parameters to distributions of scipy (`randint`,
+            `uniform`, `loguniform`), to distributions of Optuna (`IntDistribution(1, 100,
+            log=True)`), or to lists of values, which are categories. Other distributions of scipy
+            are searched by their quantiles, from 0.1 to 99.9 %, and are called
+            "<parameter> (quantile)" in `study_`. Of a list of dicts each candidate takes one. A
+            function is given an Optuna trial and returns the parameters:
+            `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
+        timeout: seconds of search, above 0; new candidates are proposed for as long as it lasts.
+        n_candidates: number of candidates to choose among, at least 1.
+        scoring: as in scikit-learn. Of several scorers the one that `refit` names is searched by,
+            without one the first; the others are recorded.
+        n_jobs: number of candidates trained at a time, in threads. None means 1, -1 one for each
+            core. If the estimator has threads of its own, let it have one.
+        refit: as in scikit-learn: whether to fit the best candidate on all the data, the scorer to
+            choose it by, or a function from `cv_results_` to its index.
+        cv: as in scikit-learn: a number of folds, a splitter or an iterable; None means 5 folds.
+            For many rows one division is enough and five times as fast:
+            `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
+        min_resources: rows of each fold to train a candidate on first. "smallest": two for each
+            fold and class, as in `HalvingRandomSearchCV`. "auto": at least as many, and 500, or
+            1/8 of all where that is less, or 1/64 of all where that is more. Where that leaves no
+            room for three sizes it is less. Without `timeout` the first round is on about 1/16 of
+            all, if that is more.
+        max_resources: rows of each fold to train on at most; "auto": all. Less than all saves
+            time, and the best candidate is fitted on all the data either way.
+        factor: ratio of consecutive training sizes, above 1.
+        cost: what is to be saved: "seconds" as they are measured, or "examples" trained on.
+        sampler: proposes new candidates. None: `TPESampler`, seeded by `random_state`.
+        storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
+        study_name: name of the study there. A study of that name that exists is continued: fit
+            with the same data, `cv` and an int as `random_state`, also from several processes at a
+            time. With `timeout` the time counts anew; `n_candidates` counts those that are there.
+        random_state: seed of candidates and of the subsets of rows.
+        verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
+        error_score: what happens where a fit fails. nan: the candidate is tried once more, and
+            then dropped; a `FitFailedWarning` says so at the end. "raise": the search ends with
+            the error. A number counts as the score.
+        return_train_score: whether `cv_results_` has training scores. They are not used.
 
-    param_distributions : dict, list of dicts, or callable
-        From names of parameters to distributions of scipy (`randint`, `uniform`, `loguniform`), to
-        distributions of Optuna (`optuna.distributions.IntDistribution(1, 100, log=True)`), or to
-        lists of values, which are categories. Other distributions of scipy are searched by their
-        quantiles, from 0.1 to 99.9 %, and are called "<parameter> (quantile)" in `study_`. Of a
-        list of dicts each candidate takes one. A function is given an Optuna trial and returns the
-        parameters: `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
+    Attributes:
+        cv_results_: one row for each candidate, as in scikit-learn: `params`, `param_*`,
+            `mean_test_score`, `std_test_score`, `rank_test_score`, `split0_test_score`,
+            `mean_fit_time` and so on, of the largest size on which the candidate was trained.
+            Besides: `n_resources`, that size (0 where no fit succeeded), and `iter`, its place
+            among the sizes, from 0; `seconds`, what all its trainings took; `state` ("best",
+            "complete", "suspended", "dropped", "running") and `reason`, a sentence; `learner`, its
+            id in the study; `forecast_test_score` with `lower_test_score` and `upper_test_score`,
+            the forecast of the score on all rows and the middle 90 % of it (the score itself where
+            it is known). Ranks are by score, those trained on all rows before all others.
+        best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_,
+            multimetric_, classes_, n_features_in_, feature_names_in_: as in scikit-learn.
+        study_: for `optuna_daub.learning_curves`, `optuna_daub.visualization`,
+            `optuna.visualization` ...
+        min_resources_, max_resources_: the smallest and the largest training size.
+        n_resources_: all training sizes.
+        n_candidates_: the number of candidates, `len(cv_results_["params"])`.
 
-    timeout : float, default=None
-        Seconds of search. New candidates are proposed for as long as it lasts.
-
-    n_candidates : int, default=None
-        Number of candidates to choose among.
-
-    scoring : str, callable, list, tuple or dict, default=None
-        As in scikit-learn. Of several scorers the one that `refit` names is searched by, without
-        one the first; the others are recorded.
-
-    n_jobs : int, default=None
-        Number of candidates trained at a time, in threads. None means 1, -1 one for each core. If
-        the estimator has threads of its own, let it have one.
-
-    refit : bool, str or callable, default=True
-        As in scikit-learn: whether to fit the best candidate on all the data, the scorer to choose
-        it by, or a function from `cv_results_` to its index.
-
-    cv : int, splitter or iterable, default=None
-        As in scikit-learn; None means 5 folds. For many rows one division is enough and five times
-        as fast: `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
-
-    min_resources : "auto", "smallest" or int, default="auto"
-        Rows of each fold to train a candidate on first. "smallest": two for each fold and class,
-        as in `HalvingRandomSearchCV`. "auto": at least as many, and 500, or 1/8 of all where that
-        is less, or 1/64 of all where that is more. Where that leaves no room for three sizes it
-        is less. Without `timeout` the first round is on about 1/16 of all, if that is more.
-
-    max_resources : "auto" or int, default="auto"
-        Rows of each fold to train on at most; "auto": all. What is less than all saves time, and
-        the best candidate is fitted on all the data either way.
-
-    factor : float, default=1.5
-        Ratio of consecutive training sizes, above 1.
-
-    cost : "seconds" or "examples", default="seconds"
-        What is to be saved: time as it is measured, or rows trained on.
-
-    sampler : optuna.samplers.BaseSampler, default=None
-        Proposes new candidates. None: `TPESampler`, seeded by `random_state`.
-
-    storage : str or optuna.storages.BaseStorage, default=None
-        Where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
-
-    study_name : str, default=None
-        Name of the study there. A study of that name that exists is continued: fit with the same
-        data, `cv` and an int as `random_state`, also from several processes at a time. With
-        `timeout` the time counts anew; `n_candidates` counts those that are there.
-
-    random_state : int, RandomState instance or None, default=None
-        Seed of candidates and of the subsets of rows.
-
-    verbose : int, default=0
-        0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
-
-    error_score : "raise" or number, default=np.nan
-        What happens where a fit fails. nan: the candidate is tried once more, and then dropped; a
-        `FitFailedWarning` says so at the end. "raise": the search ends with the error. A number
-        counts as the score.
-
-    return_train_score : bool, default=False
-        Whether `cv_results_` has training scores. They are not used.
-
-    Attributes
-    ----------
-    cv_results_ : dict of arrays
-        One row for each candidate, as in scikit-learn: `params`, `param_*`, `mean_test_score`,
-        `std_test_score`, `rank_test_score`, `split0_test_score`, `mean_fit_time` and so on, of the
-        largest size on which the candidate was trained. Besides: `n_resources`, that size (0 where
-        no fit succeeded), and `iter`, its place among the sizes, from 0; `seconds`, what all its
-        trainings took; `state` ("best", "complete", "suspended", "dropped", "running") and
-        `reason`, a sentence; `learner`, its id in the study;
-        `forecast_test_score` with `lower_test_score` and `upper_test_score`, the forecast of the
-        score on all rows and the middle 90 % of it (the score itself where it is known). Ranks are
-        by score, those trained on all rows before all others.
-
-    best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_,
-    multimetric_, classes_, n_features_in_, feature_names_in_
-        As in scikit-learn.
-
-    study_ : optuna.Study
-        For `optuna_daub.learning_curves`, `optuna_daub.visualization`, `optuna.visualization` ...
-
-    min_resources_, max_resources_ : int
-        The smallest and the largest training size.
-
-    n_resources_ : list of int
-        All training sizes.
-
-    n_candidates_ : int
-        The number of candidates, `len(cv_results_["params"])`.
+    Raises:
+        ValueError: in `fit`, where an argument breaks its rule, all candidates fail, or none was
+            trained in time.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -290,22 +249,13 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Search, and fit the best candidate on all the data.
 
-        Parameters
-        ----------
-        X : array-like, data frame or sparse matrix of shape (n_samples, n_features)
-            Strings and missing values are left to the estimator.
-
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Targets; None for estimators that need none.
-
-        **params : dict of str -> object
-            Arguments of the estimator's `fit`, cut to the rows trained on where they have one
-            value for each row, and `groups` for the splitter; with metadata routing all that the
-            estimator, the scorers and the splitter ask for.
-
-        Returns
-        -------
-        self : object
+        Args:
+            X: array, data frame, sparse matrix or list, a row for each example. Text and missing
+                values are left to the estimator.
+            y: targets; None for estimators that need none.
+            **params: arguments of the estimator's `fit`, cut to the rows trained on where they
+                have one value for each row, and `groups` for the splitter; with metadata routing
+                all that the estimator, the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
         X, y = indexable(X, y)
@@ -339,8 +289,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
         with _log_level(self.verbose):
             self.study_ = self._searched(evaluate, space, grid, seed_of_sampler)
-            results = self._results(space)
             best = best_learner(self.study_)
+            results = self._results(space)
         self.n_candidates_ = len(results["params"])
         # What follows is what BaseSearchCV does after its search.
         if self.multimetric_:
@@ -381,7 +331,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             load_if_exists=self.study_name is not None,
             direction="maximize",
             sampler=DataAllocationSampler(
-                copy.deepcopy(self.sampler) or TPESampler(seed=seed),
+                TPESampler(seed=seed) if self.sampler is None else copy.deepcopy(self.sampler),
                 n_learners=self._n_candidates(space, grid),
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
@@ -429,7 +379,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"`param_distributions` has {n_points} points, fewer than `n_candidates="
                 f"{wanted}`: all of them are searched.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return None if wanted is None else int(min(wanted, n_points))
 
