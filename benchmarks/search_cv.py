@@ -1,12 +1,13 @@
 """`DataAllocationSearchCV` beside scikit-learn's searches: same space, folds and seconds.
 
-    OMP_NUM_THREADS=1 python benchmarks/search_cv.py [--smoke] [--seconds S] [--seeds K]
+    OMP_NUM_THREADS=1 python benchmarks/search_cv.py [--smoke] [--units U] [--seeds K]
         [--problems adult ...] [--time-limit SECONDS] [--results FOLDER]
 
 A search is given the training rows of a data set, one space (boosted trees, extra trees, a linear
-model), three folds and so many seconds. What it has then chosen is fitted on all training rows,
-which is not counted, and judged on test rows that no search has seen. Every clock that a search
-looks at is made to show CPU seconds, since others use this machine.
+model), one division of the rows (80 % to train on) and so many seconds. What it has then chosen is
+fitted on all training rows, which is not counted, and judged on test rows that no search has seen.
+Every clock that a search looks at is made to show CPU seconds, since others use this machine. The
+unit of time is the mean cost of training a random candidate on all rows of the division.
 
 `RandomizedSearchCV` draws candidates until the time is up: the one being trained then is finished,
 as the last one of `DataAllocationSearchCV` is. `HalvingRandomSearchCV` must know beforehand how
@@ -59,7 +60,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import HalvingRandomSearchCV
 from sklearn.model_selection import ParameterSampler
 from sklearn.model_selection import RandomizedSearchCV
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -99,7 +100,7 @@ SPACE = [
         "model__C": loguniform(1e-3, 1e2),
     },
 ]
-FOLDS = 3
+VALIDATION_SHARE = 0.2
 REDUCTION = 3
 PILOTS = 6
 """Random candidates whose mean cost tells how many candidates halving has time for."""
@@ -117,7 +118,7 @@ class Costs:
     """What candidates cost, known beforehand."""
 
     unit: float
-    """Mean CPU seconds of a candidate on all rows of all folds."""
+    """Mean CPU seconds of a candidate on all rows."""
     fixed: float
     """The part of it that does not grow with the rows."""
 
@@ -129,23 +130,23 @@ class Found:
     model: Any
     """Fitted on all training rows."""
     score: float
-    """Mean over the folds."""
+    """On the validation rows."""
     seconds: float
     """Of the search alone."""
     n_candidates: int
     n_full: int
-    """Candidates trained on all rows of a fold."""
+    """Candidates trained on all rows of the division."""
 
 
-def folds(seed: int) -> StratifiedKFold:
-    """Return the folds that all methods are given."""
-    return StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+def division(seed: int) -> StratifiedShuffleSplit:
+    """Return the one fold that all methods are given."""
+    return StratifiedShuffleSplit(1, test_size=VALIDATION_SHARE, random_state=seed)
 
 
 def allocation(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
     """Run `DataAllocationSearchCV`, which is told the seconds."""
     search = DataAllocationSearchCV(
-        PIPELINE, SPACE, cv=folds(seed), timeout=seconds, random_state=seed
+        PIPELINE, SPACE, cv=division(seed), timeout=seconds, random_state=seed
     )
     begun = time.monotonic()
     search.fit(*training)
@@ -167,7 +168,7 @@ class UntilTheTimeIsUp(RandomizedSearchCV):
 
 def random_search(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
     """Run `RandomizedSearchCV` until the seconds are used up."""
-    search = UntilTheTimeIsUp(PIPELINE, SPACE, cv=folds(seed), random_state=seed)
+    search = UntilTheTimeIsUp(PIPELINE, SPACE, cv=division(seed), random_state=seed)
     begun = time.monotonic()
     search.deadline = begun + seconds
     search.fit(*training)
@@ -189,7 +190,7 @@ def halving(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
             n_candidates=max(n, REDUCTION),
             min_resources="exhaust",
             factor=REDUCTION,
-            cv=folds(seed),
+            cv=division(seed),
             random_state=seed + 1000 * n_candidates,
         )
         begun = time.monotonic()
@@ -303,15 +304,15 @@ PROBLEMS: Mapping[str, Path] = {
 # --- Runs ---
 
 
-def runs(names: Sequence[str], seeds: int, seconds: float, path: Path) -> Iterator[Run]:
+def runs(names: Sequence[str], seeds: int, units: float, path: Path) -> Iterator[Run]:
     """Yield, for each seed and problem, the pilots and then every method."""
     for seed in range(seeds):
         for name in names:
             key = {"problem": name, "method": PILOT}
             yield Run(key, partial(pilot, name))
             for method in METHODS:
-                key = {"problem": name, "method": method, "seed": seed, "seconds": seconds}
-                yield Run(key, partial(measure, name, method, seed, seconds, path))
+                key = {"problem": name, "method": method, "seed": seed, "units": units}
+                yield Run(key, partial(measure, name, method, seed, units, path))
 
 
 def opened(name: str, seed: int) -> tuple[Part, Part]:
@@ -325,7 +326,7 @@ def pilot(name: str) -> Row:
     means = []
     for n_rows in (len(y), len(y) // REDUCTION**2):
         search = RandomizedSearchCV(
-            PIPELINE, SPACE, n_iter=PILOTS, cv=folds(0), refit=False, random_state=12345
+            PIPELINE, SPACE, n_iter=PILOTS, cv=division(0), refit=False, random_state=12345
         )
         begun = time.process_time()
         with warnings.catch_warnings():
@@ -337,7 +338,7 @@ def pilot(name: str) -> Row:
     return {"unit": means[0], "fixed": fixed, "load": os.getloadavg()[0]}
 
 
-def measure(name: str, method: str, seed: int, seconds: float, path: Path) -> Row:
+def measure(name: str, method: str, seed: int, units: float, path: Path) -> Row:
     """Run a method once."""
     key = {"problem": name, "method": PILOT}
     of_pilot = next(row for row in read_rows(path) if row["key"] == key)
@@ -345,11 +346,12 @@ def measure(name: str, method: str, seed: int, seconds: float, path: Path) -> Ro
     training, (X, y) = opened(name, seed)
     with warnings.catch_warnings(), cpu_clock():
         warnings.simplefilter("ignore")  # of linear models that do not converge
-        found = METHODS[method](training, seed, seconds, costs)
+        found = METHODS[method](training, seed, units * costs.unit, costs)
     row = {
         "test": float(found.model.score(X, y)),
         "score": found.score,
         "seconds": found.seconds,
+        "units": found.seconds / costs.unit,
         "candidates": found.n_candidates,
         "full": found.n_full,
         "model": type(found.model["model"]).__name__,
@@ -379,14 +381,14 @@ def report(rows: list[Row]) -> Iterable[str]:
         ours_wins += means["DataAllocationSearchCV"] >= max(means.values())
         head = [f"{problem} ({some[0]['n_train']:,} rows)", str(len(seeds))]
         shown = [_shown(tests[m], means[m] == max(means.values())) for m in METHODS]
-        lines.append([*head, f"{units[problem]:.1f}", *shown])
+        lines.append([*head, f"{units[problem]:.2f}", *shown])
     yield "Accuracy on the test rows in %, mean and standard error over the seeds."
-    yield table(["data", "seeds", "seconds per candidate", *METHODS], lines)
+    yield table(["data", "seeds", "unit, s", *METHODS], lines)
     yield f"`DataAllocationSearchCV` has the largest mean on {ours_wins} of {len(lines)}."
     lines = [
         [
             method,
-            f"{mean(r['seconds'] for r in some):.1f}",
+            f"{mean(r['units'] for r in some):.1f}",
             f"{mean(r['candidates'] for r in some):.0f}",
             f"{mean(r['full'] for r in some):.1f}",
             f"{100 * mean(r['score'] for r in some):.2f}",
@@ -394,7 +396,7 @@ def report(rows: list[Row]) -> Iterable[str]:
         ]
         for method, some in grouped(rows, "method").items()
     ]
-    head = ["mean of all runs", "seconds", "candidates", "on all rows", "score", "test score"]
+    head = ["mean of all runs", "units", "candidates", "on all rows", "score", "test score"]
     yield table(head, lines)
 
 
@@ -408,15 +410,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser: argparse.ArgumentParser = parser_of(__doc__)
     parser.add_argument("--problems", nargs="+", choices=[*PROBLEMS], default=[*PROBLEMS])
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each search")
+    parser.add_argument("--units", type=float, default=20.0, help="of time for each search")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args(arguments)
     path = results_of(options) / "search_cv.jsonl"
     if options.smoke:
-        rows = run_all(runs(["made"], 1, 2.0, path), path, options.time_limit)
+        rows = run_all(runs(["made"], 1, 8.0, path), path, options.time_limit)
     else:
         names = [name for name in options.problems if is_there(name, PROBLEMS[name])]
-        rows = run_all(runs(names, options.seeds, options.seconds, path), path, options.time_limit)
+        rows = run_all(runs(names, options.seeds, options.units, path), path, options.time_limit)
     write_report(path.with_suffix(".md"), rows, report)
 
 
