@@ -104,7 +104,7 @@ VALIDATION_SHARE = 0.2
 REDUCTION = 3
 PILOTS = 6
 """Random candidates whose mean cost tells how many candidates halving has time for."""
-MOST_ROWS = 20_000
+MOST_ROWS = 40_000
 """To train on, of the larger data sets."""
 TEST_SHARE, MOST_TEST_ROWS = 0.3, 30_000
 PILOT = "mean cost"
@@ -410,7 +410,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser: argparse.ArgumentParser = parser_of(__doc__)
     parser.add_argument("--problems", nargs="+", choices=[*PROBLEMS], default=[*PROBLEMS])
-    parser.add_argument("--units", type=float, default=20.0, help="of time for each search")
+    parser.add_argument("--units", type=float, default=15.0, help="of time for each search")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args(arguments)
     path = results_of(options) / "search_cv.jsonl"
