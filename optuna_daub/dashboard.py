@@ -70,8 +70,7 @@ MAX_SHARE = 0.01
 it is still under 2 % of a study that takes a hundred times as long as one drawing."""
 
 LONGEST_PAUSE = 3600.0
-"""Seconds between two drawings, however long one takes; a stored time farther ahead than this is
-that of a clock which goes wrong."""
+"""Seconds between two drawings, however long one takes."""
 
 MOST_LEARNERS = 20
 """In the table of the note on the study."""
@@ -131,6 +130,7 @@ class DashboardCallback:
         imported("plotly.graph_objects", extra="dashboard")
         self._every = every
         self._next = 0.0
+        self._last: storage.Drawing | None = None
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Draw, if it is time."""
@@ -149,17 +149,20 @@ class DashboardCallback:
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
         begun = time.monotonic()
-        wait = storage.read_drawing(study) - time.time()
-        if 0 < wait < LONGEST_PAUSE and not is_ending:
-            self._next = begun + wait  # until then another worker sees to it
+        known, last = self._last, storage.read_drawing(study)
+        if last is not None and last != known and not is_ending:
+            # Another worker has drawn since this one looked last. The clocks of two machines are
+            # not compared: the pause counts from here. How long ago it was is not known at first.
+            self._last = last
+            self._next = begun + (last.pause if known else min(last.pause, self._every))
             return
-        storage.write_drawing(study, time.time() + self._every)
+        self._last = storage.write_drawing(study, self._every)
         update_dashboard(study)
         spent = time.monotonic() - begun
         pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
         self._next = begun + spent + pause
         if pause > self._every:
-            storage.write_drawing(study, time.time() + pause)
+            self._last = storage.write_drawing(study, pause)
 
 
 def update_dashboard(study: optuna.Study) -> None:

@@ -68,9 +68,8 @@ def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
     Optuna gives it only once the objective runs: a worker that died before would hold its learner
     for ever.
     """
-    storage = study._storage
-    if optuna.storages._heartbeat.is_heartbeat_enabled(storage):
-        storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
+    if may_be_failed(study):
+        study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
 
 
 def thinking(
@@ -123,7 +122,17 @@ def patience_with(study: optuna.Study, stale_after: float | None) -> float | Non
     return PROXY_STALE_AFTER
 
 
-def come_back(study: optuna.Study, trial: optuna.Trial) -> Run:
+def may_be_failed(study: optuna.Study) -> bool:
+    """Return whether others may fail a trial of a worker that is alive: only by heartbeat."""
+    return optuna.storages._heartbeat.is_heartbeat_enabled(study._storage)
+
+
+def is_over(study: optuna.Study, trial: FrozenTrial) -> bool:
+    """Return whether the storage has a trial as finished, whoever has seen to it."""
+    return study._storage.get_trial(trial._trial_id).state.is_finished()
+
+
+def come_back(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> Run:
     """Let a trial that others have failed end without an error, as an idle trial of a new number.
 
     Optuna fails a run whose heartbeat has stopped, and raises out of `study.optimize` where its
@@ -132,11 +141,13 @@ def come_back(study: optuna.Study, trial: optuna.Trial) -> Run:
     state = state_of(study)
     run = Run(None, n_learners=state.n_learners, reason=GIVEN_UP, worker=this_worker())
     trial._trial_id = stored.create_idle(study, run)
-    trial._cached_frozen_trial = study._storage.get_trial(trial._trial_id)
+    stand_in = study._storage.get_trial(trial._trial_id)
+    if isinstance(trial, optuna.Trial):
+        trial._cached_frozen_trial = stand_in
     state.sync()
     _logger.warning(
         "This worker was taken for dead while it trained; trial %d stands in for its last one.",
-        trial.number,
+        stand_in.number,
     )
     return run
 

@@ -310,6 +310,26 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             return
+        try:
+            self._end(study, trial, policy, state, values)
+        except host.FinishedTrialError:
+            if not liveness.is_over(study, trial):
+                raise
+        # Others may take this worker for dead while it tells how the run ended. Optuna then raises
+        # out of `study.optimize`, unless another trial takes what it stores next.
+        if liveness.may_be_failed(study) and liveness.is_over(study, trial):
+            liveness.come_back(study, trial)
+            if state == TrialState.COMPLETE:
+                _take_back(state_of(study), values)
+
+    def _end(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        policy: Policy,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
         assigned = self._assigned_of(study).pop(trial._trial_id, None)
         known = synced_state_of(study)
         run = known.runs.get(trial.number) or (assigned.run if assigned else None)

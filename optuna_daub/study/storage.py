@@ -8,6 +8,7 @@ can share a study.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import MISSING
@@ -32,7 +33,7 @@ _FOLDS = _PREFIX + "folds:"
 _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
-_DRAWN = _PREFIX + "dashboard"
+_DRAWN = _PREFIX + "drawing"
 _LEARNERS_OF = _PREFIX + "learners_of"
 _REPLACES = _PREFIX + "replaces"
 _GIVEN_UP = _PREFIX + "given_up"
@@ -330,15 +331,27 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
             )
 
 
-def write_drawing(study: optuna.Study, due: float) -> None:
-    """Store when the study is next to be drawn, seconds since the epoch."""
-    study._storage.set_study_system_attr(study._study_id, _DRAWN, due)
+@dataclass(frozen=True)
+class Drawing:
+    """The last drawing of a study's pictures."""
+
+    mark: str
+    """Tells it from all others."""
+    pause: float
+    """Seconds after which the next one is due."""
 
 
-def read_drawing(study: optuna.Study) -> float:
-    """Return when the study is next to be drawn, by the last drawer's clock; 0 if at once."""
-    stored = study._storage.get_study_system_attrs(study._study_id).get(_DRAWN, 0.0)
-    return float(stored)
+def write_drawing(study: optuna.Study, pause: float) -> Drawing:
+    """Store that the study is being drawn, and for how long that is enough."""
+    drawing = Drawing(uuid.uuid4().hex, pause)
+    study._storage.set_study_system_attr(study._study_id, _DRAWN, {**vars(drawing)})
+    return drawing
+
+
+def read_drawing(study: optuna.Study) -> Drawing | None:
+    """Return the last drawing of the study, None before the first."""
+    stored = study._storage.get_study_system_attrs(study._study_id).get(_DRAWN)
+    return None if stored is None else Drawing(str(stored["mark"]), float(stored["pause"]))
 
 
 def companion_mark(study: optuna.Study) -> dict[str, str]:

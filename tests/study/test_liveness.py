@@ -126,6 +126,9 @@ class Stalling(InOrder):
         self.stall("infer", trial.number)
         return super().infer_relative_search_space(study, trial)
 
+    def after_trial(self, study: optuna.Study, trial: FrozenTrial, *ended: Any) -> None:
+        self.stall("after_trial", trial.number)
+
     def sample_independent(self, *args: Any) -> Any:
         self.stall("sample", args[1].number)
         return super().sample_independent(*args)
@@ -142,6 +145,8 @@ PLACES: list[tuple[object, ...]] = [
     ("after", *MADE[1]),
     ("before", WINNER, SIZES[-1]),
     ("after", WINNER, SIZES[-1]),
+    ("after_trial", 0),
+    ("after_trial", 2),
 ]
 
 
@@ -205,8 +210,12 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.usefixtures("at_once")
-def test_a_worker_whose_trial_was_failed_comes_back_and_ends(place: tuple[object, ...]) -> None:
+def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
+    place: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As Optuna does where a heartbeat stops; afterwards it raises whatever the worker tells."""
+    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
+    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
     study = table_study(storage=storage)
