@@ -325,6 +325,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         seed: int,
     ) -> optuna.Study:
         """Return the study after the search."""
+        n_candidates = self._n_candidates(space, grid)
         study = optuna.create_study(
             storage=self.storage,
             study_name=self.study_name,
@@ -332,7 +333,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             direction="maximize",
             sampler=DataAllocationSampler(
                 TPESampler(seed=seed) if self.sampler is None else copy.deepcopy(self.sampler),
-                n_learners=self._n_candidates(space, grid),
+                n_learners=n_candidates,
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )
@@ -356,7 +357,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
         def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
             runs.append(trial.number)
-            if not scored and len(runs) >= 2 * ALL_FAILED:  # each is tried twice
+            has_end = n_candidates is not None
+            if not has_end and not scored and len(runs) >= 2 * ALL_FAILED:  # each is tried twice
                 study.stop()
 
         study.optimize(
