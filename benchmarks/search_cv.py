@@ -232,8 +232,9 @@ def _cost(n: int, fixed: float) -> float:
     return sum(map(operator.mul, counts, per_candidate))
 
 
+OURS = "DataAllocationSearchCV"
 METHODS: dict[str, Callable[[Part, int, float, Costs], Found]] = {
-    "DataAllocationSearchCV": allocation,
+    OURS: allocation,
     "HalvingRandomSearchCV": halving,
     "RandomizedSearchCV": random_search,
 }
@@ -370,47 +371,50 @@ def report(rows: list[Row]) -> Iterable[str]:
     """Yield the test scores with their standard errors, and what the searches did."""
     units = {r["key"]["problem"]: r["unit"] for r in rows if r["key"]["method"] == PILOT}
     rows = [row for row in rows if row["key"]["method"] != PILOT]
-    lines, ours_wins = [], 0
-    for problem, some in grouped(rows, "problem").items():
-        of = grouped(some, "method")
-        seeds = set.intersection(*({r["key"]["seed"] for r in of.get(m, [])} for m in METHODS))
-        if not seeds:
-            continue
-        tests = {m: [r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in METHODS}
-        means = {m: mean(tests[m]) for m in METHODS}
-        ours_wins += means["DataAllocationSearchCV"] >= max(means.values())
-        head = [f"{problem} ({some[0]['n_train']:,} rows)", str(len(seeds))]
-        shown = [_shown(tests[m], means[m] == max(means.values())) for m in METHODS]
-        lines.append([*head, f"{units[problem]:.2f}", *shown])
     yield "Accuracy on the test rows in %, mean and standard error over the seeds."
-    yield table(["data", "seeds", "unit, s", *METHODS], lines)
-    yield f"`DataAllocationSearchCV` has the largest mean on {ours_wins} of {len(lines)}."
-    lines = [
-        [
-            method,
-            f"{mean(r['units'] for r in some):.1f}",
-            f"{mean(r['candidates'] for r in some):.0f}",
-            f"{mean(r['full'] for r in some):.1f}",
-            f"{100 * mean(r['score'] for r in some):.2f}",
-            f"{100 * mean(r['test'] for r in some):.2f}",
+    for budget, of_budget in grouped(rows, "units").items():
+        lines, wins = [], 0
+        for problem, some in grouped(of_budget, "problem").items():
+            of = grouped(some, "method")
+            seeds = set.intersection(*({r["key"]["seed"] for r in of.get(m, [])} for m in METHODS))
+            if not seeds:
+                continue
+            tests = {m: [r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in METHODS}
+            best = max(map(mean, tests.values()))
+            wins += mean(tests[OURS]) == best
+            head = [f"{problem} ({some[0]['n_train']:,} rows)", f"{units[problem]:.2f}"]
+            shown = [_shown(tests[m], mean(tests[m]) == best) for m in METHODS]
+            lines.append([*head, str(len(seeds)), *shown])
+        yield f"{budget:g} units of time:"
+        yield table(["data", "unit, s", "seeds", *METHODS], lines)
+        yield f"`{OURS}` has the largest mean on {wins} of {len(lines)}."
+        lines = [
+            [
+                method,
+                f"{mean(r['units'] for r in some):.1f}",
+                f"{mean(r['candidates'] for r in some):.0f}",
+                f"{mean(r['full'] for r in some):.1f}",
+                f"{100 * mean(r['score'] for r in some):.2f}",
+                f"{100 * mean(r['test'] for r in some):.2f}",
+            ]
+            for method, some in grouped(of_budget, "method").items()
         ]
-        for method, some in grouped(rows, "method").items()
-    ]
-    head = ["mean of all runs", "units", "candidates", "on all rows", "score", "test score"]
-    yield table(head, lines)
+        head = ["mean of all runs", "units", "candidates", "on all rows", "score", "test score"]
+        yield table(head, lines)
 
 
 def _shown(tests: Sequence[float], is_best: bool) -> str:
-    error = np.std(tests, ddof=1) / math.sqrt(len(tests)) if len(tests) > 1 else math.nan
-    text = f"{100 * mean(tests):.2f}"
-    return f"{f'**{text}**' if is_best else text} ± {100 * error:.2f}"
+    text = f"**{100 * mean(tests):.2f}**" if is_best else f"{100 * mean(tests):.2f}"
+    if len(tests) == 1:
+        return text
+    return f"{text} ± {100 * np.std(tests, ddof=1) / math.sqrt(len(tests)):.2f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser: argparse.ArgumentParser = parser_of(__doc__)
     parser.add_argument("--problems", nargs="+", choices=[*PROBLEMS], default=[*PROBLEMS])
-    parser.add_argument("--units", type=float, default=15.0, help="of time for each search")
+    parser.add_argument("--units", type=float, default=6.0, help="of time for each search")
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args(arguments)
     path = results_of(options) / "search_cv.jsonl"
