@@ -84,7 +84,7 @@ class DAUB:
     price: float = 0.0
     """Score that one would give up to save one training on all the data; at least 0. Above 0 a
     learner is ranked by its reservation value [2] in place of its bound: the score over which its
-    next probe is not worth its share of that price."""
+    next probe is not worth its share of that score."""
 
     def __post_init__(self) -> None:
         sizes = checked_sizes(self.sizes)

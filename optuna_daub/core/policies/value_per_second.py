@@ -3,8 +3,8 @@
 The next seconds go where they promise most: to a learner suspended earlier, which goes to a larger
 size or straight to all the data, or to a newcomer. Every such action is a box that costs something
 to open, and boxes are compared by Weitzman's reservation value [1], which is Gittins' index [2] of
-a learner that is looked at twice. At a price L (score per second), the index of a learner with
-forecast X at N is the score v that makes going on worth nothing more:
+a learner that is looked at twice. At a cost weight L (score per second), the index of a learner
+with forecast X at N is the score v that makes going on worth nothing more:
 
     straight to N:      E[max(0, X - v)] = L c(N)
     to size m, then N:  E[max(0, E[max(0, X - v) | score at m] - L c(N))] = L c(m)
@@ -12,14 +12,14 @@ forecast X at N is the score v that makes going on worth nothing more:
 and the largest of these over m counts. The learner with the largest index goes on, while its index
 is above the best full-data score. No such score is needed to compare learners before there is one.
 
-What a second is worth, the price, is where the two kinds of pool differ:
+What a second is worth, the cost weight, is where the two kinds of pool differ:
 
 * closed pool: a small share of what the study has gained so far, per mean full training, and the
   more the longer it has run, so that a pool of near ties ends as well. The study ends when no
   index is above the best full-data score.
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
   which a newcomer is worth its first probe: the marginal value of search. A newcomer is proposed
-  when no index is above the best full-data score at that price. Only where the time that is left
+  when no index is above the best full-data score at that weight. Only where the time that is left
   is known does it end by itself: when no training on all the data would be through.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
@@ -297,7 +297,7 @@ class ValuePerSecond:
         best = float(table.score[table.is_full].max(initial=-math.inf))
         to_full = costs.at(full)
         unit = float(to_full[begun].mean()) if begun.any() else 1.0
-        # How each learner's predicted cost counts, what every action costs besides, and the price.
+        # How each learner's predicted cost counts, what every action costs besides, the weight.
         factor, overhead = np.ones(len(to_full)), OVERHEAD * unit
         start, rate = full, 0.0
         # A learner that would not be through in time is not begun again: its last training is what
@@ -307,19 +307,19 @@ class ValuePerSecond:
         if pool.to_come is None:
             overhead = HASTE * min(self._amount(pool.spent), left)
             start, rate = self._newcomer(pool, costs, begun, best, overhead, left)
-            price = max(rate, 0.0)
+            weight = max(rate, 0.0)
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
             gained = table.score[begun].max() - float(np.median(table.first[begun]))
             # Each learner's largest probe, as costs are believed: one slow call must not count.
             reached = np.exp(costs.level + costs.growth * np.log(np.maximum(table.size, 1.0)))
             share = float(reached[begun].sum() / to_full[begun].sum())
-            # As odds, no price is too low to end a pool of near ties before all are trained.
+            # As odds, no weight is too low to end a pool of near ties before all are trained.
             odds = share / max(1.0 - share, 1e-9)
-            price = self.price * odds / A_TENTH * max(0.0, gained) / unit
-        later = price * factor * to_full
+            weight = self.price * odds / A_TENTH * max(0.0, gained) / unit
+        later = weight * factor * to_full
         index = np.where(
-            table.is_full, table.score, forecast.reservation_value(later + price * overhead)
+            table.is_full, table.score, forecast.reservation_value(later + weight * overhead)
         )
         index[~table.is_full & (to_full > left)] = -math.inf
         size = np.full(len(index), full)
@@ -329,7 +329,7 @@ class ValuePerSecond:
         # Only those are looked at more closely that could win if the next stop cost nothing but
         # the overhead, and showed everything.
         runs = begun & pool.is_free & ~table.is_full
-        hopes = forecast.reservation_value(np.full(len(index), price * overhead))
+        hopes = forecast.reservation_value(np.full(len(index), weight * overhead))
         floor = max(to_beat, float(index[runs].max(initial=-math.inf)))
         closer = np.flatnonzero(runs & (hopes > floor) & (width > 0.0))
         if len(closer) > MOST:
@@ -342,7 +342,7 @@ class ValuePerSecond:
             shown = _width(self.forecaster.forecasts(pool, stop).all)[some]
             shown = np.minimum(shown, width[some])
             kept = np.sqrt(width[some] ** 2 - shown**2)
-            now = price * (factor[some] * costs.at(stop)[some] + overhead)
+            now = weight * (factor[some] * costs.at(stop)[some] + overhead)
             found = _two_stage_index(mean[some], shown, kept, now, later[some], index[some])
             better = (found > index[some]) & (costs.at(stop)[some] + to_full[some] <= left)
             index[some[better]], size[some[better]] = found[better], stop
@@ -499,7 +499,7 @@ def _two_stage_index(
         mean: of X, the score at N, one per learner like all that follows.
         shown: standard deviation of what the score at m will change of that mean.
         kept: standard deviation of X that is left then.
-        now, later: price of getting to m, and from there to N, in units of the score.
+        now, later: weighed cost of getting to m, and from there to N, in units of the score.
         least: an index known already.
     """
     points = mean[:, None] + shown[:, None] * POINTS
