@@ -169,8 +169,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             id in the study; `forecast_test_score` with `lower_test_score` and `upper_test_score`,
             the forecast of the score on all rows and the middle 90 % of it (the score itself where
             it is known). Ranks are by score, those trained on all rows before all others.
-        best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_,
-            multimetric_, classes_, n_features_in_, feature_names_in_: as in scikit-learn.
+        best_estimator_, best_params_, best_score_, best_index_: as in scikit-learn.
+        scorer_, n_splits_, refit_time_, multimetric_: as in scikit-learn.
+        classes_, n_features_in_, feature_names_in_: as in scikit-learn.
         study_: for `optuna_daub.learning_curves`, `optuna_daub.visualization`,
             `optuna.visualization` ...
         min_resources_, max_resources_: the smallest and the largest training size.
