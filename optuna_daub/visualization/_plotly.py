@@ -51,10 +51,10 @@ def plot_learning_curves(
 ) -> go.Figure:
     """Plot score against training size, one line per learner, all its runs merged.
 
-    Dashed lines are training scores. A band shows where a learner's scores are believed to lie
-    from its last one on, up to what the study reports of it on all the data: an interval of ABC,
-    a forecast, or all scores up to DAUB's bound. Resting on a line tells the learner's parameters
-    and the reason of the last decision on it; where more than 100 are thin and grey, their names.
+    Dashed lines are training scores. Bands show where the scores of the five foremost learners are
+    believed to lie from their last ones on, up to what the study reports of them on all the data:
+    an interval of ABC, a forecast, or all scores up to DAUB's bound. Resting on a line tells the
+    learner's parameters and the reason of the last decision on it; of many grey ones, their names.
 
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
@@ -200,7 +200,7 @@ def plot_upper_bounds(
     others = [track for track in record.tracks if track.steps and not track.color]
     if others:
         points = [(track, [(step.number, step.bound) for step in track.steps]) for track in others]
-        traces.append(_background(points, "probe %{x}: bound %{y:.5~g}", shape="hv"))
+        traces.append(_background(points, "probe %{x}: bound %{y:.5~g}"))
     for track in reversed(record.tracks):
         if not track.steps or not track.color:
             continue
@@ -376,14 +376,12 @@ def _curve(line: CurveLine) -> list[Trace]:
 def _background(
     lines: Sequence[tuple[CurveLine | BoundTrack, Sequence[tuple[int, float]]]],
     point: str,
-    shape: str = "linear",
 ) -> Trace:
     """Return the learners that do not stand out, as one trace: a page draws each trace anew.
 
     Args:
         lines: each with its points.
         point: plotly's template of what is said at one of them.
-        shape: plotly's name of how points are joined.
     """
     is_told = len(lines) <= MOST_TOLD
     joined: list[tuple[int | None, float | None, str, str]] = []
@@ -401,7 +399,7 @@ def _background(
         "text": names,
         "customdata": facts,
         "mode": "lines",
-        "line": {"color": BACKGROUND, "width": 0.75, "shape": shape},
+        "line": {"color": BACKGROUND, "width": 0.75},
         "opacity": 0.5,
         "showlegend": False,
         "hovertemplate": f"<b>%{{text}}</b><br>{point}<br>%{{customdata}}<extra></extra>",

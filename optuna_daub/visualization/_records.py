@@ -65,6 +65,9 @@ MOMENTS = 16
 """How often in each doubling of the probes the bounds of all learners are looked at, a power of
 two; up to twice as many probes, after each."""
 
+MOST_BANDS = 5
+"""Of the foremost learners: more bands over each other are mud."""
+
 MAX_TICKS = 14
 """How many sizes can be written under a picture of usual width."""
 
@@ -120,7 +123,7 @@ class CurveLine(NamedTuple):
     """Its observations with a finite score."""
     band: tuple[Edge, ...]
     """From the last score to the full size, where it ends as the record says; empty at the full
-    size, and where the learner gets no more data or has no bound."""
+    size, where the learner gets no more data or has no bound, and of all but the foremost."""
     color: str | None
     """None for the background: learners that do not stand out."""
 
@@ -273,13 +276,14 @@ def learning_curves_record(
     foremost = _foremost(curves, learners, top, sign)
     colors = learner_colors(curve.learner for curve in foremost[:top])
     bands = _bands(foremost, policy, synced_state_of(study).pool(policy), sign)
+    banded = [curve.learner for curve in foremost if bands[curve.learner]][:MOST_BANDS]
     lines = tuple(
         CurveLine(
             curve,
             label(curve),
             _facts(curve),
             _finite(curve),
-            bands[curve.learner],
+            bands[curve.learner] if curve.learner in banded else (),
             colors.get(curve.learner),
         )
         for curve in foremost
