@@ -17,6 +17,7 @@ from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._records import BACKGROUND
 from optuna_daub.visualization._records import KINDS
 from optuna_daub.visualization._records import LOOKS
+from optuna_daub.visualization._records import MOST_TOLD
 from optuna_daub.visualization._records import BoundTrack
 from optuna_daub.visualization._records import CurveLine
 from optuna_daub.visualization._records import Unit
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 Trace: TypeAlias = dict[str, Any]
 """A line of a figure as plotly reads it; a figure of dictionaries is made ten times as fast as
 one of plotly's objects."""
-
-MOST_TOLD = 100
-"""Learners in the background of which resting on the end of the line tells more than the name."""
 
 _SYMBOLS = {
     "best": "star",
@@ -200,7 +198,7 @@ def plot_upper_bounds(
     others = [track for track in record.tracks if track.steps and not track.color]
     if others:
         points = [(track, [(step.number, step.bound) for step in track.steps]) for track in others]
-        traces.append(_background(points, "probe %{x}: bound %{y:.5~g}"))
+        traces.append(_background(points, "probe %{x}: bound %{y:.5~g}", shape="hv"))
     for track in reversed(record.tracks):
         if not track.steps or not track.color:
             continue
@@ -376,12 +374,14 @@ def _curve(line: CurveLine) -> list[Trace]:
 def _background(
     lines: Sequence[tuple[CurveLine | BoundTrack, Sequence[tuple[int, float]]]],
     point: str,
+    shape: str = "linear",
 ) -> Trace:
     """Return the learners that do not stand out, as one trace: a page draws each trace anew.
 
     Args:
         lines: each with its points.
         point: plotly's template of what is said at one of them.
+        shape: plotly's name of how points are joined.
     """
     is_told = len(lines) <= MOST_TOLD
     joined: list[tuple[int | None, float | None, str, str]] = []
@@ -399,7 +399,7 @@ def _background(
         "text": names,
         "customdata": facts,
         "mode": "lines",
-        "line": {"color": BACKGROUND, "width": 0.75},
+        "line": {"color": BACKGROUND, "width": 0.75, "shape": shape},
         "opacity": 0.5,
         "showlegend": False,
         "hovertemplate": f"<b>%{{text}}</b><br>{point}<br>%{{customdata}}<extra></extra>",

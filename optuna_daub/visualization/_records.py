@@ -65,6 +65,9 @@ MOMENTS = 16
 """How often in each doubling of the probes the bounds of all learners are looked at, a power of
 two; up to twice as many probes, after each."""
 
+MOST_TOLD = 100
+"""Learners in a picture of which those in the background are told of at length."""
+
 MOST_BANDS = 5
 """Of the foremost learners: more bands over each other are mud."""
 
@@ -208,7 +211,7 @@ class BoundTrack(NamedTuple):
     """Its parameters and the reason of the last decision on it, as lines."""
     steps: tuple[BoundStep, ...]
     """Up to the last probe of all, with the bound that the record states; a dropped learner's up
-    to its own last one. Of the background, its own probes and the end."""
+    to its own last one. In a crowded background, its own probes and the end."""
     color: str | None
     """None for the background: learners that do not stand out."""
 
@@ -375,7 +378,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     leads = _leads(own, curves, sign)
     if not leads:
         _logger.warning("There is no bound to draw: no learner has one yet.")
-    for curve in curves:
+    for curve in curves if len(foremost) > MOST_TOLD else ():
         if curve.learner not in colors:
             steps = own[curve.learner]
             steps[:-1] = [step for step in steps[:-1] if step.is_probe]

@@ -86,10 +86,10 @@ def plot_upper_bounds(
         if not track.steps:
             continue
         look, state, color = LOOKS[track.curve.state], track.curve.state, track.color
-        axes.plot(
+        axes.step(
             [step.number for step in track.steps],
             [step.bound for step in track.steps],
-            drawstyle="steps-post" if color else "default",
+            where="post",
             color=color or BACKGROUND,
             linewidth=look.width if color else 0.75,
             marker=_MARKERS[state] if color else "",
