@@ -16,6 +16,7 @@ import pytest
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub.study import best_learner
+from optuna_daub.study import host
 from optuna_daub.visualization import ProgressBar
 from optuna_daub.visualization import _progress
 from optuna_daub.visualization._progress import projected_examples
@@ -105,10 +106,13 @@ class TestWhatIsLeft:
         study, terminal = studies.new_study(), Terminal()
         study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), seconds=1800)
         study.pruner = DAUBPruner(sizes=studies.SIZES)
+
+        def stop(study: optuna.Study, trial: object) -> None:
+            if len(study.trials) == 3:
+                study.stop()
+
         with redirect_stderr(terminal):
-            study.optimize(
-                studies.Table(RIVALS), n_trials=3, n_jobs=2, callbacks=[ProgressBar(every=0)]
-            )
+            study.optimize(studies.Table(RIVALS), callbacks=[ProgressBar(every=0), stop])
         assert any("29:40" <= left <= "30:00" for left in self.left(terminal))
 
     def test_nothing_is_known_of_an_open_search(self) -> None:
@@ -123,6 +127,30 @@ class TestWhatIsLeft:
         with redirect_stderr(terminal):
             study.optimize(studies.Table(RIVALS), callbacks=[ProgressBar(every=0), stop])
         assert self.left(terminal)[0] == "?"
+
+    @pytest.mark.parametrize("n_jobs", [1, 2, 4])
+    def test_trials_are_counted_across_threads(
+        self, n_jobs: int, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        counts: list[tuple[int | None, int | None, bool]] = []
+
+        def count(study: optuna.Study, trial: object) -> None:
+            counts.append((host.trials_ended(), host.trials_left(), host.is_ending(study)))
+
+        class Slow(studies.Table):
+            def __call__(self, trial: optuna.Trial) -> float:
+                time.sleep(0.1 + 0.2 * (trial.number % 3))  # no two end at once
+                return super().__call__(trial)
+
+        known = {f"{i}": (0.5, 0.6, 0.7, 0.8) for i in range(9)}
+        study = studies.new_study(known)
+        study.optimize(Slow(known), n_trials=8, n_jobs=n_jobs, callbacks=[count, ProgressBar()])
+        assert len(counts) == 8
+        assert all(ended + left == 8 for ended, left, _ in counts)
+        assert [is_ending for *_, is_ending in counts][-1]
+        assert not any(is_ending for *_, is_ending in counts[:-n_jobs])
+        (last,) = capsys.readouterr().err.splitlines()
+        assert last.endswith("<00:00"), "it has ended with the last trial"
 
     def test_a_bar_ends_with_the_last_trial(self) -> None:
         terminal = run(ProgressBar(every=3600), n_trials=2)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
+from collections.abc import Iterator
 from datetime import datetime
 from types import FrameType
 from typing import Any
@@ -57,20 +59,28 @@ def seconds_since_begin() -> float | None:
 
 
 def trials_left() -> int | None:
-    """Return how many trials the thread's `study.optimize` may still begin.
+    """Return how many trials of the thread's `study.optimize` have not ended, but for this one.
 
-    None where there is no limit, or several threads share it.
+    Those that it may still begin, and those that its other threads train. None where there is no
+    limit.
     """
-    if _of_caller("reseed_sampler_rng"):
-        return None
-    limit, begun = _of_caller("n_trials"), _of_caller("i_trial")
-    return None if limit is None or begun is None else int(limit) - int(begun)
+    shared = _of_jobs()
+    limit = shared["n_trials"] if shared else _of_caller("n_trials")
+    ended = trials_ended()
+    return None if limit is None or ended is None else int(limit) - ended
 
 
-def trials_begun() -> int | None:
-    """Return how many trials the thread's `study.optimize` has begun, if it counts them."""
-    begun = _of_caller("i_trial")
-    return None if begun is None else int(begun)
+def trials_ended() -> int | None:
+    """Return how many trials of the thread's `study.optimize` have ended, if it counts them.
+
+    This one counts as ended, as it has where callbacks ask.
+    """
+    shared = _of_jobs()
+    if shared is None:
+        begun = _of_caller("i_trial")
+        return None if begun is None else int(begun)
+    submitted = shared.get("n_submitted_trials")
+    return None if submitted is None else int(submitted) - _n_training(shared["time_start"])
 
 
 def is_ending(study: optuna.Study) -> bool:
@@ -108,6 +118,38 @@ def is_waiting_for_its_jobs(thread: int) -> bool:
     while frame is not None and frame.f_code.co_name not in (*_LOOP, _JOBS):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name == _JOBS
+
+
+def _of_jobs() -> dict[str, Any] | None:
+    """Return the variables of the function that has started the thread, where it has `n_jobs`."""
+    begun = begin()
+    if begun is None or not _of_caller("reseed_sampler_rng"):
+        return None
+    for frame in _frames_of_others():
+        if frame.f_code.co_name == _JOBS and frame.f_locals.get("time_start") is begun:
+            return {**frame.f_locals}
+    return None
+
+
+def _n_training(begun: datetime) -> int:
+    """Return how many other threads of a `study.optimize` are within a trial."""
+    run_trial, optimize = _LOOP
+    return sum(
+        frame.f_code.co_name == run_trial
+        and frame.f_back is not None
+        and frame.f_back.f_code.co_name == optimize
+        and frame.f_back.f_locals.get("time_start") is begun
+        for frame in _frames_of_others()
+    )
+
+
+def _frames_of_others() -> Iterator[FrameType]:
+    here = threading.get_ident()
+    for thread, top in sys._current_frames().items():
+        frame: FrameType | None = None if thread == here else top
+        while frame is not None:
+            yield frame
+            frame = frame.f_back
 
 
 def _frame_of_trial() -> FrameType | None:

@@ -42,8 +42,7 @@ class ProgressBar:
 
     The time left is the least of what is known: of `timeout`, of the sampler's `seconds`, of
     `n_trials` at the speed so far, and, of a closed pool, of the training of the leader on all the
-    data, if it stays the leader. It is "?" where nothing is: with several threads, how many of
-    `n_trials` are left is not.
+    data, if it stays the leader. It is "?" where nothing is.
 
     The gap is how far the best bound of the other learners is ahead of the leader's score; once
     the leader is trained on all the data and the gap is below 0, none can overtake it.
@@ -135,7 +134,7 @@ class ProgressBar:
         if state.horizon is not None:
             left.append(state.horizon - time.monotonic())
         trials = host.trials_left()
-        done = host.trials_begun()
+        done = host.trials_ended()
         if trials is not None and done and elapsed is not None:
             left.append(trials * elapsed / done)
         assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
