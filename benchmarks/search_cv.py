@@ -12,7 +12,7 @@ unit of time is the mean cost of training a random candidate on all rows of the 
 `RandomizedSearchCV` draws candidates until the time is up: the one being trained then is finished,
 as the last one of `DataAllocationSearchCV` is. `HalvingRandomSearchCV` must know beforehand how
 many candidates it begins with: as many as its rounds have time for, by what a few random
-candidates cost on all rows and on a ninth of them. That is measured before, and not counted. If it
+candidates cost on all rows and on one in 81. That is measured before, and not counted. If it
 ends early it is run again with other candidates for the seconds that are left, and the better
 result counts; if it ends late, its result counts as well. Its rounds keep one in three.
 
@@ -104,6 +104,8 @@ VALIDATION_SHARE = 0.2
 REDUCTION = 3
 PILOTS = 6
 """Random candidates whose mean cost tells how many candidates halving has time for."""
+FEW = 81
+"""One in so many rows: on as few, candidates are trained once more, to see what cost is fixed."""
 MOST_ROWS = 40_000
 """To train on, of the larger data sets."""
 TEST_SHARE, MOST_TEST_ROWS = 0.3, 30_000
@@ -298,7 +300,7 @@ def split(X: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> tuple[Part
 
 PROBLEMS: Mapping[str, Path] = {
     name: SHARED / "data" / f"{name}.parquet"
-    for name in ("adult", "bank", "covtype", "flightlate", "higgs", "letter")
+    for name in ("adult", "bank", "higgs", "flightlate", "letter", "covtype")
 }
 
 
@@ -325,7 +327,7 @@ def pilot(name: str) -> Row:
     """Return the mean seconds that random candidates take, and what part of them is fixed."""
     (X, y), _ = opened(name, 0)
     means = []
-    for n_rows in (len(y), len(y) // REDUCTION**2):
+    for n_rows in (len(y), len(y) // FEW):
         search = RandomizedSearchCV(
             PIPELINE, SPACE, n_iter=PILOTS, cv=division(0), refit=False, random_state=12345
         )
@@ -334,8 +336,8 @@ def pilot(name: str) -> Row:
             warnings.simplefilter("ignore")
             search.fit(X[:n_rows], y[:n_rows])
         means.append((time.process_time() - begun) / PILOTS)
-    # unit = fixed + slope, and on a ninth of the rows it is fixed + slope / 9.
-    fixed = max(0.0, means[1] - (means[0] - means[1]) / (REDUCTION**2 - 1))
+    # unit = fixed + slope, and on so few rows it is fixed + slope / FEW.
+    fixed = max(0.0, means[1] - (means[0] - means[1]) / (FEW - 1))
     return {"unit": means[0], "fixed": fixed, "load": os.getloadavg()[0]}
 
 
