@@ -74,9 +74,9 @@ HASTE = 0.5
 left where these are fewer. Without it cheap learners win for ever, and small samples decide among
 the best, whom they cannot tell apart: after 30 full trainings 0.1 is behind 0.3 and 1 on the
 surrogates of `benchmarks`, which are level."""
-LEAP = 4.0
-"""Open pool: the cheapest of the first two learners is trained on this many times as much, to see
-how time grows with size."""
+PROBE = 0.5
+"""Open pool: a learner is trained on a second size, to see how time grows with size, as soon as
+this is no more than this share of the seconds spent so far."""
 FIRST_MODEL = 0.5
 """Open pool: the first learner that goes to N costs no more than the seconds spent so far divided
 by this, so that there is a full-data model early."""
@@ -267,17 +267,22 @@ class ValuePerSecond:
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision:
         """Return what to do in an open pool without a full-data score."""
-        cost, spent = self._costs(pool).at(self.sizes[-1]), self._amount(pool.spent)
+        costs, spent = self._costs(pool), self._amount(pool.spent)
+        cost = costs.at(self.sizes[-1])
         begun = table.is_alive & (table.size > 0)
-        cheapest = int(np.where(begun, cost, np.inf).argmin())
-        if self.cost == "seconds" and free[cheapest] and not (table.size > first).any():
-            # Where time hardly grows with size, N would else be taken to cost N / n first probes.
-            larger = min((n for n in self.sizes if n >= LEAP * first), default=self.sizes[-1])
-            text = f"what {larger:,} examples cost says what all of them will"
-            return Extend(int(table.learners[cheapest]), larger, Reason(text))
         affordable = begun & (FIRST_MODEL * cost <= spent)
         if not affordable.any():
-            return Propose(first, Reason("no learner is cheap enough yet for a full model"))
+            # Where time hardly grows with size, N would be taken to cost N / n first probes, and
+            # no full model to be affordable for long. A second probe shows how it grows.
+            far = (size for size in self.sizes if size >= STOP_RATIO * first)
+            larger = min(far, default=self.sizes[-1])
+            dear = np.where(begun & free, costs.at(larger), np.inf)
+            cheapest = int(dear.argmin())
+            if dear[cheapest] <= PROBE * spent and not (table.size > first).any():
+                text = f"what {larger:,} examples cost says what all of them will"
+                return Extend(int(table.learners[cheapest]), larger, Reason(text))
+            text = "no learner is cheap enough yet to be trained on everything"
+            return Propose(first, Reason(text))
         forecast = self.forecaster.forecasts(pool, self.sizes[-1]).all
         ahead = forecast.expected_improvement(float(np.median(forecast.mean[begun])))
         best = int(np.where(affordable, ahead / (cost + spent), -np.inf).argmax())

@@ -334,7 +334,8 @@ def test_a_full_model_comes_early_however_time_grows_with_size(growth: float) ->
         before = [size for _, size in actions].index(FULL)
         assert full[0] < 2.0 or before <= 4  # the first probes may have been the dear ones
         first.append(full[0])
-    assert np.median(first) < 2.5
+    # Where every training costs the same, two newcomers, the probe and the model are four of them.
+    assert np.median(first) < (2.5 if growth else 4.5)
 
 
 def test_the_first_full_model_costs_no_more_than_twice_what_was_spent() -> None:
