@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import decision_cost
+from benchmarks import opening
 from benchmarks import replay
 from benchmarks import search_cv
 from benchmarks import training
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of learners that do not sui
 
 
 @pytest.mark.parametrize(
-    "program", [decision_cost, search_cv, watching, abc, budgeted, daub, massart, stumps]
+    "program", [decision_cost, opening, search_cv, watching, abc, budgeted, daub, massart, stumps]
 )
 def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
     program.main(["--smoke", "--results", str(tmp_path)])
