@@ -34,7 +34,9 @@ OPEN = (("n_trials", 120), ("seconds", 0.1))
 """An open pool, with the default rule."""
 SCATTERED = (*POOL, ("is_scattered", True))
 BEAT = (*SCATTERED, ("heartbeat", True))
-SILENT = (*SCATTERED, ("stale_after", 5.0))
+SILENT = (*SCATTERED, ("stale_after", 5.0), ("lock_seconds", 100))
+"""A worker stopped while it holds the lock of a journal file must find it again: Optuna's default
+takes it away after 30 s, and two then write at a time."""
 
 SHORT = (
     Scenario("kills", "sqlite", kills=12, plan=POOL),

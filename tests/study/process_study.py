@@ -132,14 +132,14 @@ def _answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def open_storage(address: str, **heartbeat: Any) -> BaseStorage:
+def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseStorage:
     """Return the storage of an address, as a process of its own would open it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         match address.partition(":"):
             case "file", _, path:
                 # A worker killed while it writes leaves the lock behind, by default for 30 s.
-                lock = releases.lock(path, grace_period=4)
+                lock = releases.lock(path, grace_period=lock_seconds)
                 return JournalStorage(JournalFileBackend(path, lock_obj=lock))
             case "redis", _, _:
                 return JournalStorage(JournalRedisBackend(address))
@@ -186,6 +186,8 @@ class Plan:
     """What the workers go on after."""
     n_trials: int = 0
     """Trials after which a study whose pool is open ends; 0 for a closed pool."""
+    lock_seconds: int = 4
+    """Seconds after which the lock of a journal file is taken from a worker that seems dead."""
     clock: float = 0.0
     """Seconds by which the clock of the worker's machine is ahead."""
     name: str = field(default_factory=lambda: f"study-{uuid.uuid4().hex[:8]}")
@@ -204,7 +206,7 @@ class Plan:
         """Return the study with a storage, a sampler and a pruner of its own."""
         return optuna.create_study(
             study_name=self.name,
-            storage=open_storage(self.address, **self._heartbeat()),
+            storage=open_storage(self.address, self.lock_seconds, **self._heartbeat()),
             direction="maximize",
             load_if_exists=True,
             sampler=DataAllocationSampler(
