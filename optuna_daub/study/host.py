@@ -20,7 +20,8 @@ import optuna
 FinishedTrialError: type[RuntimeError] = getattr(
     optuna.exceptions, "UpdateFinishedTrialError", RuntimeError
 )
-"""The error of a storage that is told to write to a finished trial."""
+"""The error of a storage that is told to write to a finished trial; in Optuna 4.0 many others
+are of this class too, so that whoever catches it looks whether the trial is finished."""
 
 _LOOP = ("_run_trial", "_optimize_sequential")
 """The functions of Optuna that run a trial, and trial after trial."""

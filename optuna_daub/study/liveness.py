@@ -127,7 +127,7 @@ def may_be_failed(study: optuna.Study) -> bool:
     return optuna.storages._heartbeat.is_heartbeat_enabled(study._storage)
 
 
-def is_over(study: optuna.Study, trial: FrozenTrial) -> bool:
+def is_over(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> bool:
     """Return whether the storage has a trial as finished, whoever has seen to it."""
     return study._storage.get_trial(trial._trial_id).state.is_finished()
 

@@ -87,6 +87,8 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     try:
         run = give_way_to_twin(trial.study, trial, run)
     except host.FinishedTrialError:
+        if not liveness.is_over(trial.study, trial):
+            raise
         _end_lost(trial, state)
     return _sizes_of_run(trial, pruner, run)
 
@@ -153,6 +155,8 @@ def report(
         stored.write_observation(trial.study, trial._trial_id, seen)
         trial.report(seen.score, size)
     except host.FinishedTrialError:
+        if not liveness.is_over(trial.study, trial):
+            raise
         _end_lost(trial, state_of(trial.study))
     if turn is not None:
         _TURNS[trial] = _Turn(size, turn.since, is_reported=True)

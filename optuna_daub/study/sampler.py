@@ -209,7 +209,7 @@ class DataAllocationSampler(BaseSampler):
                     is_taken = stored.enqueued_params(as_it_is) or stored.marks_of_others(as_it_is)
                     explores = not is_taken
             except host.FinishedTrialError:
-                if asked is None:
+                if asked is None or not liveness.is_over(study, trial):
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial

@@ -62,8 +62,13 @@ class Counts:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing went wrong."""
-        return not (self.lost or self.stored_twice or self.crashed or self.hung or self.wrong)
+        """Whether nothing went wrong.
+
+        A worker that is stopped in the very moment of storing stores what others have done
+        meanwhile: that is one probe for nothing, and no more.
+        """
+        is_twice = self.stored_twice > self.stalls
+        return not (self.lost or is_twice or self.crashed or self.hung or self.wrong)
 
 
 @dataclass(frozen=True)

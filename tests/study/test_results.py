@@ -138,6 +138,22 @@ def test_each_run_shows_its_size_bound_and_reason() -> None:
         assert trial.user_attrs["daub:reason"]
 
 
+def test_attributes_of_the_user_that_are_called_so_stay_as_they_are() -> None:
+    own = {"training_size": "mine", "bound": 7, "reason": [1, 2]}
+
+    def objective(trial: optuna.Trial) -> float:
+        for name, value in own.items():
+            trial.set_user_attr(name, value)
+        return TableObjective(RIVALS)(trial)
+
+    study = table_study()
+    study.optimize(objective)
+    assert len(runs(study)) > len(RIVALS), "some learner was resumed"
+    for trial, _ in runs(study):
+        assert {name: trial.user_attrs[name] for name in own} == own
+        assert trial.user_attrs["daub:training_size"] == trial.last_step
+
+
 def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
     study = finished()
     newest = {run.learner: trial for trial, run in runs(study)}
