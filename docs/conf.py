@@ -66,11 +66,19 @@ def setup(app: Sphinx) -> None:
             lines += ["", ".. rubric:: References", "", *[f"* {text}" for text in cited], ""]
 
     def readable(
-        app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
-    ) -> tuple[str, str] | None:
-        if signature:
-            signature = re.sub(r"<function (\w+)>", r"\1", signature.replace("<factory>", "..."))
-        return signature, returns
+        app: Sphinx,
+        what: str,
+        name: str,
+        obj: Any,
+        options: Any,
+        signature: str | None,
+        returns: str | None,
+    ) -> tuple[str | None, str | None]:
+        def plain(text: str) -> str:
+            text = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
+            return re.sub(r"<function (\w+)>", r"\1", text.replace("<factory>", "..."))
+
+        return signature and plain(signature), returns and plain(returns)
 
     app.connect("autodoc-process-docstring", keep, priority=0)
     app.connect("autodoc-process-docstring", mend, priority=900)

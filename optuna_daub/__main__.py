@@ -36,8 +36,11 @@ def main() -> int:
     for name in ("optuna", "numpy", "scikit-learn", "scipy"):
         print(f"{name} {metadata.version(name)}")
     print("\nExtras")
-    for extra in EXTRAS:
-        print(f"  {extra:<9}  {extra_line(extra)}")
+    try:
+        lines = [f"{extra:<9}  {extra_line(extra)}" for extra in EXTRAS]
+    except metadata.PackageNotFoundError:
+        lines = ["unknown: these are sources that were not installed"]
+    print(*(f"  {line}" for line in lines), sep="\n")
     print("\nSelf-test: eight nearest-neighbour classifiers on scikit-learn's digits")
     began = time.perf_counter()
     problem = None

@@ -98,6 +98,20 @@ def _shrunk(
     return replace(best, size=100)
 
 
+def test_sources_that_were_not_installed_are_tested_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def requires(name: str) -> NoReturn:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(sys, "argv", ["optuna_daub"])
+    monkeypatch.setattr(metadata, "requires", requires)
+    assert program.main() == 0
+    printed = capsys.readouterr().out
+    assert "Extras\n  unknown: these are sources that were not installed\n" in printed
+    assert "passed" in printed
+
+
 def test_the_program_takes_no_arguments(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
