@@ -43,7 +43,6 @@ SHORT = (
     Scenario("kills, open pool", "postgresql", kills=8, plan=(("n_trials", 40), ("seconds", 0.1))),
     Scenario("kills, clocks apart", "journal", kills=8, plan=POOL, clock=300.0),
     Scenario("restarts of the proxy", "grpc_sqlite", kills=3, restarts=1, plan=POOL),
-    Scenario("stalls", "postgresql", stalls=3, stalled=8.0, n_workers=6, plan=SILENT),
 )
 
 
