@@ -81,7 +81,10 @@ class InOrder(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        return sum(row.number < trial.number for row in study.get_trials(deepcopy=False))
+        seen = [row for row in study.get_trials(deepcopy=False) if row.number < trial.number]
+        # Another thread's trial may be there already, and turn out to be a later run, or idle.
+        runs = {row.number: stored.read_run(row.system_attrs) for row in seen}
+        return sum(run is not None and run.learner == number for number, run in runs.items())
 
 
 class TableObjective:
