@@ -101,15 +101,15 @@ def release_dead(
             continue
         silent = now - state.unchanged_since[number]
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after
-        trial_id = state.unfinished[number]._trial_id
+        trial = state.unfinished[number]
         with suppress(RuntimeError):  # another worker, or its own, was faster
             if is_dead(run.worker):
                 is_any = True
-                study._storage.set_trial_state_values(trial_id, TrialState.FAIL)
+                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
             elif is_silent:
                 is_any = True
-                stored.write_given_up(study, trial_id)
+                stored.write_given_up(study, trial)
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
     return is_any
 

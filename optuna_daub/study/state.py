@@ -9,6 +9,7 @@ Scores are signed on the way in, so that larger is better; `results` and `messag
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 import time
@@ -431,6 +432,13 @@ class State:
         if learner not in self.learners:
             self.learners[learner] = Learner(stored.enqueued_params(trial))
             pool = pool.put(LearningCurve(learner))
+        if learner == trial.number and facts.too_late:
+            # It may be another point of the space by now than others train as this learner.
+            self._pool, on_time = pool, copy.copy(trial)
+            known_then = trial.distributions.keys() - facts.too_late
+            on_time.distributions = {name: trial.distributions[name] for name in known_then}
+            self._learn(learner, on_time, replace(facts, user_attrs={}, constraints={}))
+            return
         self._learn(learner, trial, facts)
         seen = {n: self.signed(x) for n, x in facts.observations.items() if n <= run.full_size}
         # A probe whose result is lost was paid for all the same.

@@ -235,6 +235,8 @@ class Facts:
     """How it ended by an error of its own, None if it did not."""
     is_given_up: bool
     """Whether others have taken its learner from it, while its worker may still be alive."""
+    too_late: frozenset[str]
+    """The parameters that it suggested after that, which may not be the learner's."""
     is_enqueued: bool
     """Whether the user asked for it and it was not assigned yet."""
     is_exhausted: bool
@@ -273,6 +275,7 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
         is_lost=is_lost and last is not None and is_finite(last.score),
         failure=None if failed is None else _record(Failure, failed),
         is_given_up=is_given_up,
+        too_late=frozenset(trial.params).difference(attrs.get(_GIVEN_UP, trial.params)),
         is_enqueued=_FIXED in attrs and run is None,
         is_exhausted=bool(attrs.get(_EXHAUSTED, False)),
         replaces=None if replaces is None else int(replaces),
@@ -286,12 +289,13 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
     return sorted(size for size in trial.intermediate_values if size > inherited)
 
 
-def write_given_up(study: optuna.Study, trial_id: int) -> None:
+def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
     """Store that a run has lost its learner to others, while its worker may still be alive.
 
-    The trial goes on as it is: a worker that comes back ends it itself.
+    The trial goes on as it is: a worker that comes back ends it itself. What it suggests until it
+    notices is no parameter of the learner, so that those known by now are named.
     """
-    study._storage.set_trial_system_attr(trial_id, _GIVEN_UP, True)
+    study._storage.set_trial_system_attr(trial._trial_id, _GIVEN_UP, [*trial.params])
 
 
 def is_given_up(trial: FrozenTrial) -> bool:

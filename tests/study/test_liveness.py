@@ -18,9 +18,13 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
+from optuna_daub import learning_curves
 from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from tests.study import releases
@@ -226,6 +230,58 @@ def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     worker.join(60)
     assert raised == []
     assert_ended_well(study, n_lost=1)
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learner(
+    known: int,
+) -> None:
+    """Others have trained the learner by then, with parameters of their own."""
+    storage = InMemoryStorage()
+
+    def study_of(seed: int) -> optuna.Study:
+        return optuna.create_study(
+            storage=storage,
+            study_name="late",
+            load_if_exists=True,
+            direction="maximize",
+            sampler=DataAllocationSampler(
+                optuna.samplers.RandomSampler(seed=seed), n_learners=3, stale_after=0.05
+            ),
+            pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+        )
+
+    def objective(trial: optuna.Trial) -> float:
+        height = trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
+        for size in training_sizes(trial):
+            report(trial, size, score := height - 1 / size)
+        return score
+
+    late = study_of(0)
+    trial = late.ask()
+    values = {"x": 0.125, "y": 0.875}
+    space = optuna.distributions.FloatDistribution(0, 1)
+
+    def suggest(names: list[str]) -> None:
+        for name in names:
+            storage.set_trial_param(trial._trial_id, name, values[name], space)
+
+    suggest([*values][:known])
+    study_of(1).optimize(objective)
+    suggest([*values][known:])
+    storage.set_trial_intermediate_value(trial._trial_id, SIZES[0], 0.5)
+
+    curves = learning_curves(study_of(2))
+    assert [curve.learner for curve in curves] == [0, 1, 2]
+    trained = [t for t in late.trials if stored.read_run(t.system_attrs).learner == 0][1:]
+    assert trained
+    for curve in curves:
+        height = sum(curve.params.values())
+        assert [seen.score for seen in curve.observations] == pytest.approx(
+            [height - 1 / seen.size for seen in curve.observations]
+        )
+    assert curves[0].params == trained[-1].params
+    assert (curves[0].params["x"] == 0.125) == bool(known)
 
 
 @pytest.mark.parametrize("size", SIZES[:2])
