@@ -65,6 +65,7 @@ from optuna_daub.study import one_row_per_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.storage import read_folds
+from optuna_daub.study.storage import read_summary
 from optuna_daub.study.storage import write_folds
 
 
@@ -415,7 +416,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
         nothing |= {"train_scores": failed} if self.return_train_score else {}
         forecasts = {
-            row.user_attrs["daub:learner"]: row.values[0]
+            read_summary(row, "learner"): row.values[0]
             for row in one_row_per_learner(study).get_trials(states=(TrialState.COMPLETE,))
         }
 
