@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
+from optuna_daub.study.state import synced_state_of
 from tests.study import releases
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -201,9 +203,12 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
     study = table_study(storage=storage, stale_after=0.1)
+    is_known = place == ("after", WINNER, SIZES[-1])  # its score is: nobody waits for its end
+    if not is_known:  # it has been silent for long enough from the first trial on
+        synced_state_of(study)
+        time.sleep(0.2)
     study.optimize(TableObjective(RIVALS))
     lost = [trial for trial in study.trials if stored.is_given_up(trial)]
-    is_known = place == ("after", WINNER, SIZES[-1])  # its score is: nobody waits for its end
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
     stall.goes_on.set()
     worker.join(60)
