@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -289,11 +290,20 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
             error = "ended by an error" if trial.state == TrialState.FAIL else ""
             reason = storage.read_summary(trial, "reason")
             text = f"{own}{title}, trained on {trained} examples in this run.\n\n"
-            text += "; ".join(filter(None, (error, reason)))
+            text += "; ".join(filter(None, (error, _literal(reason or ""))))
             if len(runs) > 1:
                 text += f"\n\nIts runs: {', '.join(links)}."
             attrs |= _note(prefix, text, stored, before)
     return attrs
+
+
+def _literal(text: str) -> str:
+    """Return a text of the user's, such as a category or an error, as Markdown that shows it.
+
+    >>> print(_literal("<b> | a_b*"))
+    \\<b\\> \\| a\\_b\\*
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
 
 
 def _joined(key: str, stored: Mapping[str, Any]) -> str:
@@ -326,14 +336,15 @@ def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int 
         return "No score has been reported yet."
     standing = "is the best" if best.is_final else "leads"
     lines = [
-        f"**{label(best)}** {standing}: score {best.score:.4f} on {best.size:,} examples.",
+        f"**{_literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "
+        "examples.",
         *(() if best.rival_bound is None else (_gap(study, best, best.rival_bound),)),
-        f"The last decision on it: {best.reason}.",
+        f"The last decision on it: {_literal(best.reason)}.",
         *((best.promise,) if best.promise else ()),
         _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
     ]
     if learners_id is not None:
-        name = f"{study.study_name} (learners)"
+        name = _literal(f"{study.study_name} (learners)")
         lines.append(f"One learner, one trial: [{name}]({_page(learners_id)}).")
     return "\n".join(f"* {line}" for line in lines) + "\n\n" + _forecasts(study, rows)
 

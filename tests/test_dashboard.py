@@ -269,6 +269,27 @@ class TestNotes:
         assert run_note(study, 0) == "Look here."
 
 
+def test_notes_show_names_and_errors_as_they_are() -> None:
+    """A category or an error is no Markdown, nor HTML."""
+    known = {"*oak* <b>": (0.5, 0.625, 0.75, 0.875), "elm": (0.5, 0.75, None, None)}
+    table = studies.Table(known)
+
+    def objective(trial: optuna.Trial) -> float:
+        try:
+            return table(trial)
+        except ArithmeticError as error:
+            raise ArithmeticError("a_b | <img src=x>") from error
+
+    study = studies.new_study(known)
+    study.optimize(objective, catch=ArithmeticError)
+    update_dashboard(study)
+    notes = [run_note(study, trial.number) for trial in study.trials]
+    notes.append(get_note_from_system_attrs(stored(study), None)["body"])
+    assert "\\*oak\\* \\<b\\>" in notes[-1]
+    assert any("a\\_b \\| \\<img src=x\\>" in note for note in notes)
+    assert not any("<" in note.replace("\\<", "") for note in notes)
+
+
 def learners_of(study: optuna.Study) -> optuna.Study:
     """Return the study of learners as another process would read it."""
     backend = study._storage

@@ -97,7 +97,7 @@ def plot_learning_curves(
             "tickangle": -45,
             "range": [math.log10(record.sizes[0] * 0.93), math.log10(record.sizes[-1] * 1.07)],
         },
-        yaxis={"title": record.axis.name, "range": record.axis.limits},
+        yaxis={"title": _escaped(record.axis.name), "range": record.axis.limits},
     )
 
 
@@ -228,7 +228,7 @@ def plot_upper_bounds(
         title=f"{side.capitalize()} bounds by probe<br><sup>{promise}</sup>",
         xaxis={"title": "probes", "rangemode": "tozero"},
         yaxis={
-            "title": f"{side} bound of {record.axis.name} on all the data",
+            "title": f"{side} bound of {_escaped(record.axis.name)} on all the data",
             "range": record.axis.limits,
         },
     )
@@ -302,7 +302,7 @@ def plot_search_history(
         traces if record.marks else [],
         title=f"Search by {record.unit}",
         xaxis={"title": f"{record.unit} of training", "tickformat": ",~s", "rangemode": "tozero"},
-        yaxis={"title": record.axis.name, "range": record.axis.limits},
+        yaxis={"title": _escaped(record.axis.name), "range": record.axis.limits},
         legend={"traceorder": "normal"},
     )
 

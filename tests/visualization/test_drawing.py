@@ -125,6 +125,15 @@ class TestPlotly:
         assert curve.name.startswith("0 &lt;b&gt;oak&lt;/b&gt; &amp; ")
         assert "name = &lt;b&gt;oak&lt;/b&gt; &amp; %&#123;x}" in curve.hovertemplate
 
+    @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+    def test_the_name_of_the_metric_is_shown_as_it_is(self) -> None:
+        study = studies.finished()
+        study.set_metric_names(["<b>share</b>"])
+        shown = "&lt;b&gt;share&lt;/b&gt;"
+        assert by_plotly.plot_learning_curves(study).layout.yaxis.title.text == shown
+        assert by_plotly.plot_search_history(study).layout.yaxis.title.text == shown
+        assert shown in by_plotly.plot_upper_bounds(study).layout.yaxis.title.text
+
     def test_others_are_background(self, crowded: optuna.Study) -> None:
         figure = by_plotly.plot_learning_curves(crowded, top=3)
         assert len([trace for trace in figure.data if trace.name]) == 3
