@@ -50,8 +50,9 @@ class DAUBPruner(AllocationPruner):
     `DAUBPruner.paper(...)` is the algorithm of the DAUB paper, exactly.
 
     Args:
-        min_resource: smallest training size, in examples, at least 1. Default from the paper. In a
-            closed pool the default rule starts at the size nearest to `max_resource / 16`.
+        min_resource: smallest training size, in examples, at least 1. Default from the paper. The
+            default rule starts at the size nearest to `max_resource / 16` in a closed pool, and
+            to `max_resource / 64` in an open one.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an explicit increasing list of at least three training sizes, the last of them the

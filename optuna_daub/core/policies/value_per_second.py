@@ -64,6 +64,10 @@ from optuna_daub.core.steps import nearest
 FIRST_SHARE = 1 / 16
 """Of all the data: the size that every learner of a closed pool starts at. Halving by 1/4 that
 ends at N starts there too; from N / 32 on, Parity's learners are all still at chance level."""
+LEAST_SHARE = 1 / 64
+"""Of all the data: the size that the first learners of an open pool start at, or above where there
+is none so small. On less, forecasts rest on nothing (`forecasts.joint` was fitted from there on),
+and hundreds of learners could be begun before any is affordable on everything."""
 STOP_RATIO = 2.0
 """Sizes to stop at on the way to N are at least this ratio apart: a shorter step shows little."""
 OVERHEAD = 0.2
@@ -260,7 +264,7 @@ class ValuePerSecond:
     def _first_size(self, pool: Pool) -> int:
         """Return the size that a newcomer starts at, where nothing else decides it."""
         if pool.to_come is None:
-            return self.sizes[0]
+            return min(nearest(self.sizes, LEAST_SHARE * self.sizes[-1]), self.sizes[-3])
         return min(nearest(self.sizes, FIRST_SHARE * self.sizes[-1]), self.sizes[-3])
 
     def _first_model(
@@ -271,6 +275,11 @@ class ValuePerSecond:
         cost = costs.at(self.sizes[-1])
         begun = table.is_alive & (table.size > 0)
         affordable = begun & (FIRST_MODEL * cost <= spent)
+        if pool.left is not None and self.cost == "seconds":
+            # With so little time left, a cheaper learner would come too late; but what would not
+            # be through in time is no help.
+            left = pool.left.seconds
+            affordable |= begun & (cost == cost[begun].min()) & (cost <= left) & (left < 2 * cost)
         if not affordable.any():
             # Where time hardly grows with size, N would be taken to cost N / n first probes, and
             # no full model to be affordable for long. A second probe shows how it grows.

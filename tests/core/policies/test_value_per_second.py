@@ -27,6 +27,7 @@ from optuna_daub.core.policies.value_per_second import POINTS
 from optuna_daub.core.policies.value_per_second import WEIGHTS
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.pool import Cost
+from optuna_daub.core.sizes import geometric_sizes
 
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)
@@ -353,6 +354,39 @@ def test_the_first_full_model_costs_no_more_than_twice_what_was_spent() -> None:
         else:
             assert isinstance(decision, Extend)
             assert (decision.learner in expected, decision.size) == (True, FULL)
+
+
+def test_with_little_time_left_the_cheapest_learner_goes_to_all_the_data() -> None:
+    curves = Curves(
+        LearningCurve(i, (Observation(n, score, seconds=t),))
+        for i, (n, score, t) in enumerate([(500, 0.6, 1.0), (500, 0.9, 2.0), (1000, 0.7, 4.0)])
+    )
+    policy, spent = ValuePerSecond(SIZES), Cost(0, 7.0)  # all the data cost 30 seconds and more
+
+    def decided(left: float) -> object:
+        return policy.decide(Pool(curves, to_come=None, spent=spent, left=Cost(10**9, left)))
+
+    assert isinstance(decided(200.0), Propose)
+    assert isinstance(decided(10.0), Propose), "it would not be through in time"
+    decision = decided(50.0)
+    assert isinstance(decision, Extend)
+    assert (decision.learner, decision.size) == (0, FULL)
+
+
+def test_an_open_pool_of_large_data_has_a_full_model_before_a_hundred_learners() -> None:
+    sizes = geometric_sizes(500, 1_000_000, 1.5)
+    policy, pool, rng = ValuePerSecond(sizes), Pool(to_come=None), np.random.default_rng(0)
+    for _ in range(100):
+        decision = policy.decide(pool)
+        learner = decision.learner if isinstance(decision, Extend) else len(pool.curves)
+        if isinstance(decision, Propose):
+            pool = pool.with_newcomer(learner)
+        assert isinstance(decision, Propose | Extend)
+        score = 0.8 - 2.0 * decision.size**-0.5 + rng.normal(0.0, 0.02)
+        pool = pool.observed(learner, Observation(decision.size, score, seconds=decision.size))
+        if decision.size == sizes[-1]:
+            return
+    pytest.fail("no learner was trained on all the data")
 
 
 def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
