@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 from typing import Protocol
+from typing import runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Reason
@@ -73,3 +77,15 @@ class Policy(Protocol):
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return where the learner's score on the full training set is believed to lie."""
+
+
+@runtime_checkable
+class Values(Protocol):
+    """A policy that also says what learners are worth to the search, their costs included."""
+
+    def net_values(self, pool: Pool) -> NDArray[np.float64]:
+        """Return each learner's forecast at N less what training it there costs.
+
+        In units of the score, in the order of ids. A base sampler that maximises it proposes
+        what is good for its cost.
+        """

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 import optuna
@@ -13,9 +14,9 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.forecasts.forecast import Forecaster
-from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policy import Policy
+from optuna_daub.core.policy import Values
 from optuna_daub.study import storage as stored
 from optuna_daub.study.state import State
 
@@ -31,24 +32,28 @@ class BaseSamplerStudy(optuna.Study):
     """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
 
     The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
-    with the score on all the data, or its forecast, as soon as anything was observed; RUNNING
-    before. Once enough learners have reached a larger size, the others are shown as FAIL, from
-    which no sampler learns. Idle trials are hidden.
+    as soon as anything was observed, with the score on all the data or its forecast, less what
+    training costs where the policy says so (`Values`); RUNNING before. Once enough learners have
+    reached a larger size, the others are shown as FAIL, from which no sampler learns. Idle trials
+    are hidden.
     """
 
-    def __init__(
-        self, study: optuna.Study, state: State, policy: Policy, forecaster: Forecaster
-    ) -> None:
-        """Show `study`; `forecaster` says what each learner's score on all the data could be."""
+    def __init__(self, study: optuna.Study, state: State, policy: Policy) -> None:
+        """Show `study`, whose state is given."""
         self.policy = policy
         """The policy that the rows are forecast for."""
         self.is_stopped = False
         """Whether the sampler has nothing left to propose."""
 
-        def forecasts() -> Forecasts:
-            return forecaster.forecasts(state.pool(policy), policy.sizes[-1])
+        def values() -> Mapping[int, float]:
+            pool = state.pool(policy)
+            if isinstance(policy, Values):
+                found = policy.net_values(pool)
+            else:
+                found = Joint().forecasts(pool, policy.sizes[-1]).all.mean
+            return dict(zip(pool.curves, found.tolist(), strict=True))
 
-        storage = _RowStorage(study._storage, state, forecasts)
+        storage = _RowStorage(study._storage, state, values)
         super().__init__(study.study_name, storage, study.sampler, study.pruner)
 
     def stop(self) -> None:
@@ -69,11 +74,11 @@ class _RowStorage(BaseStorage):
     """The study's storage, whose trials are rows; some samplers read it past their study."""
 
     def __init__(
-        self, storage: BaseStorage, state: State, forecasts: Callable[[], Forecasts]
+        self, storage: BaseStorage, state: State, values: Callable[[], Mapping[int, float]]
     ) -> None:
         self._storage = storage
         self._state = state
-        self._forecasts = forecasts
+        self._values = values
 
     def get_all_trials(
         self,
@@ -84,7 +89,7 @@ class _RowStorage(BaseStorage):
         """Return the rows."""
         trials = self._storage.get_all_trials(study_id, deepcopy=False)
         with self._state.lock:  # which other threads of this process hold while they fold trials
-            rows = one_row_per_learner(trials, self._state, self._forecasts())
+            rows = one_row_per_learner(trials, self._state, self._values())
             size = _telling_size(self._state)
             for row in rows:
                 is_known = row.number in self._state.learners and row.values is not None
@@ -129,14 +134,14 @@ def _telling_size(state: State) -> int:
 
 
 def one_row_per_learner(
-    trials: Iterable[FrozenTrial], state: State, forecasts: Forecasts
+    trials: Iterable[FrozenTrial], state: State, values: Mapping[int, float]
 ) -> list[FrozenTrial]:
     """Return the trials with all runs of each learner merged into its first.
 
     Args:
         trials: of the study.
         state: of the study.
-        forecasts: of each learner's score on all the data, larger is better.
+        values: of learners with a score, larger is better.
     """
     rows: dict[int, FrozenTrial] = {}
     marks: dict[int, dict[str, Any]] = {}
@@ -151,7 +156,6 @@ def one_row_per_learner(
         elif run.repeats is not None:
             # Else GridSampler, which marks what it proposes, would propose the same for ever.
             marks.setdefault(run.repeats, {}).update(stored.marks_of_others(trial))
-    means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
     busy = state.busy()
     for learner, known in state.learners.items():
         if learner not in rows:
@@ -166,7 +170,7 @@ def one_row_per_learner(
         row.system_attrs = {**row.system_attrs, **marks.get(learner, {}), **known.constraints}
         if curve.observations and (not curve.dropped or not state.has_failed(learner)):
             row.state = TrialState.COMPLETE
-            row.values = [state.sign * means[learner]]
+            row.values = [state.sign * values[learner]]
         elif learner in busy:
             row.state, row.values = TrialState.RUNNING, None
         else:

@@ -29,9 +29,9 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
 
     * its parameters, constraints and user attributes are those that its runs have left;
     * its intermediate values are its whole learning curve;
-    * its value is its score on all the data, or until that is known the forecast of it, which
-      also Optuna's samplers are given. The user attribute `daub:forecast` says which: the best
-      trial here may be a forecast (`best_learner` is the one to ask);
+    * its value is its score on all the data, or until that is known the forecast of it. The user
+      attribute `daub:forecast` says which: the best trial here may be a forecast (`best_learner`
+      is the one to ask);
     * it is COMPLETE where it has a value, RUNNING before its first score, and FAIL where it was
       dropped for failing;
     * its duration is that of its runs together, as if they had followed on each other;
@@ -101,7 +101,8 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
             durations[run.learner] = durations.get(run.learner, timedelta()) + trial.duration
     with state.lock:
         forecasts = Joint().forecasts(state.pool(policy), policy.sizes[-1])
-        merged = merged_rows(trials, state, forecasts)
+        means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
+        merged = merged_rows(trials, state, means)
     rows: list[FrozenTrial] = []
     for shared in merged:
         row, curve = copy.copy(shared), curves.get(shared.number)

@@ -26,7 +26,6 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.decision import Finish
-from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
@@ -97,7 +96,9 @@ class DataAllocationSampler(BaseSampler):
 
     Args:
         base_sampler: any Optuna sampler; it sees one trial per learner, whose value is its score
-            on all the data or the forecast of it. Default: TPESampler().
+            on all the data or the forecast of it. In an open pool the default rule takes off what
+            training on all the data costs, at the score per second that the search gains, so
+            that dear learners are proposed where they are worth it. Default: TPESampler().
         n_learners: how many learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. Where the base sampler runs out of proposals (Grid,
             BruteForce) there are fewer; with several workers let it then be the size of the
@@ -495,7 +496,7 @@ class DataAllocationSampler(BaseSampler):
         assert policy is not None
         view = self._views.get(study)
         if view is None or view.policy is not policy:  # the study was given another pruner
-            view = self._views[study] = BaseSamplerStudy(study, state_of(study), policy, Joint())
+            view = self._views[study] = BaseSamplerStudy(study, state_of(study), policy)
         return view
 
     def _fresh_view(self, study: optuna.Study) -> BaseSamplerStudy:

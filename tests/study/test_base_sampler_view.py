@@ -9,6 +9,8 @@ from optuna.trial import TrialState
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.study import AllocationPruner
@@ -37,7 +39,7 @@ def finished() -> optuna.Study:
 
 def seen_by_base_sampler(study: optuna.Study) -> BaseSamplerStudy:
     assert isinstance(study.pruner, DAUBPruner)
-    return BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy, Joint())
+    return BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy)
 
 
 def test_there_is_one_row_per_learner_in_order() -> None:
@@ -66,6 +68,41 @@ def test_every_learner_with_a_score_is_complete_with_its_forecast_at_n(direction
         assert row.distributions == own[0].distributions
         assert row.params == own[0].params
     assert min(sign * row.value for row in rows) > 0  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_in_an_open_pool_costs_are_taken_off(direction: str) -> None:
+    """Two kinds of learners score alike, and one takes thirty times as long."""
+    sign = 1 if direction == "maximize" else -1
+
+    def objective(trial: optuna.Trial) -> float:
+        skill = trial.suggest_float("skill", 0.6, 0.9)
+        slow = trial.suggest_categorical("slow", [1, 30])
+        score = 0.0
+        for size in training_sizes(trial):
+            score = sign * (skill - 1 / size)
+            report(trial, size, score, seconds=slow * size)
+        return score
+
+    pair = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0))
+    study = optuna.create_study(
+        direction=direction, sampler=pair, pruner=DAUBPruner(sizes=SIZES, use_training_score=False)
+    )
+    study.optimize(objective, n_trials=60)
+    policy, rows = study.pruner.policy, seen_by_base_sampler(study).get_trials()  # type: ignore[attr-defined]
+    net = policy.net_values(synced_state_of(study).pool(policy)).tolist()
+    assert [row.value for row in rows if row.value is not None] == [
+        sign * x for x, row in zip(net, rows, strict=True) if row.value is not None
+    ]
+    scores = {t.number: t.value for t in study.get_trials(states=(TrialState.COMPLETE,))}
+    lost: dict[int, list[float]] = {1: [], 30: []}
+    for row in rows:
+        if row.number in scores:
+            assert row.value is not None
+            lost[row.params["slow"]].append(sign * (scores[row.number] - row.value))
+    assert len(lost[1]) > 1
+    assert len(lost[30]) > 0
+    assert 0.0 < max(lost[1]) < min(lost[30])
 
 
 def test_no_trial_is_changed_by_merging() -> None:
@@ -153,7 +190,7 @@ def test_learners_that_the_policy_dropped_are_results_all_the_same() -> None:
     )
     study.optimize(TableObjective(RIVALS))
     assert [c.state for c in learning_curves(study)].count("dropped") == len(RIVALS) - 1
-    view = BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy, Joint())
+    view = BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy)
     assert {row.state for row in view.get_trials()} == {TrialState.COMPLETE}
     assert None not in [row.value for row in view.get_trials()]
 

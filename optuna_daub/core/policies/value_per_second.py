@@ -249,6 +249,21 @@ class ValuePerSecond:
         lower, upper = pool.once(self._ends)[:, place].tolist()
         return Interval(lower, max(lower, upper))
 
+    def net_values(self, pool: Pool) -> NDArray[np.float64]:
+        """Return each learner's forecast at N less what training it there costs, for proposals.
+
+        The cost in seconds times what a second is worth in an open pool: of two proposals the one
+        with the larger EI - L c is better, and L falls as the search goes on. In a closed pool,
+        and before the first full-data score, it is the forecast alone.
+        """
+        table = pool.once(self._facts)
+        mean = np.asarray(self.forecaster.forecasts(pool, self.sizes[-1]).all.mean)
+        is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
+        if pool.to_come is not None or not is_compared or not table.is_full.any():
+            return mean
+        rate = max(0.0, pool.once(self._boxes).rate)
+        return np.asarray(mean - rate * self._costs(pool).at(self.sizes[-1]))
+
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
         forecast = self.forecaster.forecasts(pool, self.sizes[-1]).all

@@ -21,6 +21,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
+from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies import value_per_second
 from optuna_daub.core.policies.value_per_second import LOGISTIC
 from optuna_daub.core.policies.value_per_second import POINTS
@@ -401,6 +402,71 @@ def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
     assert rate(1e3, 1e5) == rate(1e5, 1e3) == rate(1e3, None)
     assert rate(1e5, 1e4) < rate(1e5, 1e3)
     assert rate(1e4, None) < rate(1e3, None)
+
+
+# What base samplers maximise.
+
+
+def open_pool(curves: list[LearningCurve], spent: float = 500.0) -> Pool:
+    """A pool in which all but the first two learners still have to go to all the data."""
+    begun = [*curves[:2], *(c.before(4000) for c in curves[2:])]
+    return Pool(Curves(begun), to_come=None, spent=Cost(0, spent))
+
+
+def forecast_means(pool: Pool) -> list[float]:
+    return [float(x) for x in Joint().forecasts(pool, FULL).all.mean]
+
+
+def test_net_values_are_forecasts_less_what_training_costs_at_the_rate_of_newcomers() -> None:
+    curves = known(1)
+    pool, policy = open_pool(curves), ValuePerSecond(SIZES)
+    rate = policy._boxes(pool).rate
+    assert rate > 0.0
+    taken_off = np.array(forecast_means(pool)) - policy.net_values(pool)
+    # Times are known on all the data of two learners, and of the others grow as size does.
+    seconds = [c.observations[-1].seconds or 0.0 for c in curves]
+    assert taken_off == pytest.approx(rate * np.array(seconds))
+
+
+def test_of_two_learners_forecast_alike_the_cheaper_is_worth_more() -> None:
+    rows = [(0.70, 16.0), (0.80, 1.0), (0.80, 9.0)]
+    full = LearningCurve(3, tuple(Observation(n, 0.75, seconds=n / 1000) for n in SIZES))
+    cheap = (LearningCurve(i, (Observation(1000, y, seconds=t),)) for i, (y, t) in enumerate(rows))
+    pool = Pool(Curves([*cheap, full]), to_come=None, spent=Cost(0, 50.0))
+    means, net = forecast_means(pool), ValuePerSecond(SIZES).net_values(pool)
+    assert means[1] == pytest.approx(means[2])
+    assert net[1] > net[2]
+
+
+def test_as_time_goes_by_costs_count_for_less() -> None:
+    curves = known(1)
+    taken_off = []
+    for spent in (1e2, 1e3, 1e4):
+        pool = open_pool(curves, spent)
+        taken_off.append(forecast_means(pool)[2] - ValuePerSecond(SIZES).net_values(pool)[2])
+    assert taken_off[0] > taken_off[1] > taken_off[2] > 0.0
+
+
+@pytest.mark.parametrize("name", ["closed", "no full model", "one learner", "nothing"])
+def test_without_a_rate_net_values_are_the_forecasts(name: str) -> None:
+    curves = known(1)
+    pool = {
+        "closed": replace(open_pool(curves), to_come=0),
+        "no full model": Pool(Curves([c.before(4000) for c in curves]), to_come=None),
+        "one learner": Pool(Curves(curves[:1]), to_come=None),
+        "nothing": Pool(to_come=None),
+    }[name]
+    assert ValuePerSecond(SIZES).net_values(pool).tolist() == forecast_means(pool)
+
+
+@given(seed=st.integers(0, 200), factor=st.sampled_from([1e-3, 50.0]), shift=st.integers(-9, 9))
+def test_affine_changes_of_scores_change_net_values_alike(
+    seed: int, factor: float, shift: int
+) -> None:
+    policy, curves = ValuePerSecond(SIZES), known(seed)
+    net = policy.net_values(open_pool(curves))
+    other = policy.net_values(open_pool(changed(curves, factor, shift)))
+    assert other == pytest.approx(factor * net + shift, rel=1e-6, abs=1e-6 * factor)
 
 
 def test_explanations_speak_of_both_learners() -> None:
