@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import multiprocessing
 import os
 import signal
 import socket
@@ -47,6 +46,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from tests.strategies import PAPER
 from tests.study import releases
+from tests.study.forks import CONTEXT
 
 
 KINDS = (
@@ -61,9 +61,6 @@ SIZES = geometric_sizes(100, 3000, 2.0)
 
 PATIENCE = 200.0
 """Seconds after which a study that has not ended never will, on the slowest machine."""
-
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__])  # so that a worker begins within milliseconds
 
 
 def service(variable: str, what: str) -> str:
@@ -115,7 +112,7 @@ def proxy(behind: str) -> Iterator[str]:
 
 def serve(behind: str, port: int) -> BaseProcess:
     """Start a gRPC proxy in a process of its own."""
-    server = _CONTEXT.Process(target=_serve, args=(behind, port), daemon=True)
+    server = CONTEXT.Process(target=_serve, args=(behind, port), daemon=True)
     server.start()
     return server
 
@@ -219,7 +216,7 @@ class Plan:
 
     def start(self) -> BaseProcess:
         """Start one worker in a process of its own."""
-        worker = _CONTEXT.Process(target=work, args=(self,), daemon=True)
+        worker = CONTEXT.Process(target=work, args=(self,), daemon=True)
         worker.start()
         return worker
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sqlite3
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from optuna_daub.core import replay
 from optuna_daub.study import storage as stored
 from tests.strategies import PAPER
 from tests.strategies import power_law
+from tests.study.forks import CONTEXT
 
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -212,9 +212,7 @@ def assert_sound(study: optuna.Study) -> None:
 
 def in_new_process(target: Callable[..., None], *args: Any) -> int | None:
     """Run a function of a test module in a process of its own and return its exit code."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, target.__module__])
-    process = context.Process(target=target, args=args)
+    process = CONTEXT.Process(target=target, args=args)
     process.start()
     process.join(60)
     assert not process.is_alive(), "the study does not end"

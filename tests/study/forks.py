@@ -1,0 +1,20 @@
+"""Processes of tests, which begin within milliseconds: all imports were made before."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(
+    [
+        "tests.study.process_study",
+        "tests.study.table_study",
+        "tests.study.test_abc",
+        "tests.study.test_liveness",
+        "tests.study.test_restart",
+        # What a database is opened with, which Optuna imports when the first one is.
+        "alembic.command",
+        "optuna.storages._rdb.models",
+    ]
+)
