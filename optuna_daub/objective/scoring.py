@@ -31,8 +31,9 @@ from optuna_daub.objective.data import Task
 Scorer = Callable[..., float]
 """scorer(estimator, X, y) -> score, as scikit-learn's `make_scorer` returns."""
 
-FitParams = Mapping[str, Any] | Callable[[Rows, Rows | None], Mapping[str, Any]]
-"""Arguments of `fit`, or a function from training and validation rows to them."""
+FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
+"""Arguments of `fit`, or a function from training and validation rows to them, which may ask for
+the estimator as a third argument."""
 
 _MADE_BY_SCIKIT_LEARN = type(make_scorer(accuracy_score))
 
@@ -107,8 +108,8 @@ def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
     """Return the arguments of `fit`, none for None.
 
     Raises:
-        ValueError: where they are neither a mapping from names nor a function of two tables, or
-            weigh rows that have weights.
+        ValueError: where they are neither a mapping from names nor a function of two tables (and
+            an estimator), or weigh rows that have weights.
     """
     if fit_params is None:
         return {}
@@ -118,16 +119,17 @@ def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
         if has_weights and "sample_weight" in fit_params:
             raise ValueError(_weighed_twice("sample_weight"))
         return fit_params
-    if callable(fit_params) and _accepts(fit_params, 2):
+    if callable(fit_params) and (_accepts(fit_params, 2) or _accepts(fit_params, 3)):
         return cast(FitParams, fit_params)
     raise ValueError(
         "`fit_params` must be a mapping from argument names of `fit` to values, or a function "
-        f"(training, validation) that returns one, but got {fit_params!r}."
+        "(training, validation) or (training, validation, estimator) that returns one, but got "
+        f"{fit_params!r}."
     )
 
 
 def fit_arguments(
-    fit_params: FitParams, training: Rows, validation: Rows | None, n_rows: int
+    fit_params: FitParams, estimator: Any, training: Rows, validation: Rows | None, n_rows: int
 ) -> Mapping[str, Any]:
     """Return the arguments of `fit` for training on some of the `n_rows` rows of `X`.
 
@@ -143,8 +145,9 @@ def fit_arguments(
             name: _cut(name, value, training) if _is_by_row(name, value, n_rows) else value
             for name, value in fit_params.items()
         }
+    wants_estimator = not _accepts(fit_params, 2)
     try:
-        arguments = fit_params(training, validation)
+        arguments = fit_params(training, validation, *([estimator] if wants_estimator else []))
     except (AttributeError, TypeError) as error:
         if validation is not None:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 from typing import Literal
@@ -108,6 +109,14 @@ class TrainingSizeObjective:
         }
         lambda training, validation: {"eval_set": [(validation.X, validation.y)], "verbose": False}
 
+    Where `build` returns several kinds of estimators, a third argument tells which one is to be
+    fitted::
+
+        def stop_early(training, validation, estimator):
+            if not isinstance(estimator, XGBClassifier):
+                return {}
+            return {"eval_set": [(validation.X, validation.y)], "verbose": False}
+
     The rows that end the training are then those that are scored, so that scores are a little too
     good, of all learners alike.
 
@@ -137,9 +146,10 @@ class TrainingSizeObjective:
         weighted_score: Whether the scorer gets the weights too, as its `sample_weight`.
         fit_params: More arguments of `fit`: a mapping, in which what has as many rows as `X`
             (array, column or list, not named `eval_...`) is cut to the rows trained on; or a
-            function (training, validation) that returns one and is asked before each fit. Both
-            are tables with the attributes `X`, `y`, `sample_weight` and `positions` (their rows'
-            places in `X`); `validation` is None in `refit` where no row is left to validate on.
+            function (training, validation) or (training, validation, estimator) that returns one
+            and is asked before each fit. The first two are tables with the attributes `X`, `y`,
+            `sample_weight` and `positions` (their rows' places in `X`); `validation` is None in
+            `refit` where no row is left to validate on. `estimator` is what `build` returned.
         stratify: Whether every subset holds every class in its share of the rows, and the held-out
             part or the folds do. "auto": where `scoring` is a classification scorer of
             scikit-learn, the labels are classes, and where it is a regression scorer, there are
@@ -277,7 +287,7 @@ class TrainingSizeObjective:
         with named_in_errors(params, len(training)):
             trial = cast(Trial, FixedTrial(params, number=number))
             estimator = self._estimator(trial, len(training))
-            arguments = fit_arguments(self._fit_params, training, validation, len(self._rows))
+            arguments = self._fit_arguments(estimator, training, validation)
             return fitted(estimator, training, arguments)
 
     def _estimator(self, trial: Trial, size: int) -> Any:
@@ -380,7 +390,7 @@ class TrainingSizeObjective:
         scores, training_scores = [], []
         for fold, held_out in zip(self._folds, validation, strict=True):
             training = self._rows.take(fold.subset(size))
-            arguments = fit_arguments(self._fit_params, training, held_out, len(self._rows))
+            arguments = self._fit_arguments(estimator, training, held_out)
             model = fitted(estimator, training, arguments)
             scores.append(self._scoring(model, held_out, weighted=weighted))
             if needs.training_scores != "unused":
@@ -388,6 +398,11 @@ class TrainingSizeObjective:
                 training_scores.append(self._scoring(model, seen, weighted=weighted))
         training_score = float(np.mean(training_scores)) if training_scores else None
         return float(np.mean(scores)), training_score
+
+    def _fit_arguments(
+        self, estimator: Any, training: Rows, validation: Rows | None
+    ) -> Mapping[str, Any]:
+        return fit_arguments(self._fit_params, estimator, training, validation, len(self._rows))
 
     def _winner(self, study: optuna.Study) -> tuple[dict[str, Any], int]:
         """Return the parameters and the number of the trial to fit again."""

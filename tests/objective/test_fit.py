@@ -400,6 +400,29 @@ def test_boosters_stop_early(build: Any, fit_params: Any, trees: Any) -> None:
     assert study.best_value == winner.score(held_out.X, held_out.y)
 
 
+def xgboost_stops(training: Rows, validation: Rows | None, estimator: Any) -> dict[str, Any]:
+    if not isinstance(estimator, xgboost.XGBClassifier):
+        return {}
+    assert validation is not None
+    return {"eval_set": [(validation.X, validation.y)], "verbose": False}
+
+
+@pytest.mark.parametrize("kind", ["tree", "boosting"])
+def test_one_kind_of_several_stops_early(kind: str) -> None:
+    """A decision tree would raise a TypeError if it were given `eval_set`."""
+
+    def build(trial: optuna.Trial) -> Any:
+        if trial.suggest_categorical("kind", [kind]) == "tree":
+            return DecisionTreeClassifier()
+        return xgboost_classifier(trial)
+
+    objective = TrainingSizeObjective(build, LARGE_X, LARGE_Y, fit_params=xgboost_stops)
+    winner = objective.refit(study_of(objective, (200, 500, objective.n_train)))
+    assert isinstance(winner, DecisionTreeClassifier) == (kind == "tree")
+    if kind == "boosting":
+        assert winner.best_iteration < N_TREES - 1
+
+
 def test_a_fixed_validation_set_can_stop_a_booster_from_a_mapping() -> None:
     training, held_out = slice(0, 1000), slice(1000, 1500)
     given = {"eval_set": [(LARGE_X[held_out], LARGE_Y[held_out])], "verbose": False}
