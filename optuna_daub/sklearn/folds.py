@@ -36,7 +36,10 @@ Measured = dict[str, Any]
 
 
 class FitError(Exception):
-    """Raised where a candidate cannot be fitted in some fold, with the error's last line."""
+    """Raised where a candidate cannot be fitted in some fold.
+
+    Its first line is the last one of the error, which says what is wrong; all lines follow.
+    """
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,7 @@ class Evaluation:
             )
             error = found.pop("fit_error")
             if error is not None and not math.isfinite(self.error_score):
-                raise FitError(error.strip().splitlines()[-1])
+                raise FitError(f"{error.strip().splitlines()[-1]}\n\n{error.strip()}")
             measured.append({name: _plain(value) for name, value in found.items()})
         return measured
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from numbers import Integral
 from numbers import Real
@@ -174,7 +175,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         scorer_, n_splits_, refit_time_, multimetric_: as in scikit-learn.
         classes_, n_features_in_, feature_names_in_: as in scikit-learn.
         study_: for `optuna_daub.learning_curves`, `optuna_daub.visualization`,
-            `optuna.visualization` ...
+            `optuna.visualization` ... Also there when Ctrl-C has ended the search.
         min_resources_, max_resources_: the smallest and the largest training size.
         n_resources_: all training sizes.
         n_candidates_: the number of candidates, `len(cv_results_["params"])`.
@@ -290,9 +291,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.return_train_score,
         )
         with _log_level(self.verbose):
-            self.study_ = self._searched(evaluate, space, grid, seed_of_sampler)
+            errors = self._search(evaluate, space, grid, seed_of_sampler)
             best = best_learner(self.study_)
-            results = self._results(space)
+            results = self._results(space, errors)
         self.n_candidates_ = len(results["params"])
         # What follows is what BaseSearchCV does after its search.
         if self.multimetric_:
@@ -319,14 +320,18 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
         return self
 
-    def _searched(
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether a search came to its end; some attributes are there before."""
+        return hasattr(self, "cv_results_")
+
+    def _search(
         self,
         evaluate: Evaluation,
         space: Callable[[BaseTrial], dict[str, Any]],
         grid: tuple[int, ...],
         seed: int,
-    ) -> optuna.Study:
-        """Return the study after the search."""
+    ) -> list[FitError]:
+        """Search in a new or continued `study_`, and return the errors of fits."""
         n_candidates = self._n_candidates(space, grid)
         study = optuna.create_study(
             storage=self.storage,
@@ -339,16 +344,22 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )
+        self.study_ = study  # for whoever ends the search by Ctrl-C
         config = get_config()  # which scikit-learn keeps for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
         scored: list[int] = []
         runs: list[int] = []
+        errors: list[FitError] = []
 
         def objective(trial: Trial) -> float:
             with config_context(**config):
                 params = space(trial)
                 for size in training_sizes(trial):
-                    measured = evaluate(params, size)
+                    try:
+                        measured = evaluate(params, size)
+                    except FitError as error:
+                        errors.append(error)
+                        raise
                     score = float(np.mean(metric_of(measured, self.refit)))
                     if math.isfinite(score):
                         scored.append(trial.number)
@@ -370,7 +381,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             catch=(FitError,),
             callbacks=[end_if_all_fail],
         )
-        return study
+        return errors
 
     def _n_candidates(self, space: Any, grid: tuple[int, ...]) -> int | None:
         """Return the number of candidates to choose among, None for no limit."""
@@ -387,7 +398,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             )
         return None if wanted is None else int(min(wanted, n_points))
 
-    def _results(self, space: Callable[[BaseTrial], dict[str, Any]]) -> dict[str, Any]:
+    def _results(
+        self, space: Callable[[BaseTrial], dict[str, Any]], errors: Sequence[FitError]
+    ) -> dict[str, Any]:
         """Return `cv_results_`.
 
         Raises:
@@ -404,9 +417,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             raise ValueError(
                 f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
                 "likely that the estimator is misconfigured, or cannot be fitted on few rows; "
-                '`error_score="raise"` shows where. Below are their errors:\n'
+                'above is the first error, and `error_score="raise"` shows where. Below are all:\n'
                 + "\n".join({curve.reason: None for curve in curves})
-            )
+            ) from (errors[0] if errors else None)
         measured, seconds = self._measured()
         some = next(iter(measured.values()))[0]["test_scores"]
         self.multimetric_ = isinstance(some, Mapping)

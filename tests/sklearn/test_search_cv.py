@@ -496,6 +496,36 @@ def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
         search.fit(X, Y)
 
 
+def test_where_all_fail_the_first_error_is_there_in_full() -> None:
+    search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
+    search.set_params(error_score=np.nan)
+    with pytest.raises(ValueError, match="above is the first error") as raised:
+        search.fit(X, Y)
+    assert raised.value.__cause__ is not None
+    first, *rest = str(raised.value.__cause__).splitlines()
+    assert first.endswith("told to fail")
+    assert "Traceback (most recent call last):" in rest
+    assert first == rest[-1]
+
+
+def test_what_an_interrupted_search_has_found_is_there() -> None:
+    n_fits = 0
+
+    def interrupted(estimator: Recorder, X: Any, y: Any) -> float:
+        nonlocal n_fits
+        n_fits += 1
+        if n_fits == 7:
+            raise KeyboardInterrupt
+        return quality(estimator, X, y)
+
+    search = Search(Recorder(), {"quality": uniform()}, scoring=interrupted, timeout=600)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y)
+    assert learning_curves(search.study_)
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        search.predict(X)
+
+
 @pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
 def test_scores_that_are_no_numbers_drop_a_candidate() -> None:
     space = {"error": ["", "predict"]}
