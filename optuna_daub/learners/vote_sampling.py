@@ -31,8 +31,8 @@ from optuna_daub.learners.trade_offs import plain
 class AdaBoostRSClassifier(PurchasingClassifier):
     """AdaBoostRS: AdaBoost that ignores costs, of whose votes the budget buys a random sample.
 
-    A baseline for `BudgetedAdaBoostClassifier`, which pays attention while it is trained. One
-    sample is drawn in `fit` and serves all examples.
+    A baseline for `BudgetedAdaBoostClassifier`, which heeds costs while it is trained ([2]).
+    One sample of the votes ([1]) is drawn in `fit` and serves all examples.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> model = AdaBoostRSClassifier(feature_costs=[5.0, 1.0], budget=3.0, random_state=0)
