@@ -554,6 +554,43 @@ def ours(
     _study(problem, seed, pair, pruner).optimize(objective)
 
 
+def automl_example(problem: Race, seed: int) -> None:
+    """Run the search of examples/automl.py: spaces like FLAML's, their cheapest points first."""
+    import optuna
+    import pandas as pd
+    from sklearn.base import clone
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer
+
+    from benchmarks.from_examples import AUTOML_CHEAP
+    from benchmarks.from_examples import build_automl
+    from benchmarks.search_problems import Training
+    from optuna_daub import DataAllocationSampler
+    from optuna_daub import DAUBPruner
+    from optuna_daub import report
+    from optuna_daub import training_sizes
+
+    training = problem.problem
+    assert isinstance(training, Training)
+    n_classes = int(training.data.y.max()) + 1
+
+    def objective(trial: optuna.Trial) -> float:
+        named = FunctionTransformer(pd.DataFrame)  # the example chooses columns by their types
+        model = make_pipeline(named, build_automl(trial, problem.full, n_classes))
+        for size in training_sizes(trial):
+            train = partial(training.train_model, clone(model), size)
+            score, seconds = problem.charge(train, size)
+            report(trial, size, score, seconds=seconds)
+        return score
+
+    pair = DataAllocationSampler(optuna.samplers.TPESampler(seed=seed))
+    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
+    study = _study(problem, seed, pair, pruner)
+    for point in AUTOML_CHEAP:
+        study.enqueue_trial(point)
+    study.optimize(objective)
+
+
 def pruner_alone(problem: Evaluated, seed: int) -> None:
     """Run DAUBPruner with TPE, as one would HyperbandPruner."""
     from optuna_daub import DAUBPruner
@@ -621,6 +658,7 @@ METHODS: dict[str, Method] = {
     "ours, seconds known": Method(
         partial(ours, _tpe, {"seconds": None}), "ours", is_for_rows_only=True
     ),
+    "ours, examples/automl.py": Method(automl_example, "ours", is_for_rows_only=True),
     "ours, TPE's defaults": Method(partial(ours, _default_tpe, {}), "ours"),
     "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
 }

@@ -98,6 +98,12 @@ class Race:
         Raises:
             OutOfBudgetError: where the clock has run out before or during the training.
         """
+        return self.charge(partial(self.problem.train, config, size), size)
+
+    def charge(
+        self, train: Callable[[float], tuple[float, float]], size: int
+    ) -> tuple[float, float]:
+        """Do the same where `train` returns score and seconds, given how many are left."""
         if not self.smallest <= size <= self.full:
             raise ValueError(
                 f"`size` must be in [{self.smallest:,}, {self.full:,}], but got {size:,}."
@@ -108,7 +114,7 @@ class Race:
         if self.curve and self.curve[-1][1] >= PERFECT:
             raise OutOfBudgetError
         begun = time.process_time()
-        score, seconds = self.problem.train(config, size, left)
+        score, seconds = train(left)
         self.note(score, size, seconds)
         self.cpu += time.process_time() - begun
         return score, seconds
@@ -449,16 +455,20 @@ class Training:
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Train and score; a model that cannot be trained has score 0."""
+        return self.train_model(build(config), size, limit)
+
+    def train_model(self, model: Any, size: int, limit: float) -> tuple[float, float]:
+        """Train and score an unfitted classifier."""
         begun = time.process_time()
+        self.model = model
         try:
             with at_most(limit):
-                self.model = build(config)
-                self.model.fit(self.data.X[:size], self.data.y[:size])
-                score = accuracy(self.model, self.data.X_valid, self.data.y_valid)
+                model.fit(self.data.X[:size], self.data.y[:size])
+                score = accuracy(model, self.data.X_valid, self.data.y_valid)
         except CutOffError:
             return 0.0, math.inf
         except Exception as error:
-            print(f"{self.name}, {config} on {size:,} rows: {type(error).__name__}: {error}")
+            print(f"{self.name}, {model} on {size:,} rows: {type(error).__name__}: {error}")
             score = 0.0
         return score, time.process_time() - begun
 
