@@ -102,8 +102,9 @@ SPACE = [
 ]
 VALIDATION_SHARE = 0.2
 REDUCTION = 3
-PILOTS = 6
-"""Random candidates whose mean cost tells how many candidates halving has time for."""
+PILOTS = 4
+"""Random candidates of each estimator, whose mean cost is the unit, and tells how many candidates
+halving has time for."""
 FEW = 81
 """One in so many rows: on as few, candidates are trained once more, to see what cost is fixed."""
 MOST_ROWS = 40_000
@@ -330,14 +331,15 @@ def pilot(name: str) -> Row:
     for n_rows in (len(y), len(y) // FEW):
         labels, counts = np.unique(y[:n_rows], return_counts=True)
         kept = np.isin(y[:n_rows], labels[counts > 1])  # what is there once cannot be divided
-        search = RandomizedSearchCV(
-            PIPELINE, SPACE, n_iter=PILOTS, cv=division(0), refit=False, random_state=12345
-        )
         begun = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            search.fit(X[:n_rows][kept], y[:n_rows][kept])
-        means.append((time.process_time() - begun) / PILOTS)
+        for space in SPACE:
+            search = RandomizedSearchCV(
+                PIPELINE, space, n_iter=PILOTS, cv=division(0), refit=False, random_state=12345
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                search.fit(X[:n_rows][kept], y[:n_rows][kept])
+        means.append((time.process_time() - begun) / (PILOTS * len(SPACE)))
     # unit = fixed + slope, and on so few rows it is fixed + slope / FEW.
     fixed = max(0.0, means[1] - (means[0] - means[1]) / (FEW - 1))
     return {"unit": means[0], "fixed": fixed, "load": os.getloadavg()[0]}
