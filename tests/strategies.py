@@ -34,6 +34,7 @@ from optuna_daub.core import Quantiles
 from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import Wait
+from optuna_daub.core import geometric_sizes
 from optuna_daub.core import gradient_ci
 from optuna_daub.core import round_robin
 from optuna_daub.core import ucb
@@ -126,6 +127,27 @@ def power_law(
         learner,
         tuple(Observation(n, end - by, min(1.0, end + by / 2)) for n, by in lost.items()),
     )
+
+
+FOUR_SIZES = geometric_sizes(1000, 1_000_000, 2)
+FOUR_SHAPES = [(0.86, 1, 1), (0.85, 2, 3), (0.80, 0.8, 0.5), (0.70, 0.5, 0.2)]
+FOUR = [
+    LearningCurve(
+        i,
+        tuple(
+            Observation(
+                size,
+                end - gap / math.sqrt(size),
+                min(1.0, end + gap / math.sqrt(size)),
+                min(2 * size, 100_000),
+                seconds=pace * size / 1000,
+            )
+            for size in FOUR_SIZES
+        ),
+    )
+    for i, (end, gap, pace) in enumerate(FOUR_SHAPES)
+]
+"""The learners of a run of ABC that is known step by step: scores end - gap / sqrt(size)."""
 
 
 @st.composite

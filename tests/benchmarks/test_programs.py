@@ -28,7 +28,10 @@ from benchmarks.tables import stumps
 from benchmarks.training_methods import EVERYTHING
 
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # of learners that do not suit made data
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of learners that do not suit made data
+]
 
 
 @pytest.mark.parametrize(

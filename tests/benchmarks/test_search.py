@@ -59,6 +59,7 @@ def _run(*arguments: str, seed: int = 0) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
     methods = ["random", "TPE + Hyperband", "ours, 20 learners"]
     for _ in range(2):
@@ -70,6 +71,7 @@ def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
     assert len([*tmp_path.glob("*.png")]) == 1
 
 
+@pytest.mark.slow
 def test_a_fresh_process_gives_the_same_figures(tmp_path: Path) -> None:
     for seed in (1, 2):  # strings are hashed differently
         folder = str(tmp_path / str(seed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -55,6 +57,15 @@ RIVALS = [
 """Five learners between which the turn changes hands several times."""
 
 Objective = Callable[[optuna.Trial], float]
+
+
+def trained(trial: optuna.Trial, skill: float) -> float:
+    """Train a learner whose score rises towards its skill, for as long as it is its turn."""
+    score = 0.0
+    for size in training_sizes(trial):
+        score = skill - 1 / size
+        report(trial, size, score, training_score=skill + 0.5 / size)
+    return score
 
 
 class FailedFitError(Exception):
@@ -208,6 +219,17 @@ def assert_sound(study: optuna.Study) -> None:
             assert trial.last_step == full
             assert trial.value == trial.intermediate_values[full]
     assert study.best_trial.last_step == full
+
+
+class Killer:
+    """Kills its own process at a probe, as the out-of-memory killer would."""
+
+    def __init__(self, *at: int) -> None:
+        self.at = at
+
+    def __call__(self, *probe: int) -> None:
+        if probe == self.at:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def in_new_process(target: Callable[..., None], *args: Any) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 import signal
 import time
 from collections import Counter
@@ -43,35 +42,18 @@ from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core import geometric_sizes
 from optuna_daub.core import replay
 from optuna_daub.study.state import synced_state_of
+from tests.strategies import FOUR
+from tests.strategies import FOUR_SHAPES
+from tests.strategies import FOUR_SIZES
 from tests.study.table_study import InOrder
+from tests.study.table_study import Killer
 from tests.study.table_study import in_new_process
 from tests.study.table_study import probes
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
 
-
-SIZES = geometric_sizes(1000, 1_000_000, 2)
-SHAPES = [(0.86, 1, 1), (0.85, 2, 3), (0.80, 0.8, 0.5), (0.70, 0.5, 0.2)]
-FOUR = [
-    LearningCurve(
-        i,
-        tuple(
-            Observation(
-                size,
-                end - gap / math.sqrt(size),
-                min(1.0, end + gap / math.sqrt(size)),
-                min(2 * size, 100_000),
-                seconds=pace * size / 1000,
-            )
-            for size in SIZES
-        ),
-    )
-    for i, (end, gap, pace) in enumerate(SHAPES)
-]
-"""The four learners of formulas.md 2.9."""
 
 SCHEDULERS = ["gradient_ci", "ucb", "round_robin"]
 INTERVALS = ["hoeffding", "massart", "clopper_pearson"]
@@ -421,17 +403,6 @@ def test_goes_on_with_new_objects_after_each_trial(tmp_path: Path) -> None:
     assert best == best_learner(undisturbed)
 
 
-class Killer:
-    """Kills its own process at a probe."""
-
-    def __init__(self, *at: int) -> None:
-        self.at = at
-
-    def __call__(self, *probe: int) -> None:
-        if probe == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
 def _killed(url: str, row: int, size: int) -> None:
     abc_study(storage=url).optimize(Known(FOUR, before=Killer(row, size)))
 
@@ -456,7 +427,7 @@ def test_killed_half_way_it_goes_on_in_a_new_process(tmp_path: Path, at: tuple[i
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_two_workers_find_the_best(scheduler: str) -> None:
     def train(row: int, size: int) -> None:
-        time.sleep(size * SHAPES[row][2] / 4e7)
+        time.sleep(size * FOUR_SHAPES[row][2] / 4e7)
 
     study = abc_study(scheduler=scheduler)
     study.optimize(Known(FOUR, before=train), n_jobs=2)
@@ -727,7 +698,7 @@ def plain(trial: optuna.Trial) -> float:
 
 
 def plainest(trial: optuna.Trial) -> float:
-    for size in SIZES:
+    for size in FOUR_SIZES:
         trial.report(0.8, size)
         if trial.should_prune():
             raise optuna.TrialPruned

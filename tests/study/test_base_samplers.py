@@ -31,6 +31,7 @@ from tests.study.table_study import idle
 from tests.study.table_study import repeats
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 pytestmark = [
@@ -136,14 +137,6 @@ ON_GRID: dict[Objective, Objective] = {flat: flat_grid, conditional: conditional
 """The same spaces for BruteForceSampler, which takes no continuous ones."""
 
 
-def trained(trial: optuna.Trial, skill: float) -> float:
-    score = 0.0
-    for size in training_sizes(trial):
-        score = skill - 1 / size
-        report(trial, size, score, training_score=skill + 0.5 / size)
-    return score
-
-
 def assert_ended(study: optuna.Study, n_learners: int) -> None:
     learners = {*learners_of(study)}
     assert len(learners) == n_learners
@@ -211,8 +204,16 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
         assert states.count(TrialState.COMPLETE) >= min(len(rows) - 1, ENOUGH)
 
 
-@pytest.mark.parametrize("name", ["tpe", "cma-es", "gp", "nsga-ii"])
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [
+        ("tpe", "maximize"),
+        ("tpe", "minimize"),
+        ("cma-es", "minimize"),
+        ("gp", "maximize"),
+        ("nsga-ii", "maximize"),
+    ],
+)
 def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
     name: str, direction: str
 ) -> None:

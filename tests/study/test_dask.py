@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "dask_workers.py"
 
 

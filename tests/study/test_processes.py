@@ -39,6 +39,9 @@ from tests.study.process_study import wait_for_probes
 from tests.study.process_study import work
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def address(kind: str, tmp_path: Path) -> Iterator[str]:
     with shared_storage(kind, tmp_path) as found:

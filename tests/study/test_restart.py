@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.study import releases
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
+from tests.study.table_study import Killer
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
@@ -33,17 +33,6 @@ from tests.study.table_study import table_study
 
 
 MADE, WINNER = expected()
-
-
-class Killer:
-    """Kills its own process at a probe, as the out-of-memory killer would."""
-
-    def __init__(self, *at: int) -> None:
-        self.at = at
-
-    def __call__(self, *probe: int) -> None:
-        if probe == self.at:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _killed_before(url: str, row: int, size: int) -> None:

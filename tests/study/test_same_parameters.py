@@ -20,8 +20,6 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -29,6 +27,7 @@ from tests.study.table_study import expected
 from tests.study.table_study import idle
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 def open_study(base: BaseSampler, **options: Any) -> optuna.Study:
@@ -37,14 +36,6 @@ def open_study(base: BaseSampler, **options: Any) -> optuna.Study:
         sampler=DataAllocationSampler(base, **options),
         pruner=DAUBPruner(sizes=SIZES, cost="examples"),
     )
-
-
-def trained(trial: optuna.Trial, skill: float) -> float:
-    score = 0.0
-    for size in training_sizes(trial):
-        score = skill - 1 / size
-        report(trial, size, score, training_score=skill + 0.5 / size)
-    return score
 
 
 def six_points(trial: optuna.Trial) -> float:

@@ -23,7 +23,6 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import Wait
-from optuna_daub.core import geometric_sizes
 from optuna_daub.core import replay
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import hoeffding
@@ -37,6 +36,8 @@ from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
 from tests.core.stepping import steps
 from tests.oracles import Abc
+from tests.strategies import FOUR
+from tests.strategies import FOUR_SIZES
 
 
 every_scheduler = pytest.mark.parametrize("scheduler", [gradient_ci, ucb, round_robin])
@@ -55,38 +56,17 @@ TRACE = """
 """
 
 
-@pytest.fixture(scope="module")
-def four() -> list[LearningCurve]:
-    shapes = [(0.86, 1, 1), (0.85, 2, 3), (0.80, 0.8, 0.5), (0.70, 0.5, 0.2)]
-    return [
-        LearningCurve(
-            i,
-            tuple(
-                Observation(
-                    size,
-                    end - gap / math.sqrt(size),
-                    min(1.0, end + gap / math.sqrt(size)),
-                    min(2 * size, 100_000),
-                    seconds=pace * size / 1000,
-                )
-                for size in geometric_sizes(1000, 1_000_000, 2)
-            ),
-        )
-        for i, (end, gap, pace) in enumerate(shapes)
-    ]
-
-
-def test_the_run_of_the_formulas(four: list[LearningCurve]) -> None:
-    abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000, refit=False)
+def test_the_run_of_the_formulas() -> None:
+    abc = ABC(FOUR_SIZES, n_validation=100_000, refit=False)
     told, seconds = "", 0.0
-    for step in steps(abc, four):
+    for step in steps(abc, FOUR):
         match step.decision:
             case Extend(_, size) | Propose(size):
                 learner = step.newcomer
                 if isinstance(step.decision, Extend):
                     learner = step.decision.learner
                 assert learner is not None
-                probe = four[learner].at(size)
+                probe = FOUR[learner].at(size)
                 assert probe is not None
                 assert probe.seconds is not None
                 assert probe.n_validation == abc.needs.validation_size(size)
@@ -106,13 +86,13 @@ def test_the_run_of_the_formulas(four: list[LearningCurve]) -> None:
                 )
     assert told.split() == TRACE.replace(",.", ",0.").split()
     assert round(seconds, 6) == 1021.7
-    assert sum(curve.observations[-1].seconds or 0 for curve in four) == 4700
+    assert sum(curve.observations[-1].seconds or 0 for curve in FOUR) == 4700
 
 
-def test_refit_trains_the_answer_on_all_the_data_at_once(four: list[LearningCurve]) -> None:
-    abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000)
-    exploring = list(replay(replace(abc, refit=False), four))
-    *same, refit, last = replay(abc, four)
+def test_refit_trains_the_answer_on_all_the_data_at_once() -> None:
+    abc = ABC(FOUR_SIZES, n_validation=100_000)
+    exploring = list(replay(replace(abc, refit=False), FOUR))
+    *same, refit, last = replay(abc, FOUR)
     assert same == exploring[:-1]
     reason = "identified as within 0.01 of the best with probability 0.95"
     assert isinstance(refit, Extend)
@@ -182,7 +162,7 @@ def unlucky(learner: int, end: float, dip: int | None = None) -> LearningCurve:
                 min(2 * size, 100_000),
                 seconds=size / 1000,
             )
-            for size in geometric_sizes(1000, 1_000_000, 2)
+            for size in FOUR_SIZES
         ),
     )
 
@@ -194,7 +174,7 @@ class TestOneUnluckyProbe:
 
     def run(self, scheduler: Scheduler) -> list[tuple[int, int]]:
         """Return the probes, in order; the answer is right in any case."""
-        sizes = geometric_sizes(1000, 1_000_000, 2)
+        sizes = FOUR_SIZES
         abc = ABC(sizes, n_validation=100_000, scheduler=scheduler, refit=False)
         *decisions, last = replay(abc, self.KNOWN)
         assert isinstance(last, Finish)
@@ -303,9 +283,9 @@ def test_the_best_guess_has_the_smaller_gap(known: list[LearningCurve], upto: li
     assert worst - ends[guess.learner].lower == guess.gap
 
 
-def test_the_guess_is_as_good_as_promised_when_all_is_decided(four: list[LearningCurve]) -> None:
-    abc = ABC(geometric_sizes(1000, 1_000_000, 2), n_validation=100_000)
-    guesses = [abc.best_guess(step.pool) for step in steps(abc, four)]
+def test_the_guess_is_as_good_as_promised_when_all_is_decided() -> None:
+    abc = ABC(FOUR_SIZES, n_validation=100_000)
+    guesses = [abc.best_guess(step.pool) for step in steps(abc, FOUR)]
     gaps = [guess.gap for guess in guesses if guess is not None]
     assert gaps[0] == pytest.approx(1 - 0.788186, abs=5e-7)  # those to come may be perfect
     assert gaps == sorted(gaps, reverse=True)
