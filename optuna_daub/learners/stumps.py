@@ -114,17 +114,19 @@ def threshold_bins(X: Features) -> Bins:
     (array([[0, 1, 1, 2]], dtype=uint16), array([0.5, 2. , inf]))
     """
     codes = np.empty(X.shape[::-1], dtype=np.uint32)
-    upper = np.empty(0, dtype=X.dtype)
+    # As many as there can be: joining blocks, or growing, would hold them twice. What is not
+    # written takes no memory.
+    upper, total = np.empty(codes.size, dtype=X.dtype), 0
     counts = []
     for first, rows in _column_blocks(X):
         ranks, n_distinct, distinct = _rank_rows(rows)
         starts = np.cumsum(n_distinct) - n_distinct
-        total = len(upper)
         codes[first : first + len(rows)] = ranks + (total + starts)[:, np.newaxis]
-        # Grown in place: blocks joined at the end would be held twice.
-        upper.resize(total + len(distinct), refcheck=False)
-        upper[total:] = _midpoints(distinct, starts + n_distinct - 1)
+        end = total + len(distinct)
+        upper[total:end] = _midpoints(distinct, starts + n_distinct - 1)
         counts.append(n_distinct)
+        total = end
+    upper = upper[:total] if total > codes.size / 2 else upper[:total].copy()
     if len(upper) <= np.iinfo(np.uint16).max:
         codes = codes.astype(np.uint16)
     lower = np.broadcast_to(upper.dtype.type(-np.inf), upper.shape)  # takes no memory
