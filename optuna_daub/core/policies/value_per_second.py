@@ -81,6 +81,11 @@ surrogates of `benchmarks`, which are level."""
 PROBE = 0.5
 """Open pool: a learner is trained on a second size, to see how time grows with size, as soon as
 this is no more than this share of the seconds spent so far."""
+DEAR = 0.9
+"""Open pool: newcomers start at sizes at which so large a share of those begun last would have
+cost no more than `PROBE` of the seconds spent so far. What one costs is seen at its first probe
+only, and where parameters are drawn on logarithmic scales the dearest cost a hundred times the
+median: straight on all the data one of them would take all the time there is."""
 FIRST_MODEL = 0.5
 """Open pool: the first learner that goes to N costs no more than the seconds spent so far divided
 by this, so that there is a full-data model early."""
@@ -393,13 +398,16 @@ class ValuePerSecond:
         recent = np.flatnonzero(begun)[-RECENT:]
         costs = _Costs(costs.level[recent], costs.growth[recent])
         full = self.sizes[-1]
+        most = PROBE * self._amount(pool.spent)
+        sizes = [n for n in _thinned(self.sizes) if np.quantile(costs.at(n), DEAR) <= most]
+        sizes = sizes or [self._first_size(pool)]
         forecast = self.forecaster.newcomer(pool, full)
         mean, width = float(forecast.mean), float(_width(forecast))
         later = float(np.median(costs.at(full)))
         found = [(-1.0, full)]
-        if later <= left:
+        if later <= left and sizes[0] == full:
             found = [(float(forecast.expected_improvement(best)) / (later + overhead), full)]
-        for size in _thinned(self.sizes)[1:]:
+        for size in sizes[sizes[0] == full :]:
             shown = min(width, float(_width(self.forecaster.newcomer(pool, size))))
             kept = LOGISTIC * math.sqrt(width**2 - shown**2)
             ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)

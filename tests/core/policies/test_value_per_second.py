@@ -390,6 +390,29 @@ def test_an_open_pool_of_large_data_has_a_full_model_before_a_hundred_learners()
     pytest.fail("no learner was trained on all the data")
 
 
+@pytest.mark.parametrize("spent", [3.0, 25.0, 250.0, 3e3, 3e4])
+@pytest.mark.parametrize("dearest", [1.0, 9.0])
+def test_newcomers_start_where_the_dear_ones_are_affordable(spent: float, dearest: float) -> None:
+    """Two in ten take `dearest` times as long; on all the data others take 16 seconds."""
+    curves = [
+        LearningCurve(
+            i,
+            tuple(
+                Observation(
+                    n, 0.6 + 0.01 * i - n**-0.5, seconds=(dearest if i < 2 else 1) * n / 1e3
+                )
+                for n in (SIZES if i == 9 else SIZES[:1])
+            ),
+        )
+        for i in range(10)
+    ]
+    pool = Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
+    start = ValuePerSecond(SIZES)._boxes(pool).start
+    assert start == SIZES[0] or dearest * start / 1e3 <= value_per_second.PROBE * spent
+    if spent == 3e4:
+        assert start == FULL, "by now even the dear ones cost little"
+
+
 def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
     """As an action's overhead, which lowers the value per second of all of them."""
     curves = Curves([c.before(4000) for c in known(1)][:6]).put(known(1)[6])
