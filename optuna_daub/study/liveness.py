@@ -93,13 +93,12 @@ def release_dead(
 
     Returns whether there were any.
     """
-    now = time.monotonic()
     is_any = False
     for number, run in [*state.runs.items()]:
         # A retry of a dead worker's trial bears its mark until its own worker has put its own.
         if number == but_for or run.trial != number:
             continue
-        silent = now - state.unchanged_since[number]
+        silent = state.silence(number)
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after
         trial = state.unfinished[number]
         with suppress(RuntimeError):  # another worker, or its own, was faster
@@ -107,7 +106,7 @@ def release_dead(
                 is_any = True
                 study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
-            elif is_silent:
+            elif is_silent and not state.has_changed(number):
                 is_any = True
                 stored.write_given_up(study, trial)
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
@@ -130,6 +129,11 @@ def may_be_failed(study: optuna.Study) -> bool:
 def is_over(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> bool:
     """Return whether the storage has a trial as finished, whoever has seen to it."""
     return study._storage.get_trial(trial._trial_id).state.is_finished()
+
+
+def is_failed(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> bool:
+    """Return whether others have failed the trial of this worker, which they took for dead."""
+    return may_be_failed(study) and is_over(study, trial)
 
 
 def come_back(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> Run:
@@ -166,11 +170,10 @@ def enqueue_abandoned(study: optuna.Study, state: State, but_for: int) -> bool:
     left as it is. If it comes back, both have the same parameters and are one learner. Returns
     whether there were any.
     """
-    now = time.monotonic()
     is_any = False
     for trial in state.enqueued(TrialState.RUNNING):
         is_touched = trial.params or trial.intermediate_values or trial.number == but_for
-        if is_touched or now - state.unchanged_since[trial.number] < ABANDONED_SECONDS:
+        if is_touched or state.silence(trial.number) < ABANDONED_SECONDS:
             continue
         is_any = True
         stored.enqueue_anew(study, trial)

@@ -192,8 +192,10 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             if size not in state.curve(run.learner).sizes:
                 raise ValueError(_not_reported(trial, size))
         if state.is_done(run.learner, pruner.policy.sizes[-1]):
+            _check_alive(trial, state)
             return
         size = pruner.turn(state, trial.number)
+    _check_alive(trial, state)
     raise optuna.TrialPruned(size)
 
 
@@ -203,6 +205,15 @@ def _check_held(trial: optuna.Trial) -> None:
     was_ours = trial.number in state.runs
     state.sync()
     if was_ours and trial.number not in state.runs:
+        _end_lost(trial, state)
+
+
+def _check_alive(trial: optuna.Trial, state: State) -> None:
+    """End a run that others have failed, as late as can be: Optuna raises where it learns of it.
+
+    What it does next is to tell how the run ended.
+    """
+    if liveness.is_failed(trial.study, trial):
         _end_lost(trial, state)
 
 

@@ -268,6 +268,9 @@ class DataAllocationSampler(BaseSampler):
             params = state_of(study).learners[run.learner].params
             return {name: params[name] for name in search_space}
         if host.is_optimizing(study):
+            asked = host.trial_of_caller()
+            if asked is not None and liveness.is_failed(study, asked):
+                liveness.come_back(study, asked)
             raise optuna.TrialPruned(run.reason)
         return {}
 
@@ -312,13 +315,14 @@ class DataAllocationSampler(BaseSampler):
             self._base_sampler.after_trial(study, trial, state, values)
             return
         try:
-            self._end(study, trial, policy, state, values)
+            with liveness.thinking(study, trial):  # Optuna's own heartbeats end before
+                self._end(study, trial, policy, state, values)
         except host.FinishedTrialError:
             if not liveness.is_over(study, trial):
                 raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.
-        if liveness.may_be_failed(study) and liveness.is_over(study, trial):
+        if liveness.is_failed(study, trial):
             liveness.come_back(study, trial)
             if state == TrialState.COMPLETE:
                 _take_back(state_of(study), values)

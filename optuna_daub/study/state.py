@@ -93,6 +93,9 @@ class State:
         self.unchanged_since: dict[int, float] = {}
         """When this process saw each unfinished trial change last (`time.monotonic`): the clocks
         of two machines are never compared."""
+        self.seen_at = -math.inf
+        """When this process looked last. It may be stopped itself, and others go on meanwhile:
+        what it has not looked at is no silence of theirs."""
         self.n_learners: int | None = 0
         """How many learners the study's sampler was asked for; None for an open pool."""
         self.horizon: float | None = None
@@ -129,6 +132,7 @@ class State:
     def sync(self) -> None:
         """Take in what has happened since the last call."""
         with self.lock:
+            self.seen_at = time.monotonic()
             if not self._n_trials:
                 # Read all at once: one by one takes ten times as long on a database.
                 trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
@@ -208,6 +212,15 @@ class State:
             for number, run in self.runs.items()
             if number != but_for and run.learner is not None
         )
+
+    def silence(self, number: int) -> float:
+        """Return for how many seconds an unfinished trial was the same whenever it was seen."""
+        return self.seen_at - self.unchanged_since[number]
+
+    def has_changed(self, number: int) -> bool:
+        """Return whether an unfinished trial has changed since it was seen last."""
+        trial = self._storage.get_trial(self.unfinished[number]._trial_id)
+        return _sign_of_life(trial) != self._signs_of_life[number]
 
     def lose(self, learner: int, size: int) -> None:
         """Forget the score at `size`, whose run does not end COMPLETE."""
@@ -374,7 +387,7 @@ class State:
             self._signs_of_life.pop(number, None)
         else:
             self.unfinished[number] = trial
-            sign_of_life = trial.state, len(trial.params), len(trial.intermediate_values), run
+            sign_of_life = _sign_of_life(trial)
             if self._signs_of_life.get(number) != sign_of_life:
                 self._signs_of_life[number] = sign_of_life
                 self.unchanged_since[number] = time.monotonic()
@@ -546,6 +559,12 @@ def synced_state_of(study: optuna.Study) -> State:
     state = state_of(study)
     state.sync()
     return state
+
+
+def _sign_of_life(trial: FrozenTrial) -> tuple[Any, ...]:
+    """Return what changes of an unfinished trial as long as its worker goes on."""
+    run = stored.read_run(trial.system_attrs)
+    return trial.state, len(trial.params), len(trial.intermediate_values), run
 
 
 def _key(learner: Learner) -> str:

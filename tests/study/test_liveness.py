@@ -28,6 +28,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
+from optuna_daub.study.state import State
 from optuna_daub.study.state import synced_state_of
 from tests.study import releases
 from tests.study.table_study import RIVALS
@@ -237,6 +238,51 @@ def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     assert_ended_well(study, n_lost=1)
 
 
+@pytest.mark.parametrize("place", ["turn", "is_done"])
+def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the last look at its run and what it tells Optuna there is as little as can be."""
+    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
+    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    study = table_study()
+    owner: Any = study.pruner if place == "turn" else State
+    as_it_is = getattr(owner, place)
+    failed: list[int] = []
+
+    def failing(*given: Any) -> Any:
+        answer = as_it_is(*given)
+        running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+        if (isinstance(answer, str) or answer is True) and running and not failed:
+            failed.append(running[0].number)
+            study._storage.set_trial_state_values(running[0]._trial_id, TrialState.FAIL)
+        return answer
+
+    monkeypatch.setattr(owner, place, failing)
+    study.optimize(TableObjective(RIVALS))
+    assert [study.trials[number].state for number in failed] == [TrialState.FAIL]
+    assert_ended_well(study, n_lost=1)
+
+
+def test_an_idle_worker_that_was_failed_ends_without_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
+    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    study = table_study()
+    study.optimize(TableObjective(RIVALS))
+    infer = study.sampler.infer_relative_search_space
+
+    def failing(study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        return infer(study, trial)
+
+    monkeypatch.setattr(study.sampler, "infer_relative_search_space", failing)
+    study.optimize(TableObjective(RIVALS))
+    assert [trial.state for trial in study.trials[-2:]] == [TrialState.FAIL, TrialState.PRUNED]
+    assert_ended_well(study, n_lost=1)
+
+
 @pytest.mark.parametrize("known", [0, 1])
 def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learner(
     known: int,
@@ -287,6 +333,37 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
         )
     assert curves[0].params == trained[-1].params
     assert (curves[0].params["x"] == 0.125) == bool(known)
+
+
+@pytest.mark.parametrize("moment", ["release_dead", "write_given_up"])
+def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it saw before may be long ago: others have gone on since."""
+    storage = InMemoryStorage()
+    other = table_study(storage=storage)
+    trial = other.ask()
+    study = table_study(storage=storage, stale_after=0.05)
+    synced_state_of(study)
+    if moment == "write_given_up":
+        time.sleep(0.1)  # silent indeed, until the worker looks and is stopped
+    module: Any = liveness if moment == "release_dead" else State
+    name = moment if moment == "release_dead" else "silence"
+    as_it_is = getattr(module, name)
+
+    def stopped(*given: Any, **options: Any) -> Any:
+        answer = None if moment == "release_dead" else as_it_is(*given, **options)
+        monkeypatch.setattr(module, name, as_it_is)
+        time.sleep(0.1)
+        row = trial.suggest_int("row", 0, 4)
+        report(trial, SIZES[0], score_of(row, SIZES[0]), training_score=1.0)
+        return as_it_is(*given, **options) if answer is None else answer
+
+    monkeypatch.setattr(module, name, stopped)
+    study.ask()
+    assert not stored.is_given_up(study.trials[trial.number])
+    curve = learning_curves(study)[trial.number]
+    assert [seen.score for seen in curve.observations] == [score_of(0, SIZES[0])]
 
 
 @pytest.mark.parametrize("size", SIZES[:2])
@@ -388,6 +465,29 @@ def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
     study.optimize(TableObjective(RIVALS))
     assert study.trials[0].state == TrialState.FAIL
     assert_sound(study)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_the_heart_beats_while_the_base_sampler_learns_from_a_run(tmp_path: Path) -> None:
+    """Optuna's own heartbeats end with the objective."""
+    storage = RDBStorage(sqlite(tmp_path), **releases.heartbeat(1, grace_period=3600))
+    n_beaten: list[int] = []
+
+    class Learning(InOrder):
+        def after_trial(self, study: optuna.Study, trial: FrozenTrial, *ended: Any) -> None:
+            stopped = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '-1 day')"
+            fresh = "SELECT count(*) FROM trial_heartbeats WHERE heartbeat > datetime('now', '-1 hour')"
+            with storage.engine.begin() as connection:
+                connection.exec_driver_sql(stopped)
+            deadline = time.monotonic() + 30
+            while not (n_beaten and n_beaten[-1]) and time.monotonic() < deadline:
+                time.sleep(0.1)
+                with storage.engine.begin() as connection:
+                    n_beaten.append(connection.exec_driver_sql(fresh).scalar_one())
+
+    study = table_study(storage=storage, base=Learning())
+    study.optimize(TableObjective(RIVALS), n_trials=1)
+    assert n_beaten[-1] == 1
 
 
 def test_behind_a_proxy_silence_counts_and_the_log_says_so(
