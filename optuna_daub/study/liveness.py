@@ -13,7 +13,6 @@ import logging
 import os
 import socket
 import threading
-import time
 import warnings
 from contextlib import suppress
 from functools import lru_cache
@@ -144,7 +143,7 @@ def come_back(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> Run:
     """
     state = state_of(study)
     run = Run(None, n_learners=state.n_learners, reason=GIVEN_UP, worker=this_worker())
-    trial._trial_id = stored.create_idle(study, run)
+    trial._trial_id = stored.create_idle(study, run, trial)
     stand_in = study._storage.get_trial(trial._trial_id)
     if isinstance(trial, optuna.Trial):
         trial._cached_frozen_trial = stand_in

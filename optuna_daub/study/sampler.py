@@ -562,7 +562,6 @@ def _close(
         error = f"the objective returned after {curve.size:,} of {full_size:,} examples"
         failure = Failure(next_size(policy.sizes, curve.size) or full_size, error, worker, True)
         _take_back(known, values)
-        _logger.warning("Learner %d ends: %s.", run.learner, error)
     elif state == TrialState.FAIL or (
         state == TrialState.PRUNED and (is_full or curve.size <= run.inherited)
     ):
@@ -576,6 +575,8 @@ def _close(
             failure = Failure(failed_at, message_of(cause), worker)
     if failure is not None:
         stored.write_failure(study, trial._trial_id, failure)
+        if failure.is_final:
+            _logger.warning("Learner %d ends: %s.", run.learner, failure.error)
         known.fail(run.learner, trial.number, failure)
         curve = known.curve(run.learner)
     if curve.dropped and known.has_failed(run.learner):

@@ -122,10 +122,16 @@ def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:
     study._storage.set_trial_system_attr(trial_id, _RUN, {**vars(run)})
 
 
-def create_idle(study: optuna.Study, run: Run) -> int:
-    """Create a running trial that was assigned nothing, in one step, and return its id."""
+def create_idle(study: optuna.Study, run: Run, like: optuna.Trial | FrozenTrial) -> int:
+    """Create a running trial that was assigned nothing, in one step, and return its id.
+
+    It has the parameters of another, which callbacks may ask for.
+    """
     template = optuna.trial.create_trial(
-        state=TrialState.RUNNING, system_attrs={_RUN: {**vars(run)}}
+        state=TrialState.RUNNING,
+        params=like.params,
+        distributions=like.distributions,
+        system_attrs={_RUN: {**vars(run)}},
     )
     return study._storage.create_new_trial(study._study_id, template_trial=template)
 

@@ -46,6 +46,9 @@ class Counts:
     """Workers that ended by the error of a storage whose server was restarted."""
     lost: int = 0
     """Scores that the storage had taken, and the study does not know at the end."""
+    late: int = 0
+    """Scores that a worker has stored after others had given its run up and trained the learner
+    with other parameters: those are of no learner, and left out."""
     stored_twice: int = 0
     """Probes of one learner at one size that two trials have stored, or learners that two have."""
     crashed: int = 0
@@ -230,7 +233,8 @@ def _damage(plan: Plan) -> Counts:
     study = plan.study()
     curves = learning_curves(study)
     known = {(curve.params["x"], seen.size) for curve in curves for seen in curve.observations}
-    lost = {*plan.stored()} - known
+    missing = {*plan.stored()} - known
+    late = missing & {*plan.stored_late()}
     # Trained on all the data and killed before the trial was COMPLETE: trained once more.
     repeated = {trial.number for trial in study.trials if is_lost(trial)}
     probes = Counter(
@@ -250,4 +254,6 @@ def _damage(plan: Plan) -> Counts:
         is_right = answer is not None and answer.is_final and answer.params["x"] == largest
         is_right = is_right and answer is not None and answer.size == SIZES[-1]
         is_right = is_right and len(curves) == plan.n_learners
-    return Counts(lost=len(lost), stored_twice=twice, wrong=int(not is_right))
+    return Counts(
+        lost=len(missing - late), late=len(late), stored_twice=twice, wrong=int(not is_right)
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import signal
 import socket
@@ -226,7 +227,20 @@ class Plan:
 
     def stored(self) -> list[tuple[float, int]]:
         """Return the probes whose scores the storage has taken, (x, size)."""
-        return [(float(x), int(size)) for x, size in self._lines("stored")]
+        return [(float(x), int(size)) for x, size, *_ in self._lines("stored")]
+
+    def stored_late(self) -> list[tuple[float, int]]:
+        """Return those of them that were reported after others had given the run up.
+
+        Only where it is known: all workers share the clock of this machine, and one that gives a
+        run up notes when it has done so.
+        """
+        given_up = {int(trial): float(at) for trial, at in self._lines("given_up")}
+        return [
+            (float(x), int(size))
+            for x, size, trial, since in self._lines("stored")
+            if float(since) > given_up.get(int(trial), math.inf)
+        ]
 
     def last_to_begin(self) -> int:
         """Return the process id of the worker that began the latest probe."""
@@ -279,18 +293,26 @@ def work(plan: Plan) -> None:
             time.sleep(plan.seconds)
             if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.times:
                 raise plan.harm
-            value = score(x, n)
+            value, number, since = score(x, n), trial.number, time.monotonic()
             report(trial, n, value, training_score=min(1.0, value + 2 / n**0.5))
             if n < SIZES[-1]:  # all the data are only known once the trial is COMPLETE
-                plan.write("stored", x, n)
+                plan.write("stored", x, n, number, since)
         return value
 
     def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        if trial.state == TrialState.COMPLETE:
-            plan.write("stored", trial.params["x"], SIZES[-1])
+        # A trial that stands in for one that others have failed has no score.
+        if trial.state == TrialState.COMPLETE and math.isfinite(trial.values[0]):
+            plan.write("stored", trial.params["x"], SIZES[-1], trial.number, -math.inf)
         if plan.n_trials and trial.number >= plan.n_trials:
             study.stop()
 
+    write_given_up = stored.write_given_up
+
+    def note_given_up(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        write_given_up(study, trial)
+        plan.write("given_up", trial.number, time.monotonic())
+
+    stored.write_given_up = note_given_up
     if plan.clock:
         shift_clock(plan.clock)
     study = plan.study()

@@ -264,6 +264,33 @@ def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
     assert_ended_well(study, n_lost=1)
 
 
+def test_a_callback_finds_the_parameters_of_a_run_that_was_failed_as_it_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Optuna 4.0 hands it the trial that stands in for the failed one."""
+    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
+    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    told: list[int] = []
+
+    class Failing(InOrder):
+        def after_trial(self, study: optuna.Study, trial: FrozenTrial, *_: Any) -> None:
+            study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    study = table_study(1, base=Failing())
+    study.optimize(
+        TableObjective(RIVALS[:1]),
+        n_trials=1,
+        callbacks=[lambda study, trial: told.append(trial.params["row"])],
+    )
+    assert told == [0]
+    assert [trial.params for trial in study.trials] == [{"row": 0}] * 2
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL, TrialState.COMPLETE]
+    assert len(learning_curves(study)) == 1
+    best = best_learner(study)
+    assert best is not None
+    assert not best.is_final
+
+
 def test_an_idle_worker_that_was_failed_ends_without_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -476,7 +503,10 @@ def test_the_heart_beats_while_the_base_sampler_learns_from_a_run(tmp_path: Path
     class Learning(InOrder):
         def after_trial(self, study: optuna.Study, trial: FrozenTrial, *ended: Any) -> None:
             stopped = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '-1 day')"
-            fresh = "SELECT count(*) FROM trial_heartbeats WHERE heartbeat > datetime('now', '-1 hour')"
+            fresh = (
+                "SELECT count(*) FROM trial_heartbeats "
+                "WHERE heartbeat > datetime('now', '-1 hour')"
+            )
             with storage.engine.begin() as connection:
                 connection.exec_driver_sql(stopped)
             deadline = time.monotonic() + 30
