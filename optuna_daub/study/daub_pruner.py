@@ -60,7 +60,8 @@ class DAUBPruner(AllocationPruner):
         use_training_score: with `bound`: use the training score too where one is reported. Default
             True; the default rule does without.
         cost: "seconds" (the default: time is what there is too little of) weighs what probes take;
-            "examples" weighs their sizes, and the same seeds then give the same study anywhere.
+            "examples", of the default rule only, weighs their sizes, and the same seeds then give
+            the same study anywhere.
         bound: None for the default rule; "projection" (the paper's) or "calibrated" for DAUB's
             rule, by which the learner with the largest upper bound goes on. A calibrated bound
             adds to the last score what learners with such a curve gained on other data sets.
@@ -119,6 +120,12 @@ class DAUBPruner(AllocationPruner):
                 _check_absent({"use_training_score": True}, '`bound="projection"` or "calibrated"')
             policy: Policy = ValuePerSecond(grid, Joint(), cost)
         else:
+            if cost == "examples":
+                raise ValueError(
+                    '`cost` must be "seconds" where `bound` is given, but got '
+                    f'`cost="examples"` with `bound={bound!r}`: leave one of the two out. The '
+                    "projection from size to size looks at no times, whatever the cost."
+                )
             use_training_score = use_training_score is not False
             given = {"tolerance": tolerance, "stop": stop, "first_sizes": first_sizes}
             options: dict[str, Any] = {k: v for k, v in given.items() if v is not None}

@@ -310,6 +310,32 @@ def test_an_idle_worker_that_was_failed_ends_without_an_error(
     assert_ended_well(study, n_lost=1)
 
 
+@pytest.mark.parametrize("is_stock", [True, False])
+def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
+    is_stock: bool,
+) -> None:
+    """Optuna asks neither sampler nor pruner before it looks; what was stored is not lost."""
+    storage = InMemoryStorage()
+    ours = table_study(storage=storage)
+    sampler = optuna.samplers.RandomSampler() if is_stock else ours.sampler
+    study = optuna.load_study(study_name="table", storage=storage, sampler=sampler)
+    study.pruner = optuna.pruners.NopPruner() if is_stock else ours.pruner
+    objective = TableObjective(RIVALS)
+
+    def failed_at_its_end(trial: optuna.Trial) -> float:
+        try:
+            return 0.0 if is_stock else objective(trial)
+        finally:
+            storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+    # Where the objective returned a value, Optuna trips over its own error.
+    either = "Cannot tell a FAIL trial|Should not reach"
+    with pytest.raises((ValueError, AssertionError), match=either):
+        study.optimize(failed_at_its_end)
+    ours.optimize(objective)
+    assert_ended_well(ours, n_lost=1)
+
+
 @pytest.mark.parametrize("known", [0, 1])
 def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learner(
     known: int,

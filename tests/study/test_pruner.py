@@ -122,6 +122,14 @@ def test_by_default_the_rule_is_value_per_second() -> None:
     assert by_examples == ValuePerSecond(FIVE_THOUSAND, Joint(), "examples")
 
 
+@pytest.mark.parametrize("bound", ["projection", "calibrated"])
+def test_costs_in_examples_belong_to_the_default_rule(bound: Any) -> None:
+    """The others have no use for them: they were ignored."""
+    with pytest.raises(ValueError, match=f'`cost` must be "seconds" where .*bound={bound!r}'):
+        DAUBPruner(max_resource=5000, cost="examples", bound=bound)
+    assert DAUBPruner(max_resource=5000, cost="seconds", bound=bound)
+
+
 def test_the_papers_algorithm_has_a_name() -> None:
     assert DAUBPruner.paper(max_resource=5000).policy == DAUB(FIVE_THOUSAND)
     assert DAUBPruner(max_resource=5000, **PAPER).policy == DAUB(FIVE_THOUSAND)
