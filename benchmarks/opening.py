@@ -51,22 +51,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=25_000, help="of the study")
     parser.add_argument("--repeats", type=int, default=5, help="how often it is opened each way")
     parser.add_argument(
-        "--postgresql", default="", help="URL of an empty database, besides SQLite"
+        "--postgresql", default="", help="URL of an empty database, in place of SQLite"
     )
     options = parser.parse_args(arguments)
     if options.smoke:
         options.trials, options.repeats = 60, 2
     with tempfile.TemporaryDirectory() as folder:
-        urls = [f"sqlite:///{folder}/study.db", *filter(None, [options.postgresql])]
-        runs = (
-            Run(
-                {"storage": url.partition(":")[0].partition("+")[0], "trials": options.trials},
-                partial(opened, url, options.trials, options.repeats),
-            )
-            for url in urls
+        url = options.postgresql or f"sqlite:///{folder}/study.db"
+        run = Run(
+            {"storage": url.partition(":")[0].partition("+")[0], "trials": options.trials},
+            partial(opened, url, options.trials, options.repeats),
         )
         results = results_of(options)
-        rows = run_all(runs, results / "opening.jsonl", options.time_limit)
+        rows = run_all([run], results / "opening.jsonl", options.time_limit)
     write_report(results / "opening.md", rows, _report)
 
 
