@@ -438,7 +438,8 @@ class ValuePerSecond:
         alpha = (slower.sum() + ALPHA_WEIGHT) / (longer.sum() + ALPHA_WEIGHT)
         # What a learner would take for one example, if its seconds grew as the pool's do.
         level = last_cost - alpha * last
-        typical = float(np.median(level[timed]))
+        # The lower of two in the middle: of two learners one slow call must not be half of it.
+        typical = float(np.quantile(level[timed], 0.5, method="lower"))
         earlier = np.where(np.isfinite(before_cost), before_cost - alpha * before, typical)
         level = np.minimum(level, np.maximum(earlier, typical) + math.log(DISBELIEF))
         own = (slower + alpha) / (longer + 1.0)

@@ -278,6 +278,17 @@ def test_one_slow_call_does_not_decide() -> None:
         assert one.learner == other.learner
 
 
+def test_of_two_learners_the_slow_call_of_one_is_not_typical() -> None:
+    """The first call of a library may take a minute: the learner is not beyond the time left."""
+    quick = tuple(Observation(n, 0.5, seconds=0.04 * n / FIRST) for n in (FIRST, FULL))
+    slow = (Observation(FIRST, 0.9, seconds=40.0),)
+    curves = Curves([LearningCurve(0, slow), LearningCurve(1, quick)])
+    spent, left = Cost(0, 45.0), Cost(0, 40.0)  # ten times a quick one's seconds are some 6 at N
+    decision = ValuePerSecond(SIZES).decide(Pool(curves, to_come=None, spent=spent, left=left))
+    assert isinstance(decision, Extend)
+    assert decision.learner == 0
+
+
 # Open pools.
 
 
