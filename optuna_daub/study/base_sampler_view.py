@@ -151,8 +151,9 @@ def one_row_per_learner(
             continue
         if run is None or trial.number in state.copies or trial.state == TrialState.WAITING:
             rows[trial.number] = trial
-        elif run.learner is not None:
-            rows.setdefault(run.learner, trial)
+        elif run.learner == trial.number or run.learner not in (None, *rows):
+            assert run.learner is not None
+            rows[run.learner] = trial  # a worker that waited may have resumed a later learner
         elif run.repeats is not None:
             # Else GridSampler, which marks what it proposes, would propose the same for ever.
             marks.setdefault(run.repeats, {}).update(stored.marks_of_others(trial))

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -38,6 +39,8 @@ class _Turn:
 
     size: int
     since: float
+    is_run: bool
+    """Whether the trial runs a learner of the pair, which others may take over."""
     is_reported: bool = False
 
 
@@ -149,8 +152,8 @@ def report(
     if isinstance(trial.study.pruner, AllocationPruner):
         _check_needs(trial.study.pruner, seen, trial)
     _check_measures(seen)
-    if turn is not None and time.perf_counter() - turn.since > liveness.CHECKED_SECONDS:
-        _check_held(trial)
+    if turn is not None and turn.is_run:
+        _check_held(trial, state_of(trial.study))
     try:
         stored.write_observation(trial.study, trial._trial_id, seen)
         trial.report(seen.score, size)
@@ -159,7 +162,7 @@ def report(
             raise
         _end_lost(trial, state_of(trial.study))
     if turn is not None:
-        _TURNS[trial] = _Turn(size, turn.since, is_reported=True)
+        _TURNS[trial] = replace(turn, is_reported=True)
 
 
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
@@ -182,10 +185,9 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     if trial in _TURNS:  # the sizes are asked for a second time
         state.sync()
     while isinstance(size, int):
-        if trial.number not in state.runs:
-            _end_lost(trial, state)
+        _check_held(trial, state)
         if size not in state.curve(run.learner).sizes:
-            yield from _handed_out(trial, size)
+            yield from _handed_out(trial, size, is_run=True)
             state.sync()
             if trial.number not in state.runs:
                 _end_lost(trial, state)
@@ -199,12 +201,14 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     raise optuna.TrialPruned(size)
 
 
-def _check_held(trial: optuna.Trial) -> None:
-    """End a run whose learner others have taken over, before it stores what they store too."""
-    state = state_of(trial.study)
-    was_ours = trial.number in state.runs
-    state.sync()
-    if was_ours and trial.number not in state.runs:
+def _check_held(trial: optuna.Trial, state: State) -> None:
+    """End a run whose learner others have taken over, before it trains or stores what they do.
+
+    The worker may have been stopped since it looked last, wherever it was.
+    """
+    if time.monotonic() - state.seen_at > liveness.CHECKED_SECONDS:
+        state.sync()
+    if trial.number not in state.runs:
         _end_lost(trial, state)
 
 
@@ -228,15 +232,15 @@ def _end_lost(trial: optuna.Trial, state: State) -> NoReturn:
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
     """Yield every size to a trial of another sampler, until the pruner ends it for good."""
     for size in policy.sizes:
-        yield from _handed_out(trial, size)
+        yield from _handed_out(trial, size, is_run=False)
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
             raise optuna.TrialPruned(f"pruned at {size:,}: bound below a score already reached")
 
 
-def _handed_out(trial: optuna.Trial, size: int) -> Iterator[int]:
-    _TURNS[trial] = _Turn(size, time.perf_counter())
+def _handed_out(trial: optuna.Trial, size: int, *, is_run: bool) -> Iterator[int]:
+    _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
     yield size
 
 

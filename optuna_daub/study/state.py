@@ -119,6 +119,9 @@ class State:
         self._by_params: dict[str, tuple[int, ...]] = {}
         self._queue: set[int] = set()
         self._replaced: set[int] = set()
+        # Runs of learners that are read later: a worker may wait and then resume a learner whose
+        # first trial has a higher number than its own.
+        self._early: dict[int, dict[int, FrozenTrial]] = {}
         self._completed: set[int] = set()
         self._signs_of_life: dict[int, tuple[Any, ...]] = {}
         self._alone = Pool()
@@ -375,13 +378,17 @@ class State:
         trial, facts = stored.read(self._storage, trial)
         number, run = trial.number, facts.run
         self._answered = None
-        self.runs.pop(number, None)
         self._queue.discard(number)
         self.copies.discard(number)
+        is_early = False
         if run is not None and self._is_copy(trial, run):
             self.copies.add(number)
+            is_early = run.trial == number and run.learner not in self.learners
+            if is_early and run.learner is not None:
+                self._early.setdefault(run.learner, {})[number] = trial
             run = None
-        if trial.state.is_finished():
+        is_finished = trial.state.is_finished()
+        if is_finished:
             self.unfinished.pop(number, None)
             self.unchanged_since.pop(number, None)
             self._signs_of_life.pop(number, None)
@@ -393,15 +400,19 @@ class State:
                 self.unchanged_since[number] = time.monotonic()
             if facts.is_enqueued:
                 self._queue.add(number)
-            is_held = trial.state == TrialState.RUNNING and not facts.is_given_up
-            if run is not None and is_held:
-                self.runs[number] = run
-                self._workers[run.worker] = time.monotonic()
+        # A run that goes on is there all the time: its thread may be looking.
+        if run is not None and trial.state == TrialState.RUNNING and not facts.is_given_up:
+            self.runs[number] = run
+            self._workers[run.worker] = time.monotonic()
+        else:
+            self.runs.pop(number, None)
         if facts.replaces is not None:
             self._replaced.add(facts.replaces)
         if run is not None and trial.state != TrialState.WAITING:
             self._fold_run(trial, run, facts)
-        elif run is None and (number not in self.copies or trial.state.is_finished()):
+            for early in self._early.pop(number, {}).values() if run.learner == number else ():
+                self._fold(early)
+        elif run is None and not is_early and (number not in self.copies or is_finished):
             self._fold_alone(trial, facts)
 
     def _is_copy(self, trial: FrozenTrial, run: Run) -> bool:

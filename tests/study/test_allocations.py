@@ -7,10 +7,14 @@ from datetime import timedelta
 
 import optuna
 import pytest
+from optuna.distributions import IntDistribution
 from optuna.trial import TrialState
 
 from optuna_daub import allocations
+from optuna_daub import learning_curves
 from optuna_daub.study import storage as stored
+from optuna_daub.study.base_sampler_view import one_row_per_learner
+from optuna_daub.study.state import synced_state_of
 from optuna_daub.study.storage import Run
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -18,6 +22,9 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import expected
 from tests.study.table_study import probes
 from tests.study.table_study import table_study
+
+
+ROWS = IntDistribution(0, 4)
 
 
 def begun(study: optuna.Study, run: Run) -> int:
@@ -44,6 +51,33 @@ def test_a_learners_sizes_are_in_order_also_where_a_waiting_worker_resumes_it() 
         study._storage.set_trial_state_values(trial_id, TrialState.PRUNED)
     order = [(probe.trial, probe.observation.size) for probe in allocations(study)]
     assert order == [(0, 6), (0, 9), (2, 15), (1, 24), (3, 6)]
+
+
+@pytest.mark.parametrize("is_first_look", [True, False])
+def test_a_run_of_a_learner_that_was_begun_after_it_is_known_to_all(is_first_look: bool) -> None:
+    """Trial 1 waited while trial 2 began a learner, and has trained that one on.
+
+    A process that reads the trials in their order meets the later run first.
+    """
+    study = table_study()
+    other = table_study(storage=study._storage)
+    for number, learner in {0: 0, 1: None, 2: 2}.items():
+        run = Run(learner, 6, n_learners=5, full_size=54, trial=number)
+        assert begun(study, run) == number
+        if not is_first_look and number < 2:
+            learning_curves(other)
+    ids = [trial._trial_id for trial in study.trials]
+    stored.write_run(study, ids[1], Run(2, 9, 6, n_learners=5, full_size=54, trial=1))
+    for number, size in ((0, 6), (2, 6), (1, 9)):
+        study._storage.set_trial_param(ids[number], "row", 2 if number else 0, ROWS)
+        study._storage.set_trial_intermediate_value(ids[number], size, size / 100)
+        study._storage.set_trial_state_values(ids[number], TrialState.PRUNED)
+    known = {c.learner: [seen.size for seen in c.observations] for c in learning_curves(other)}
+    assert known == {0: [6], 2: [6, 9]}
+    assert [(each.learner, each.trial) for each in allocations(other)] == [(0, 0), (2, 2), (2, 1)]
+    state = synced_state_of(other)
+    rows = one_row_per_learner(other.get_trials(deepcopy=False), state, {0: 0.5, 2: 0.5})
+    assert [(row.number, row._trial_id) for row in rows] == [(0, ids[0]), (2, ids[2])]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -29,6 +29,7 @@ from optuna_daub import training_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.state import State
+from optuna_daub.study.state import state_of
 from optuna_daub.study.state import synced_state_of
 from tests.study import releases
 from tests.study.table_study import RIVALS
@@ -310,6 +311,61 @@ def test_an_idle_worker_that_was_failed_ends_without_an_error(
     assert_ended_well(study, n_lost=1)
 
 
+@pytest.mark.parametrize("place", ["turn", "is_done"])
+def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has seen its run just before, and has trained for no time since."""
+    monkeypatch.setattr(liveness, "CHECKED_SECONDS", 0.05)
+    storage = InMemoryStorage()
+    study = table_study(storage=storage)
+    slow = table_study(storage=storage)
+    owner: Any = slow.pruner if place == "turn" else state_of(slow)
+    as_it_is = getattr(owner, place)
+    known: list[dict[int, float]] = []
+
+    def stopped(*given: Any) -> Any:
+        answer = as_it_is(*given)
+        if not known:
+            (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+            known.append(trial.intermediate_values)
+            stored.write_given_up(study, trial)
+            study.optimize(TableObjective(RIVALS))
+            time.sleep(0.1)
+        return answer
+
+    monkeypatch.setattr(owner, place, stopped)
+    slow.optimize(TableObjective(RIVALS))
+    (lost,) = [trial for trial in study.trials if stored.is_given_up(trial)]
+    assert [lost.intermediate_values] == known
+    assert lost.state == TrialState.PRUNED
+    assert_ended_well(study, n_lost=1)
+
+
+def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or else it would end as one that others have given up."""
+    study = table_study()
+    trial = study.ask()
+    state = synced_state_of(study)
+    was_there: list[bool] = []
+    read, is_copy = stored.read, state._is_copy
+
+    def look(inner: Any) -> Any:
+        def looking(*given: Any) -> Any:
+            was_there.append(trial.number in state.runs)
+            return inner(*given)
+
+        return looking
+
+    monkeypatch.setattr(stored, "read", look(read))
+    monkeypatch.setattr(state, "_is_copy", look(is_copy))
+    trial.suggest_int("row", 0, 4)
+    state.sync()
+    assert was_there == [True, True]
+
+
 @pytest.mark.parametrize("is_stock", [True, False])
 def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
     is_stock: bool,
@@ -376,7 +432,8 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     storage.set_trial_intermediate_value(trial._trial_id, SIZES[0], 0.5)
 
     curves = learning_curves(study_of(2))
-    assert [curve.learner for curve in curves] == [0, 1, 2]
+    assert len(curves) == 3
+    assert curves[0].learner == 0
     trained = [t for t in late.trials if stored.read_run(t.system_attrs).learner == 0][1:]
     assert trained
     for curve in curves:
