@@ -101,7 +101,7 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run
     state.sync()
     with state.lock:
         other = state.twin(trial.number)
-        if other is None:
+        if other is None or trial.number not in state.runs:
             return run
         idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
         stored.write_run(study, trial._trial_id, idle)
@@ -144,6 +144,8 @@ def _claim(
     if run is None or run.learner is None:
         return run
     if not _stands(state, trial, run):
+        if state.is_given_up(trial.number):  # what others have taken over is not withdrawn
+            return _run(state, policy, trial, liveness.GIVEN_UP)
         idle = _run(state, policy, trial, "another worker was faster")
         stored.write_run(study, trial._trial_id, idle)
         return None

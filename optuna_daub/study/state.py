@@ -119,6 +119,8 @@ class State:
         self._by_params: dict[str, tuple[int, ...]] = {}
         self._queue: set[int] = set()
         self._replaced: set[int] = set()
+        # Trials whose learner others have taken over: it is theirs, whatever the worker writes.
+        self._given_up: set[int] = set()
         # Runs of learners that are read later: a worker may wait and then resume a learner whose
         # first trial has a higher number than its own.
         self._early: dict[int, dict[int, FrozenTrial]] = {}
@@ -380,6 +382,8 @@ class State:
         self._answered = None
         self._queue.discard(number)
         self.copies.discard(number)
+        if facts.is_given_up:
+            self._given_up.add(number)
         is_early = False
         if run is not None and self._is_copy(trial, run):
             self.copies.add(number)
@@ -422,7 +426,9 @@ class State:
         if run.learner in (None, trial.number):
             return False
         first = self.learners.get(run.learner)
-        return first is None or any(
+        if first is None:
+            return run.learner not in self._given_up
+        return any(
             first.params[name] != value and value == value  # NaN is a category too
             for name, value in trial.params.items()
             if name in first.distributions
@@ -445,7 +451,8 @@ class State:
             self._newest_run = trial.number
             self.n_learners = run.n_learners
         self._is_exhausted = self._is_exhausted or facts.is_exhausted
-        if trial.number in self.learners and run.learner != trial.number:
+        is_withdrawn = run.learner != trial.number and not facts.is_given_up
+        if trial.number in self.learners and is_withdrawn:
             self._forget(trial.number)  # withdrawn from it before it was trained
         if run.learner is None:
             if run.repeats is not None and trial.number not in self._repeats:

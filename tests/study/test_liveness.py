@@ -342,6 +342,57 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     assert_ended_well(study, n_lost=1)
 
 
+@pytest.mark.parametrize("place", ["write_run", "twin"])
+def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They have its learner by then, and trained it: it is theirs, and no other's."""
+    storage = InMemoryStorage()
+    study = table_study(storage=storage)
+    slow = table_study(storage=storage)
+    owner: Any = stored if place == "write_run" else State
+    as_it_is = getattr(owner, place)
+    is_stopped = [False]
+
+    def stopped(*given: Any) -> Any:
+        if not is_stopped[0]:
+            is_stopped[0] = True
+            answer = as_it_is(*given)
+            (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+            stored.write_given_up(study, trial)
+            study.optimize(TableObjective(RIVALS))
+            return 1 if place == "twin" else answer
+        return as_it_is(*given)
+
+    monkeypatch.setattr(owner, place, stopped)
+    slow.optimize(TableObjective(RIVALS))
+    again = table_study(storage=storage)
+    assert {curve.params["row"] for curve in learning_curves(again)} == {*range(5)}
+    best = best_learner(again)
+    assert best is not None
+    assert best.is_final
+    assert best.params == {"row": WINNER}
+    trained = {(each.learner, each.observation.size) for each in allocations(again)}
+    for curve in learning_curves(again):
+        assert {(curve.learner, seen.size) for seen in curve.observations} <= trained
+    assert learning_curves(again)[0].learner == 0
+    assert len(trained) == len(allocations(again))
+
+
+def test_what_a_worker_withdraws_after_it_was_given_up_stays() -> None:
+    """It may be stopped in the very moment of writing that it steps back."""
+    study = table_study()
+    trial = study.ask()
+    stored.write_given_up(study, study.trials[0])
+    study.optimize(TableObjective(RIVALS))
+    before = learning_curves(study)
+    stored.write_run(study, trial._trial_id, stored.Run(None, n_learners=5, trial=0))
+    assert learning_curves(study) == before
+    assert learning_curves(table_study(storage=study._storage)) == before
+    assert before[0].learner == 0
+    assert before[0].observations
+
+
 def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
