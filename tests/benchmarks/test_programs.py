@@ -13,6 +13,7 @@ from benchmarks import decision_cost
 from benchmarks import opening
 from benchmarks import replay
 from benchmarks import search_cv
+from benchmarks import slow_probe
 from benchmarks import training
 from benchmarks import watching
 from benchmarks.fit import calibrated
@@ -35,7 +36,19 @@ pytestmark = [
 
 
 @pytest.mark.parametrize(
-    "program", [decision_cost, opening, search_cv, watching, abc, budgeted, daub, massart, stumps]
+    "program",
+    [
+        decision_cost,
+        opening,
+        search_cv,
+        slow_probe,
+        watching,
+        abc,
+        budgeted,
+        daub,
+        massart,
+        stumps,
+    ],
 )
 def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
     program.main(["--smoke", "--results", str(tmp_path)])
