@@ -212,12 +212,17 @@ class Pool:
     """What all probes of the study took so far."""
     left: Cost | None = None
     """What may still be spent; None where no end is known."""
+    runs_left: int | None = None
+    """How many runs may be begun after that of the worker that asks, at least 0: a run that gives
+    up its turn is used up. None where no limit is known."""
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What rules have said of the pool (see `once`)."""
 
     def __post_init__(self) -> None:
         if self.to_come is not None and self.to_come < 0:
             raise ValueError(f"`to_come` must be at least 0 or None, but got {self.to_come}.")
+        if self.runs_left is not None and self.runs_left < 0:
+            raise ValueError(f"`runs_left` must be at least 0 or None, but got {self.runs_left}.")
 
     @property
     def may_propose(self) -> bool:

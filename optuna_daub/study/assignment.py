@@ -195,7 +195,8 @@ def _decide(state: State, policy: Policy, number: int) -> Decision:
 def _first_size(state: State, policy: Policy) -> int:
     """Return the size on which the policy would train a newcomer."""
     pool = state.pool(policy)
-    only_newcomers = replace(pool, busy=frozenset(pool.curves), to_come=1)
+    to_come = None if pool.to_come is None else 1
+    only_newcomers = replace(pool, busy=frozenset(pool.curves), to_come=to_come)
     decision = policy.decide(only_newcomers)
     return decision.size if isinstance(decision, Propose) else policy.sizes[0]
 

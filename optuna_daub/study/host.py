@@ -59,6 +59,17 @@ def seconds_since_begin() -> float | None:
     return None if begun is None else (datetime.now() - begun).total_seconds()
 
 
+def trials_asked_for() -> tuple[int, int] | None:
+    """Return the `n_trials` of the thread's `study.optimize`, and how many it has begun.
+
+    This one is among them. None in ask-and-tell, and where there is no limit.
+    """
+    limit, begun, shared = _of_caller("n_trials"), _of_caller("i_trial"), _of_jobs()
+    if shared is not None:
+        limit, begun = shared["n_trials"], shared.get("n_submitted_trials")
+    return None if limit is None or begun is None else (int(limit), int(begun))
+
+
 def trials_left() -> int | None:
     """Return how many trials of the thread's `study.optimize` have not ended, but for this one.
 
@@ -164,7 +175,7 @@ def _of_caller(name: str) -> Any:
     """Return the local variable of the nearest function of Optuna's loop that has it, or None."""
     frame = inspect.currentframe()
     while frame is not None:
-        if name in frame.f_locals and frame.f_code.co_name in _LOOP:
+        if frame.f_code.co_name in _LOOP and name in frame.f_locals:
             return frame.f_locals[name]
         frame = frame.f_back
     return None

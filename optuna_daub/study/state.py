@@ -34,6 +34,7 @@ from optuna_daub.core.decision import Drop
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
+from optuna_daub.study import host
 from optuna_daub.study import storage as stored
 from optuna_daub.study.failures import reason_to_drop
 from optuna_daub.study.points import Point
@@ -172,17 +173,22 @@ class State:
             left = None
             if self.horizon is not None:
                 left = Cost(0, max(0.0, self.horizon - time.monotonic()))
+            busy, runs_left = self.busy(but_for=number), self._runs_left()
+            own = self._begun_by(number) if runs_left == 0 else None
+            if own is not None:  # should it end now, there is no run in which another could go on
+                busy = frozenset(self._pool.curves) - {own}
             return replace(
                 self._pool,
-                busy=self.busy(but_for=number),
+                busy=busy,
                 to_come=self._to_come(number),
                 left=left,
+                runs_left=runs_left,
             )
 
     def answer(self, policy: Policy, number: int | None = None) -> Answer:
         """Return what the policy says to the worker of trial `number`, and of which pool."""
         with self.lock:
-            question = policy, number, self.n_learners
+            question = policy, number, self.n_learners, self._runs_left()
             if self._answered is not None and self._answered[0] == question:
                 return self._answered[1]  # nothing has happened since
             while True:
@@ -369,6 +375,25 @@ class State:
         if self.n_learners is None:
             return None
         return max(enqueued, self.n_learners - len(self.learners))
+
+    def _runs_left(self) -> int | None:
+        """Return how many runs of an open pool this thread may still begin after its own.
+
+        None where its `optimize` has no `n_trials`, or where these are the smaller part of the
+        study's: many workers, or `optimize` in a loop, of which each does a little.
+        """
+        asked = host.trials_asked_for() if self.n_learners is None else None
+        if asked is None:
+            return None
+        n_trials, n_begun = asked
+        return max(0, n_trials - n_begun) if self._n_trials - n_begun <= n_trials else None
+
+    def _begun_by(self, number: int | None) -> int | None:
+        """Return the learner that trial `number` has trained, None where it has trained none."""
+        run = None if number is None else self.runs.get(number)
+        if run is None or run.learner is None:
+            return None
+        return run.learner if self.curve(run.learner).size > run.inherited else None
 
     def _n_enqueued(self, number: int | None) -> int:
         """Return how many enqueued learners others will begin."""

@@ -233,6 +233,10 @@ class TestPool:
         with pytest.raises(ValueError, match="`to_come` must be at least 0 or None, but got -1"):
             Pool(to_come=-1)
 
+    def test_less_than_no_run_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="`runs_left` must be at least 0 or None, but got -1"):
+            Pool(runs_left=-1)
+
     def test_a_rule_is_asked_once_of_each_pool(self) -> None:
         asked: list[int] = []
 

@@ -17,6 +17,7 @@ from optuna.pruners import BasePruner
 from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
+from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import ABCPruner
@@ -29,6 +30,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study.state import state_of
 from tests.strategies import PAPER
 from tests.study.table_study import SIZES
 from tests.study.table_study import idle
@@ -88,15 +90,103 @@ def test_n_trials_is_the_number_of_trials() -> None:
     assert len(learning_curves(study)) > 5
 
 
-def test_a_second_optimize_goes_on(tmp_path: Path) -> None:
+def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
+    """Return a callback that ends `optimize` when there are so many trials."""
+
+    def enough(study: optuna.Study, trial: FrozenTrial) -> None:
+        if len(study.trials) in counts:
+            study.stop()
+
+    return enough
+
+
+def test_a_second_optimize_goes_on() -> None:
     whole = open_study()
-    whole.optimize(objective, n_trials=30)
+    whole.optimize(objective, callbacks=[stop_at(30)])
     study = open_study()
-    for n_trials in (7, 1, 22):
-        study.optimize(objective, n_trials=n_trials)
+    for _ in range(3):
+        study.optimize(objective, callbacks=[stop_at(7, 8, 30)])
     assert len(study.trials) == 30
     assert [t.params for t in study.trials] == [t.params for t in whole.trials]
     assert learning_curves(study) == learning_curves(whole)
+
+
+WIDE = tuple(500 * 2**k for k in range(7))
+
+
+def alike(trial: optuna.Trial) -> float:
+    """Training takes as long on all the data as on a few."""
+    x, score = trial.suggest_float("x", 0, 1), 0.0
+    for size in training_sizes(trial):
+        score = 0.5 + x / 3 - 1 / size
+        report(trial, size, score, seconds=1.0)
+    return score
+
+
+class TestRunsLeft:
+    """`n_trials` is a budget: its last runs are not for small samples."""
+
+    @pytest.mark.parametrize("n_trials", [1, 2, 3, 5, 10, 20, 50])
+    @pytest.mark.parametrize("train", [objective, alike])
+    def test_it_ends_with_a_full_model(
+        self, n_trials: int, train: Callable[[optuna.Trial], float]
+    ) -> None:
+        study = open_study(pruner=DAUBPruner(sizes=WIDE))
+        study.optimize(train, n_trials=n_trials)
+        assert len(study.trials) == n_trials
+        assert study.best_trial.last_step == WIDE[-1]
+        assert study.trials[-1].state == TrialState.COMPLETE
+
+    def test_the_last_runs_are_on_all_the_data(self) -> None:
+        """As they would not be, were there more to come."""
+        n_full = []
+        for n_trials in (20, 200):
+            study = open_study(pruner=DAUBPruner(sizes=WIDE))
+            study.optimize(objective, n_trials=n_trials, callbacks=[stop_at(20)])
+            n_full.append(sum(trial.state == TrialState.COMPLETE for trial in study.trials))
+        assert n_full[0] >= n_full[1] + 3
+
+    @pytest.mark.parametrize("n_jobs", [2, 3])
+    def test_threads_end_with_a_full_model_too(self, n_jobs: int) -> None:
+        study = open_study(pruner=DAUBPruner(sizes=WIDE))
+        study.optimize(alike, n_trials=10, n_jobs=n_jobs)
+        assert len(study.trials) == 10
+        assert study.best_trial.last_step == WIDE[-1]
+
+    def test_enqueued_trials_alone_end_with_a_full_model(self) -> None:
+        study = open_study(pruner=DAUBPruner(sizes=WIDE))
+        for x in (0.2, 0.4, 0.8, 0.6):
+            study.enqueue_trial({"x": x})
+        study.optimize(alike, n_trials=4)
+        assert study.best_trial.last_step == WIDE[-1]
+
+    def test_optimize_in_a_loop_is_no_budget(self) -> None:
+        """Were every run the last, each would be trained on all the data."""
+        study = open_study(pruner=DAUBPruner(sizes=WIDE))
+        for _ in range(25):
+            study.optimize(objective, n_trials=1)
+        first = {c.learner: c.observations[0].size for c in learning_curves(study)}
+        assert [first[i] for i in (0, 1)] == [WIDE[-1]] * 2, "no smaller part than all before"
+        assert [first[i] for i in (2, 3, 4)] == [WIDE[0]] * 3
+
+    def test_what_is_left_is_counted(self) -> None:
+        left: list[int | None] = []
+
+        def counting(trial: optuna.Trial) -> float:
+            left.append(state_of(trial.study).pool(policy, trial.number).runs_left)
+            return objective(trial)
+
+        study = open_study()
+        assert isinstance(study.pruner, AllocationPruner)
+        policy = study.pruner.policy
+        study.optimize(counting, n_trials=4)
+        assert left == [3, 2, 1, 0]
+        study.optimize(counting, callbacks=[stop_at(5)])
+        trial = study.ask()
+        assert state_of(study).pool(policy, trial.number).runs_left is None
+        study.tell(trial, state=TrialState.FAIL)
+        study.optimize(counting, n_trials=3)
+        assert left[4:] == [None] * 4, "a smaller part of the study's trials"
 
 
 def test_a_study_that_is_loaded_goes_on(tmp_path: Path) -> None:

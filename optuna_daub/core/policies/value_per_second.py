@@ -20,7 +20,9 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
   which a newcomer is worth its first probe: the marginal value of search. A newcomer is proposed
   when no index is above the best full-data score at that weight. Only where the time that is left
-  is known does it end by itself: when no training on all the data would be through.
+  is known does it end by itself: when no training on all the data would be through. Where the runs
+  that are left are known, the first full-data model is begun by half of them, the last run is on
+  all the data, and in between seconds count the less the fewer runs are left.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -171,12 +173,12 @@ class ValuePerSecond:
         is_open = pool.to_come is None
         if pool.may_propose and not is_open:
             return Propose(first, Reason(f"every learner is first trained on {first:,}"))
-        if is_open and (table.size[table.is_alive] > 0).sum() < 2:
-            return Propose(first, Reason("two learners must be known to compare them"))
+        if is_open:
+            decision = self._first_or_last(pool, table, free, first)
+            if decision is not None:
+                return decision
         if not table.is_alive.any():
             return Finish(None, Reason("no learner is left"))
-        if is_open and not table.is_full.any():
-            return self._first_model(pool, table, free, first)
         if not (table.is_alive & (table.size > 0)).any():
             return Wait(Reason("every learner left is being trained for the first time"))
         boxes = pool.once(self._boxes)
@@ -218,7 +220,8 @@ class ValuePerSecond:
         place = int(np.searchsorted(table.learners, learner))
         if isinstance(decision, Extend) and decision.learner == learner:
             return decision.reason
-        if table.size[place] == 0 or (pool.to_come is None and not table.is_full.any()):
+        is_special = not table.is_full.any() or pool.runs_left == 0
+        if table.size[place] == 0 or (pool.to_come is None and is_special):
             return decision.reason
         boxes = pool.once(self._boxes)
         own = float(boxes.values[place])
@@ -287,6 +290,23 @@ class ValuePerSecond:
             return min(nearest(self.sizes, LEAST_SHARE * self.sizes[-1]), self.sizes[-3])
         return min(nearest(self.sizes, FIRST_SHARE * self.sizes[-1]), self.sizes[-3])
 
+    def _first_or_last(
+        self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
+    ) -> Decision | None:
+        """Return what to do in an open pool before its first full-data score, or in its last run.
+
+        None in between.
+        """
+        if pool.runs_left == 0:
+            last = self._last_run(pool, table, free)
+            if last is not None:
+                return last
+        if (table.size[table.is_alive] > 0).sum() < 2:
+            return Propose(first, Reason("two learners must be known to compare them"))
+        if not table.is_full.any():
+            return self._first_model(pool, table, free, first)
+        return None
+
     def _first_model(
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision:
@@ -295,6 +315,8 @@ class ValuePerSecond:
         cost = costs.at(self.sizes[-1])
         begun = table.is_alive & (table.size > 0)
         affordable = begun & (FIRST_MODEL * cost <= spent)
+        if pool.runs_left is not None and pool.runs_left < begun.sum():
+            affordable |= begun  # or the runs might be over before one is affordable
         if pool.left is not None and self.cost == "seconds":
             # With so little time left, a cheaper learner would come too late; but what would not
             # be through in time is no help.
@@ -321,6 +343,36 @@ class ValuePerSecond:
         text = "first full model: most promising per second, forecast {0}"
         return Extend(int(table.learners[best]), self.sizes[-1], Reason(text, (mean,)))
 
+    def _last_run(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
+        """Return who goes to N in the last run of an open pool; None where none is in time.
+
+        What is suspended then is lost, so that nothing smaller than N is worth training.
+        """
+        full = self.sizes[-1]
+        spent = self._amount(pool.spent)
+        has_end = pool.left is not None and self.cost == "seconds"
+        left = pool.left.seconds if has_end and pool.left is not None else math.inf
+        begun = table.is_alive & (table.size > 0)
+        if not begun.any():
+            return Propose(full, Reason("the only run: all the data at once"))
+        forecast, costs = self.forecaster.forecasts(pool, full).all, self._costs(pool).at(full)
+        best = float(table.score[table.is_full].max(initial=-math.inf))
+        if not table.is_full.any():
+            best = float(np.median(forecast.mean[begun]))
+        runs = begun & free & ~table.is_full & (costs <= left)
+        worth = forecast.expected_improvement(best) / (costs + spent)
+        chosen = int(np.where(runs, worth, -1.0).argmax())
+        later = float(np.median(costs[np.flatnonzero(begun)[-RECENT:]]))
+        newcomer = self.forecaster.newcomer(pool, full)
+        new = float(newcomer.expected_improvement(best)) / (later + spent)
+        if runs.any() and (worth[chosen] >= new or later > left):
+            mean = float(np.asarray(forecast.mean)[chosen])
+            text = "the last run: most promising on all the data, forecast {0}"
+            return Extend(int(table.learners[chosen]), full, Reason(text, (mean,)))
+        if later > left:
+            return None
+        return Propose(full, Reason("the last run: a newcomer promises most on all the data"))
+
     def _boxes(self, pool: Pool) -> _Boxes:
         """Return every learner's index, where it would go next, and what is to beat."""
         table, costs = pool.once(self._facts), self._costs(pool)
@@ -340,6 +392,10 @@ class ValuePerSecond:
         left = pool.left.seconds if has_end and pool.left is not None else math.inf
         if pool.to_come is None:
             overhead = HASTE * min(self._amount(pool.spent), left)
+            if pool.runs_left is not None:
+                # Towards the end runs are scarce, not seconds: each costs as a growing share of
+                # what the others took.
+                overhead *= max(1.0, float(begun.sum()) / (pool.runs_left + 1))
             start, rate = self._newcomer(pool, costs, begun, best, overhead, left)
             weight = max(rate, 0.0)
         else:

@@ -514,6 +514,67 @@ def test_explanations_speak_of_both_learners() -> None:
     assert policy.interval(pool, 0).lower < 0.85
 
 
+class TestRunsLeft:
+    """Open pools whose runs are numbered."""
+
+    def pool(self, runs_left: int | None, *, is_full: bool = True, seed: int = 0) -> Pool:
+        begun = [c.before(2000) for c in known(seed)]
+        full = known(seed)[5:6] if is_full else []
+        spent = Cost(10_000, 20.0)
+        return Pool(Curves([*begun, *full]), to_come=None, spent=spent, runs_left=runs_left)
+
+    @pytest.mark.parametrize("is_full", [True, False])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_the_last_run_is_on_all_the_data(self, seed: int, is_full: bool) -> None:
+        pool = self.pool(0, is_full=is_full, seed=seed)
+        decision = ValuePerSecond(SIZES).decide(pool)
+        assert isinstance(decision, Extend | Propose)
+        assert decision.size == FULL
+        assert "last run" in str(decision.reason)
+
+    def test_of_a_free_choice_the_best_forecast_goes_last(self) -> None:
+        """All cost the same, and newcomers are like those before."""
+        curves = Curves(curve(i, 0.6 + i / 100, seconds=(1.0,)) for i in range(20))
+        pool = Pool(curves, to_come=None, spent=Cost(20_000, 20.0), runs_left=0)
+        decision = ValuePerSecond(SIZES).decide(pool)
+        assert isinstance(decision, Extend)
+        assert (decision.learner, decision.size) == (19, FULL)
+        busy = ValuePerSecond(SIZES).decide(replace(pool, busy=frozenset({19})))
+        assert isinstance(busy, Extend)
+        assert (busy.learner, busy.size) == (18, FULL)
+
+    def test_the_only_run_is_on_all_the_data(self) -> None:
+        decision = ValuePerSecond(SIZES).decide(Pool(to_come=None, runs_left=0))
+        assert isinstance(decision, Propose)
+        assert decision.size == FULL
+
+    def test_what_would_not_be_through_in_time_is_not_begun_in_the_last_run_either(self) -> None:
+        pool = replace(self.pool(0), left=Cost(10**9, 1e-6))
+        assert isinstance(ValuePerSecond(SIZES).decide(pool), Finish)
+
+    def test_halfway_without_a_full_model_one_is_begun(self) -> None:
+        """Where all trainings cost the same, none is affordable for long."""
+        curves = Curves(curve(i, 0.6 + i / 100, seconds=(1.0,)) for i in range(4))
+        pool = Pool(curves, to_come=None, spent=Cost(4_000, 4.0))
+        policy = ValuePerSecond(SIZES)
+        for runs_left, size in ((None, FIRST), (100, FIRST), (4, FIRST), (3, FULL)):
+            decision = policy.decide(replace(pool, runs_left=runs_left))
+            assert isinstance(decision, Extend | Propose)
+            assert (decision.size == FULL) == (size == FULL)
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_far_from_the_end_nothing_changes(self, seed: int) -> None:
+        policy = ValuePerSecond(SIZES)
+        assert policy.decide(self.pool(10**6, seed=seed)) == policy.decide(
+            self.pool(None, seed=seed)
+        )
+
+    def test_closed_pools_do_not_look_at_it(self) -> None:
+        pool = replace(self.pool(0), to_come=0)
+        policy = ValuePerSecond(SIZES)
+        assert policy.decide(pool) == policy.decide(replace(pool, runs_left=None))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
