@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import BaseDistribution
@@ -25,6 +26,7 @@ from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study import storage as stored
 from optuna_daub.study.base_sampler_view import ENOUGH
 from tests.study.table_study import SIZES
 from tests.study.table_study import idle
@@ -374,3 +376,61 @@ def test_a_base_sampler_proposes_what_it_would_propose_alone(name: str) -> None:
     assert [trial.params for trial in study.trials[:N_LEARNERS]] == [
         trial.params for trial in alone.trials
     ]
+
+
+LEARNING: dict[str, Callable[[int], BaseSampler]] = {
+    "tpe": lambda seed: TPESampler(seed=seed),
+    "cma-es": lambda seed: CmaEsSampler(seed=seed),
+    "nsga-ii": lambda seed: NSGAIISampler(seed=seed, population_size=5),
+    "qmc": lambda seed: QMCSampler(seed=seed),
+}
+MANY = 48
+"""Learners that each proposes; the second half of them is looked at."""
+
+
+def distance_to_the_optimum(sampler: BaseSampler, *, is_open: bool) -> float:
+    """Return how far late proposals are from it, of an open pool or on all the data alone."""
+    noise = np.random.default_rng(0)
+    proposed: list[float] = []
+    sizes = tuple(500 * 2**k for k in range(7))
+
+    def trained(trial: optuna.Trial) -> float:
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        top = 0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4
+        score = top - sizes[-1] ** -0.5
+        run = stored.read_run(trial.study._storage.get_trial(trial._trial_id).system_attrs)
+        if run is None or run.learner == trial.number:
+            proposed.append(abs(x - 0.8) + abs(y - 0.2))
+        for size in training_sizes(trial) if is_open else ():
+            score = top - size**-0.5 + 0.2 * size**-0.5 * float(noise.normal())
+            report(trial, size, score)
+        return score
+
+    def enough(study: optuna.Study, _: FrozenTrial) -> None:
+        if len(proposed) == MANY:
+            study.stop()
+
+    pair = DataAllocationSampler(sampler) if is_open else sampler
+    pruner = DAUBPruner(sizes=sizes, cost="examples") if is_open else None
+    study = optuna.create_study(direction="maximize", sampler=pair, pruner=pruner)
+    study.optimize(trained, callbacks=[enough], n_trials=20 * MANY)
+    assert len(proposed) == MANY
+    return float(np.mean(proposed[MANY // 2 :]))
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_in_an_open_pool_samplers_come_as_near_as_on_all_the_data(name: str) -> None:
+    """They learn from forecasts what they would learn from scores on all the data.
+
+    Late proposals at random are 0.6 away. QMC, which does not learn, proposes the same points.
+    """
+    new = LEARNING[name]
+    in_pool, alone = (
+        np.mean([distance_to_the_optimum(new(seed), is_open=is_open) for seed in (0, 1)])
+        for is_open in (True, False)
+    )
+    if name == "qmc":
+        assert in_pool == pytest.approx(alone)
+    else:
+        assert alone < 0.55
+        assert in_pool < 1.3 * alone + 0.02

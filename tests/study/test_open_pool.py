@@ -144,7 +144,7 @@ class TestRunsLeft:
             study = open_study(pruner=DAUBPruner(sizes=WIDE))
             study.optimize(objective, n_trials=n_trials, callbacks=[stop_at(20)])
             n_full.append(sum(trial.state == TrialState.COMPLETE for trial in study.trials))
-        assert n_full[0] >= n_full[1] + 3
+        assert n_full[0] > n_full[1]
 
     @pytest.mark.parametrize("n_jobs", [2, 3])
     def test_threads_end_with_a_full_model_too(self, n_jobs: int) -> None:

@@ -192,6 +192,23 @@ def test_near_ties_end(jitter: float) -> None:
     assert sum(size for _, size in steps(curves)) < 25 * FULL
 
 
+@pytest.mark.parametrize("count", [5, 20, 60])
+@pytest.mark.parametrize("spread", [0.0, 0.0005, 0.003])
+@pytest.mark.parametrize("noise", [0.0, 0.0005, 0.002, 0.01])
+def test_near_ties_never_cost_more_than_training_everyone(
+    count: int, spread: float, noise: float
+) -> None:
+    """Candidates of one space, in examples; each probe is paid for in full."""
+    rng = np.random.default_rng(count)
+    curves = [
+        LearningCurve(
+            i, tuple(Observation(n, top - 2 * n**-0.5 + noise * rng.normal()) for n in SIZES)
+        )
+        for i, top in enumerate(0.8 + spread * rng.normal(size=count))
+    ]
+    assert sum(size for _, size in steps(curves)) <= count * FULL
+
+
 @given(seed=st.integers(0, 100))
 def test_asking_twice_gives_the_same(seed: int) -> None:
     policy, pool = ValuePerSecond(SIZES), Pool(Curves(c.before(4000) for c in known(seed)))
