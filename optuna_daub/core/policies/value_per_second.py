@@ -455,6 +455,8 @@ class ValuePerSecond:
         costs = _Costs(costs.level[recent], costs.growth[recent])
         full = self.sizes[-1]
         most = PROBE * self._amount(pool.spent)
+        if pool.runs_left is not None and pool.runs_left < begun.sum():
+            most = math.inf  # runs are scarce, not seconds
         sizes = [n for n in _thinned(self.sizes) if np.quantile(costs.at(n), DEAR) <= most]
         sizes = sizes or [self._first_size(pool)]
         forecast = self.forecaster.newcomer(pool, full)

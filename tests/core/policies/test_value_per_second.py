@@ -436,6 +436,9 @@ def test_newcomers_start_where_the_dear_ones_are_affordable(spent: float, deares
     ]
     pool = Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
     start = ValuePerSecond(SIZES)._boxes(pool).start
+    if (spent, dearest) == (250.0, 9.0):
+        few = replace(pool, runs_left=9)
+        assert start < ValuePerSecond(SIZES)._boxes(few).start, "runs are scarce, not seconds"
     assert start == SIZES[0] or dearest * start / 1e3 <= value_per_second.PROBE * spent
     if spent == 3e4:
         assert start == FULL, "by now even the dear ones cost little"
