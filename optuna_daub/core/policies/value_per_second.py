@@ -344,7 +344,7 @@ class ValuePerSecond:
         return Extend(int(table.learners[best]), self.sizes[-1], Reason(text, (mean,)))
 
     def _last_run(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
-        """Return who goes to N in the last run of an open pool; None where none is in time.
+        """Return what goes to N in the last run of an open pool; None where none is in time.
 
         What is suspended then is lost, so that nothing smaller than N is worth training.
         """
