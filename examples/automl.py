@@ -2,7 +2,7 @@
 
     python examples/automl.py table.csv --target income --minutes 10 --save model.joblib
 
-Text becomes numbers, values may be missing. The spaces are FLAML's, scaled to the number of rows,
+Text becomes numbers, values may be missing. The spaces are like FLAML's, scaled to the rows,
 and the search begins at their cheapest points. Without a file, a table is made.
 """
 
