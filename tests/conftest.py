@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,10 @@ pytest.register_assert_rewrite("tests.core.stepping", "tests.study.process_study
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# A shell leaves SIGINT ignored to what it runs in the background; tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).parents[2] / "shared"
 
