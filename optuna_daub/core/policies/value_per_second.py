@@ -260,9 +260,9 @@ class ValuePerSecond:
     def net_values(self, pool: Pool) -> NDArray[np.float64]:
         """Return each learner's forecast at N less what training it there costs, for proposals.
 
-        The cost in seconds times what a second is worth in an open pool: of two proposals the one
-        with the larger EI - L c is better, and L falls as the search goes on. In a closed pool,
-        and before the first full-data score, it is the forecast alone.
+        The cost in seconds counts times what a second is worth in an open pool, L, which falls as
+        the search goes on. In a closed pool, and before the first full-data score, it is the
+        forecast alone.
         """
         table = pool.once(self._facts)
         mean = np.asarray(self.forecaster.forecasts(pool, self.sizes[-1]).all.mean)
