@@ -31,8 +31,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
@@ -252,7 +252,7 @@ def _group(pool: Pool) -> _Group:
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    seen = [x for x in curve.observations if is_finite(x.score)]
+    seen = [x for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
     if not seen:
         return 0.0, math.nan, 0.0, math.nan, 0.0, 0.0
     first, last = seen[0], seen[-1]
@@ -263,7 +263,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 def _gains(curve: LearningCurve, lowest: int, end: int) -> tuple[float, ...]:
     """Return the gain of each doubling from `lowest` on; a longer step fades over them."""
     gains = np.zeros(end - lowest)
-    seen = [x for x in curve.observations if is_finite(x.score)]
+    seen = [x for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
     for one, two in pairwise(seen):
         share = _passed(math.log2(one.size), math.log2(two.size), lowest, end)
         share = share * FADING ** np.arange(end - lowest)
