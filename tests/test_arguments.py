@@ -447,7 +447,7 @@ def check(name: str, given: Mapping[str, Any]) -> None:
 
 def forms(value: Any) -> list[str]:
     """Return how a message may show a value."""
-    found = [repr(value), str(value)]
+    found = [repr(value), str(value), reprlib.repr(value)]  # the last sorts keys, and shortens
     if isinstance(value, int | np.integer):
         found.append(f"{value:,}")
     if isinstance(value, np.ndarray):
