@@ -80,7 +80,7 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class Values(Protocol):
+class HasNetValues(Protocol):
     """A policy that also says what learners are worth to the search, their costs included."""
 
     def net_values(self, pool: Pool) -> NDArray[np.float64]:

@@ -15,8 +15,8 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.policy import HasNetValues
 from optuna_daub.core.policy import Policy
-from optuna_daub.core.policy import Values
 from optuna_daub.study import storage as stored
 from optuna_daub.study.state import State
 
@@ -33,9 +33,9 @@ class BaseSamplerStudy(optuna.Study):
 
     The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
     as soon as anything was observed, with the score on all the data or its forecast, less what
-    training costs where the policy says so (`Values`); RUNNING before. Once enough learners have
-    reached a larger size, the others are shown as FAIL, from which no sampler learns. Idle trials
-    are hidden.
+    training costs where the policy says so (`HasNetValues`); RUNNING before. Once enough learners
+    have reached a larger size, the others are shown as FAIL, from which no sampler learns. Idle
+    trials are hidden.
     """
 
     def __init__(self, study: optuna.Study, state: State, policy: Policy) -> None:
@@ -47,7 +47,7 @@ class BaseSamplerStudy(optuna.Study):
 
         def values() -> Mapping[int, float]:
             pool = state.pool(policy)
-            if isinstance(policy, Values):
+            if isinstance(policy, HasNetValues):
                 found = policy.net_values(pool)
             else:
                 found = Joint().forecasts(pool, policy.sizes[-1]).all.mean

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import Observation
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
@@ -251,8 +252,13 @@ def _group(pool: Pool) -> _Group:
     return group._replace(gap=np.clip(np.nan_to_num(best - mean), 0.0, widest))
 
 
+def _finite(curve: LearningCurve) -> list[Observation]:
+    """Return the observations from whose scores anything can be projected."""
+    return [x for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
+
+
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    seen = [x for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
+    seen = _finite(curve)
     if not seen:
         return 0.0, math.nan, 0.0, math.nan, 0.0, 0.0
     first, last = seen[0], seen[-1]
@@ -263,7 +269,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 def _gains(curve: LearningCurve, lowest: int, end: int) -> tuple[float, ...]:
     """Return the gain of each doubling from `lowest` on; a longer step fades over them."""
     gains = np.zeros(end - lowest)
-    seen = [x for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
+    seen = _finite(curve)
     for one, two in pairwise(seen):
         share = _passed(math.log2(one.size), math.log2(two.size), lowest, end)
         share = share * FADING ** np.arange(end - lowest)

@@ -317,10 +317,10 @@ class ValuePerSecond:
         affordable = begun & (FIRST_MODEL * cost <= spent)
         if pool.runs_left is not None and pool.runs_left < begun.sum():
             affordable |= begun  # or the runs might be over before one is affordable
-        if pool.left is not None and self.cost == "seconds":
+        left = self._seconds_left(pool)
+        if math.isfinite(left):
             # With so little time left, a cheaper learner would come too late; but what would not
             # be through in time is no help.
-            left = pool.left.seconds
             affordable |= begun & (cost == cost[begun].min()) & (cost <= left) & (left < 2 * cost)
         if not affordable.any():
             # Where time hardly grows with size, N would be taken to cost N / n first probes, and
@@ -350,8 +350,7 @@ class ValuePerSecond:
         """
         full = self.sizes[-1]
         spent = self._amount(pool.spent)
-        has_end = pool.left is not None and self.cost == "seconds"
-        left = pool.left.seconds if has_end and pool.left is not None else math.inf
+        left = self._seconds_left(pool)
         begun = table.is_alive & (table.size > 0)
         if not begun.any():
             return Propose(full, Reason("the only run: all the data at once"))
@@ -388,8 +387,7 @@ class ValuePerSecond:
         start, rate = full, 0.0
         # A learner that would not be through in time is not begun again: its last training is what
         # counts, and the time for it is kept in reserve.
-        has_end = pool.left is not None and self.cost == "seconds"
-        left = pool.left.seconds if has_end and pool.left is not None else math.inf
+        left = self._seconds_left(pool)
         if pool.to_come is None:
             overhead = HASTE * min(self._amount(pool.spent), left)
             if pool.runs_left is not None:
@@ -478,6 +476,12 @@ class ValuePerSecond:
     def _amount(self, spent: Cost) -> float:
         """Return seconds or examples, whichever costs are counted in."""
         return spent.seconds if self.cost == "seconds" and spent.seconds else spent.examples
+
+    def _seconds_left(self, pool: Pool) -> float:
+        """Return the seconds left; infinite where there is no end, or where examples are spent."""
+        if pool.left is None or self.cost != "seconds":
+            return math.inf
+        return pool.left.seconds
 
     def _costs(self, pool: Pool) -> _Costs:
         """Return what training each learner is predicted to cost.
