@@ -15,6 +15,7 @@ from benchmarks import replay
 from benchmarks import search_cv
 from benchmarks import slow_probe
 from benchmarks import training
+from benchmarks import two_workers
 from benchmarks import watching
 from benchmarks.fit import calibrated
 from benchmarks.fit import gain_spread
@@ -42,6 +43,7 @@ pytestmark = [
         opening,
         search_cv,
         slow_probe,
+        two_workers,
         watching,
         abc,
         budgeted,

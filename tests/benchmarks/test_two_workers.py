@@ -1,0 +1,87 @@
+"""Two workers beside one: the simulated clock, and the shares that are read off curves."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.rows import Row
+from benchmarks.rows import read_rows
+from benchmarks.search import race
+from benchmarks.search_problems import Made
+from benchmarks.search_space import Config
+from benchmarks.two_workers import main
+from benchmarks.two_workers import reached
+from benchmarks.two_workers import regrets
+from benchmarks.two_workers import simulated
+
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # TPE's options are experimental
+MOMENTS = np.linspace(0.0, 10.0, 101)
+
+
+def _row(workers: int, *curve: tuple[float, float]) -> Row:
+    return {"key": {"workers": workers}, "none": 90.0, "curve": [list(point) for point in curve]}
+
+
+def test_one_simulated_worker_is_ours_in_the_benchmark_of_search() -> None:
+    best, curve = -math.inf, []
+    for when, score in simulated(Made(), seed=5, n_workers=1, seconds=12.0).curve:
+        if score > best:
+            best = score
+            curve.append([when, score])
+    expected = race(Made(), "ours", seed=5, budget=12.0)["curve"]
+    assert len(expected) > 1
+    assert np.array(curve) == pytest.approx(np.array(expected))
+
+
+class _Even(Made):
+    """Every training takes a second."""
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        return super().train(config, size, limit)[0], 1.0
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_simulated_workers_are_busy_all_the_time(n_workers: int) -> None:
+    found = simulated(_Even(), seed=0, n_workers=n_workers, seconds=12.5)
+    assert len(found.sizes) == 12 * n_workers
+    assert found.curve
+    assert all(when in range(1, 13) for when, _ in found.curve)
+
+
+def test_a_worker_of_double_speed_needs_half_of_the_seconds() -> None:
+    rng = np.random.default_rng(0)
+    times = np.sort(rng.uniform(0.0, 10.0, (40, 8)))
+    scores = np.sort(rng.uniform(0.0, 50.0, (40, 8)))[:, ::-1]
+    one, two = (
+        np.array(
+            [
+                regrets(_row(n, *zip(when / n, found, strict=True)), MOMENTS)
+                for when, found in zip(times, scores, strict=True)
+            ]
+        )
+        for n in (1, 2)
+    )
+    for place in (40, 60, 100):
+        when = float(reached(two.mean(axis=0), one[:, place].mean(), MOMENTS))
+        assert when == pytest.approx(MOMENTS[place] / 2, abs=0.1)
+
+
+def test_what_is_never_reached_is_never() -> None:
+    curve = regrets(_row(1, (1.0, 7.0)), MOMENTS)
+    found = reached(np.array([curve, curve]), np.array([7.0, 6.9]), MOMENTS)
+    assert found == pytest.approx([1.0, math.inf])
+
+
+@pytest.mark.slow
+def test_the_table_is_of_cells_that_both_have_run(tmp_path: Path) -> None:
+    arguments = ["--problems", "made", "--units", "6", "--results", str(tmp_path)]
+    main([*arguments, "--seeds", "1"])
+    table = (tmp_path / "two_workers.md").read_text(encoding="utf-8")
+    main([*arguments, "--seeds", "2", "--time-limit", "0"])
+    assert (tmp_path / "two_workers.md").read_text(encoding="utf-8") == table
+    assert [row["key"]["workers"] for row in read_rows(tmp_path / "two_workers.jsonl")] == [1, 2]
