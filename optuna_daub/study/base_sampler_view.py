@@ -154,9 +154,12 @@ def one_row_per_learner(
         elif run.learner == trial.number or run.learner not in (None, *rows):
             assert run.learner is not None
             rows[run.learner] = trial  # a worker that waited may have resumed a later learner
-        elif run.repeats is not None:
-            # Else GridSampler, which marks what it proposes, would propose the same for ever.
-            marks.setdefault(run.repeats, {}).update(stored.marks_of_others(trial))
+        else:
+            # Else GridSampler, which marks what it proposes, would propose the same for ever. It
+            # marks a later run where the worker of the first one died before it could.
+            marked = run.repeats if run.learner is None else run.learner
+            if marked is not None and not run.inherited:
+                marks.setdefault(marked, {}).update(stored.marks_of_others(trial))
     busy = state.busy()
     for learner, known in state.learners.items():
         if learner not in rows:

@@ -202,7 +202,11 @@ class DataAllocationSampler(BaseSampler):
                         self._patience_with(study),
                         lambda known: self._check_can_wait(study, known, trial),
                     )
-                    if run.learner == trial.number:
+                    # A worker may have died before the base sampler had its say on a newcomer.
+                    is_new = run.learner == trial.number
+                    if run.learner is not None and not run.inherited:
+                        is_new = is_new or not state.learners[run.learner].params
+                    if is_new:
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 if run.learner == trial.number and state.has_repeated:
                     as_it_is = study._storage.get_trial(trial._trial_id)

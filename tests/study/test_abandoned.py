@@ -11,8 +11,13 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.samplers import BruteForceSampler
+from optuna.samplers import GridSampler
+from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
@@ -256,6 +261,51 @@ def test_brute_force_completes_what_a_dead_worker_did_not_suggest(
     pairs = [(curve.params["a"], curve.params["b"]) for curve in learning_curves(study)]
     assert len(set(pairs)) == len(pairs) == 4
     assert 3 in dict(pairs) or not is_enqueued
+
+
+class DyingGrid(GridSampler):
+    """Gets so far with marking a trial, which takes two steps, as `lives` says one by one."""
+
+    def __init__(self) -> None:
+        super().__init__({"row": range(len(RIVALS))}, seed=0)
+        self.lives: list[int] = []
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        n_steps = self.lives.pop(0) if self.lives else 2
+        if n_steps == 1:
+            mark = "search_space", self._search_space
+            study._storage.set_trial_system_attr(trial._trial_id, *mark)
+        if n_steps == 2:
+            super().before_trial(study, trial)
+
+
+@pytest.mark.parametrize("lives", [[0], [1], [2], [0, 1, 0], [1, 2]])
+@pytest.mark.parametrize("n_before", [0, 1, 3])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
+    lives: list[int], n_before: int, is_open: bool
+) -> None:
+    base = DyingGrid()
+    study = table_study(base=base)
+    if is_open:
+        study.sampler = DataAllocationSampler(base)
+        study.pruner = DAUBPruner(sizes=SIZES)
+    if n_before:
+        study.optimize(TableObjective(RIVALS), n_trials=n_before)
+    base.lives = [*lives]
+    for _ in lives:
+        lost = study.ask()
+        run = stored.read_run(study.trials[lost.number].system_attrs)
+        assert run is not None
+        assert run.learner == n_before
+        name_as_dead(study, lost)
+    study.optimize(TableObjective(RIVALS))
+    curves = learning_curves(study)
+    assert sorted(curve.params["row"] for curve in curves) == [*range(len(RIVALS))]
+    assert all(curve.observations for curve in curves)
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
 
 
 def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
