@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -68,6 +69,9 @@ class LearningCurve:
     """What was seen of it, sizes strictly increasing."""
     dropped: str = ""
     """Why the learner gets no data ever again; empty while it may still get some."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Its point of the search space, by name, as far as it is known; what it costs is guessed from
+    it before it is tried. May be left empty."""
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The training sizes observed, increasing."""
     size: int = field(init=False, repr=False, compare=False)
@@ -105,7 +109,7 @@ class LearningCurve:
         A score that is no finite number, of validation or of training, or beyond 1e100, drops the
         learner: nothing can be projected from it.
         """
-        curve = LearningCurve(self.learner, (*self.observations, *observations), self.dropped)
+        curve = replace(self, observations=(*self.observations, *observations))
         for seen in observations:
             if not seen.is_finite:
                 score = f"score {seen.score}"
@@ -117,7 +121,7 @@ class LearningCurve:
     def before(self, size: int) -> LearningCurve:
         """Return the curve as it was before anything was trained on `size` examples or more."""
         seen = tuple(x for x in self.observations if x.size < size)
-        return LearningCurve(self.learner, seen)
+        return replace(self, observations=seen, dropped="")
 
     def without(self, size: int) -> LearningCurve:
         """Return the curve without the observation at `size`."""
@@ -126,6 +130,20 @@ class LearningCurve:
     def drop(self, reason: str) -> LearningCurve:
         """Return the curve marked as getting no data ever again, for `reason`."""
         return replace(self, dropped=reason)
+
+    def log_times(self) -> tuple[float, ...]:
+        """Return logarithms of size and seconds of the first, the last but one and the last probe.
+
+        Of those whose seconds are known; NaN where there is none.
+
+        >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
+        (0.0, 0.0, nan, nan, 0.0, 0.0)
+        """
+        timed = [(math.log(x.size), math.log(x.seconds)) for x in self.observations if x.seconds]
+        if not timed:
+            return (math.nan,) * 6
+        before = timed[-2] if len(timed) > 1 else (math.nan, math.nan)
+        return *timed[0], *before, *timed[-1]
 
     def __contains__(self, size: int) -> bool:
         """Return whether the learner was trained on `size` examples."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.pool import Pool
@@ -88,4 +89,15 @@ class HasNetValues(Protocol):
 
         In units of the score, in the order of ids. A base sampler that maximises it proposes
         what is good for its cost.
+        """
+
+
+@runtime_checkable
+class HasStart(Protocol):
+    """A policy that decides where a newcomer starts once its parameters are known."""
+
+    def start(self, pool: Pool, newcomer: int) -> Extend:
+        """Return what a newcomer without any observation, and in the pool, is trained on first.
+
+        The size for which it was proposed is for a learner of which nothing is known.
         """

@@ -247,10 +247,11 @@ class Pool:
             self, curves=self.curves.put(self.curves[learner].extended(seen)), spent=spent
         )
 
-    def with_newcomer(self, learner: int) -> Pool:
+    def with_newcomer(self, learner: int, parameters: Mapping[str, Any] | None = None) -> Pool:
         """Return the pool in which a newcomer has become `learner`, with no data yet."""
         left = None if self.to_come is None else self.to_come - 1
-        return replace(self, curves=self.curves.put(LearningCurve(learner)), to_come=left)
+        curve = LearningCurve(learner, parameters=parameters or {})
+        return replace(self, curves=self.curves.put(curve), to_come=left)
 
     def dropped(self, learner: int, reason: str) -> Pool:
         """Return the pool in which `learner` gets no data ever again."""

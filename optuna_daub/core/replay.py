@@ -13,6 +13,7 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
+from optuna_daub.core.policy import HasStart
 from optuna_daub.core.policy import Policy
 from optuna_daub.core.pool import Pool
 
@@ -45,8 +46,10 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
         decision = policy.decide(pool)
         if isinstance(decision, Propose):
             newcomer = next(newcomers)
-            pool = pool.with_newcomer(newcomer)
+            pool = pool.with_newcomer(newcomer, table[newcomer].parameters)
             decision = Extend(newcomer, decision.size, decision.reason)
+            if isinstance(policy, HasStart):
+                decision = policy.start(pool, newcomer)
         yield decision
         match decision:
             case Extend(learner, size):

@@ -484,13 +484,13 @@ class State:
                 self._repeats.add(trial.number)
                 self._n_repeats += 1
             return
-        learner, pool = run.learner, self._pool
+        learner = run.learner
         if learner not in self.learners:
             self.learners[learner] = Learner(stored.enqueued_params(trial))
-            pool = pool.put(LearningCurve(learner))
+            self._pool = self._pool.put(LearningCurve(learner))
         if learner == trial.number and facts.too_late:
             # It may be another point of the space by now than others train as this learner.
-            self._pool, on_time = pool, copy.copy(trial)
+            on_time = copy.copy(trial)
             known_then = trial.distributions.keys() - facts.too_late
             on_time.distributions = {name: trial.distributions[name] for name in known_then}
             self._learn(learner, on_time, replace(facts, user_attrs={}, constraints={}))
@@ -500,9 +500,9 @@ class State:
         # A probe whose result is lost was paid for all the same.
         news = [*seen.values()][self._n_counted.get(trial.number, 0) :]
         self._n_counted[trial.number] = len(seen)
-        spent = sum((Cost(x.size, x.seconds or 0.0) for x in news), start=pool.spent)
-        self._pool = replace(pool, spent=spent)
-        curve = known = pool.curves[learner]
+        spent = sum((Cost(x.size, x.seconds or 0.0) for x in news), start=self._pool.spent)
+        self._pool = replace(self._pool, spent=spent)
+        curve = known = self.curve(learner)
         if run.full_size in seen and trial.state == TrialState.COMPLETE:
             self._completed.add(learner)
         elif facts.is_lost and run.full_size in seen:
@@ -527,6 +527,8 @@ class State:
             params = {**known.params, **{name: trial.params[name] for name in new}}
             known = replace(known, params=params, distributions={**known.distributions, **new})
             self._by_params[_key(known)] = (*self._by_params.get(_key(known), ()), learner)
+            curve = replace(self.curve(learner), parameters=known.params)
+            self._pool = self._pool.put(curve)
         if facts.user_attrs:
             known = replace(known, user_attrs={**known.user_attrs, **facts.user_attrs})
         if facts.constraints:
@@ -564,8 +566,9 @@ class State:
         """Take in new observations of a learner and whatever drops it."""
         learner = curve.learner
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
-        curve = LearningCurve(learner, dropped=self._drops.get(learner, "")).extended(*seen)
         known = self.learners[learner]
+        dropped = self._drops.get(learner, "")
+        curve = LearningCurve(learner, (), dropped, known.params).extended(*seen)
         if known.constraints and (reason := stored.violation(known.constraints)):
             curve = curve.drop(reason)
         if known.failures and (reason := reason_to_drop(known.failures, self._well)):

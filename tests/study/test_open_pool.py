@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import signal
@@ -417,3 +418,38 @@ def test_a_rule_of_a_closed_pool_asks_for_n_learners_before_anything_is_trained(
     if not isinstance(pruner, ABCPruner):  # whose scores need more facts
         study.optimize(objective)
         assert study.best_trial.last_step == SIZES[-1]
+
+
+def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear() -> None:
+    """Seconds grow with the trees: how dear a newcomer is, is known before it is trained."""
+    known: set[float] = set()
+    shares: list[tuple[int, float, int]] = []
+    spent = 0.0
+
+    def objective(trial: optuna.Trial) -> float:
+        nonlocal spent
+        trees = trial.suggest_float("trees", 1, 10_000, log=True)
+        score = 0.0
+        for n in training_sizes(trial):
+            if trees not in known:
+                known.add(trees)
+                shares.append((trial.number, trees / 10 / max(spent, 1e-9), n))
+            spent += trees * n / 1e6
+            score = 0.8 + 0.01 * math.log(trees) - n**-0.5
+            report(trial, n, score, seconds=trees * n / 1e6)
+        return score
+
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0)),
+        pruner=DAUBPruner(max_resource=100_000),
+    )
+    study.optimize(objective, n_trials=200)
+    at_once = [(number, share) for number, share, n in shares if n == 100_000]
+    assert len(at_once) > 20
+    # Half of what was spent is the limit; predictions may be off by a factor of two.
+    assert max(share for _, share in at_once) < 1.0
+    dear = [number for number, share, n in shares if share > 1.0 and n < 100_000]
+    assert any(number > at_once[0][0] for number in dear), "a cheaper one was begun on all before"
+    sizes = {trial.number: run.size for trial, run in runs(study)}
+    assert all(sizes[number] == n for number, _, n in shares), "what was stored is what was done"

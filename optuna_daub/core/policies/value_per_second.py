@@ -33,8 +33,10 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
+from typing import Any
 from typing import Literal
 from typing import NamedTuple
 
@@ -43,6 +45,12 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.checks import named
 from optuna_daub.core.checks import number
+from optuna_daub.core.costs import MOST_COMPARED
+from optuna_daub.core.costs import Costs
+from optuna_daub.core.costs import Guess
+from optuna_daub.core.costs import by_parameters
+from optuna_daub.core.costs import in_examples
+from optuna_daub.core.costs import in_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -83,11 +91,11 @@ surrogates of `benchmarks`, which are level."""
 PROBE = 0.5
 """Open pool: a learner is trained on a second size, to see how time grows with size, as soon as
 this is no more than this share of the seconds spent so far."""
-DEAR = 0.9
-"""Open pool: newcomers start at sizes at which so large a share of those begun last would have
-cost no more than `PROBE` of the seconds spent so far. What one costs is seen at its first probe
-only, and where parameters are drawn on logarithmic scales the dearest cost a hundred times the
-median: straight on all the data one of them would take all the time there is."""
+DEAR = 1.28
+"""Open pool: a newcomer starts where it would cost no more than `PROBE` of the seconds spent so
+far, were it dearer than predicted by so many standard deviations: nine in ten are not. Where
+parameters are drawn on logarithmic scales the dearest cost a hundred times the median: straight on
+all the data one of them would take all the time there is."""
 FIRST_MODEL = 0.5
 """Open pool: the first learner that goes to N costs no more than the seconds spent so far divided
 by this, so that there is a full-data model early."""
@@ -98,14 +106,6 @@ data: where costs count in full (1) the best learner of covtype is left out in t
 from 0.2 on sometimes; where they do not count (0), Parity costs a little more."""
 A_TENTH = 0.1 / 0.9
 """Closed pool: odds of the share spent at which `price` is asked."""
-DISBELIEF = 10.0
-"""A probe is not believed to be slower than this many times what the learner's probe before, or
-the median learner, suggests: the first call of a library may take a minute."""
-SLOWEST = 0.1, 2.0
-"""Range of growth exponents that measured times are believed to show."""
-ALPHA_WEIGHT = 2.0
-"""E-foldings of size that the prior of the pool's exponent, 1, counts as; a learner's own is drawn
-to the pool's as by one."""
 RECENT = 30
 """Newcomers are expected to cost as much as so many learners begun last."""
 MOST = 128
@@ -168,8 +168,7 @@ class ValuePerSecond:
         first = self._first_size(pool)
         # A newcomer that was proposed and then lost its worker, or failed, starts first.
         if (waiting := free & (table.size == 0)).any():
-            learner = int(table.learners[waiting.argmax()])
-            return Extend(learner, first, Reason(f"every learner is first trained on {first:,}"))
+            return self.start(pool, int(table.learners[waiting.argmax()]))
         is_open = pool.to_come is None
         if pool.may_propose and not is_open:
             return Propose(first, Reason(f"every learner is first trained on {first:,}"))
@@ -212,6 +211,35 @@ class ValuePerSecond:
             "to {1} only"
         )
         return Finish(winner, Reason(text, (score, float(boxes.values[other]))))
+
+    def start(self, pool: Pool, newcomer: int) -> Extend:
+        """Return where a newcomer starts, given what its parameters are predicted to cost.
+
+        At the score per second that the search gains, L, it is worth the larger of these, which
+        are 0 where its reservation value is the best full-data score [1]:
+
+            straight to N:      E[max(0, X - best)] - L c(N)
+            to size m, then N:  E[max(0, E[max(0, X - best) | score at m] - L c(N))] - L c(m)
+
+        A learner that is predicted to be dear so starts smaller than a cheap one.
+        """
+        table, first = pool.once(self._facts), self._first_size(pool)
+        is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
+        if pool.to_come is None and pool.runs_left == 0:
+            return Extend(newcomer, self.sizes[-1], Reason("the last run: all the data at once"))
+        if pool.to_come is not None or not is_compared or not table.is_full.any():
+            return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
+        boxes = pool.once(self._boxes)
+        guess = self._guess(pool, pool.curves[newcomer].parameters)
+        rate = max(boxes.rate, 0.0)
+        size, worth = first, -math.inf
+        for start in self._starts(pool, guess):
+            ahead = np.maximum(0.0, start.ahead - rate * start.later) @ WEIGHTS
+            if ahead - rate * start.now > worth:
+                size, worth = start.size, float(ahead - rate * start.now)
+        cost = math.exp(guess.log_cost)
+        text = f"a newcomer, predicted to take {cost:.3g} {boxes.unit}s on all the data"
+        return Extend(newcomer, size, Reason(text))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why the turn went from `learner` to another."""
@@ -270,7 +298,7 @@ class ValuePerSecond:
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
         rate = max(0.0, pool.once(self._boxes).rate)
-        return np.asarray(mean - rate * self._costs(pool).at(self.sizes[-1]))
+        return np.asarray(mean - rate * pool.once(self._costs).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
@@ -311,7 +339,7 @@ class ValuePerSecond:
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision:
         """Return what to do in an open pool without a full-data score."""
-        costs, spent = self._costs(pool), self._amount(pool.spent)
+        costs, spent = pool.once(self._costs), self._amount(pool.spent)
         cost = costs.at(self.sizes[-1])
         begun = table.is_alive & (table.size > 0)
         affordable = begun & (FIRST_MODEL * cost <= spent)
@@ -354,7 +382,10 @@ class ValuePerSecond:
         begun = table.is_alive & (table.size > 0)
         if not begun.any():
             return Propose(full, Reason("the only run: all the data at once"))
-        forecast, costs = self.forecaster.forecasts(pool, full).all, self._costs(pool).at(full)
+        forecast, costs = (
+            self.forecaster.forecasts(pool, full).all,
+            pool.once(self._costs).at(full),
+        )
         best = float(table.score[table.is_full].max(initial=-math.inf))
         if not table.is_full.any():
             best = float(np.median(forecast.mean[begun]))
@@ -374,7 +405,7 @@ class ValuePerSecond:
 
     def _boxes(self, pool: Pool) -> _Boxes:
         """Return every learner's index, where it would go next, and what is to beat."""
-        table, costs = pool.once(self._facts), self._costs(pool)
+        table, costs = pool.once(self._facts), pool.once(self._costs)
         full = self.sizes[-1]
         forecast = self.forecaster.forecasts(pool, full).all
         mean, width = forecast.quantile(0.5), _width(forecast)
@@ -389,12 +420,8 @@ class ValuePerSecond:
         # counts, and the time for it is kept in reserve.
         left = self._seconds_left(pool)
         if pool.to_come is None:
-            overhead = HASTE * min(self._amount(pool.spent), left)
-            if pool.runs_left is not None:
-                # Towards the end runs are scarce, not seconds: each costs as a growing share of
-                # what the others took.
-                overhead *= max(1.0, float(begun.sum()) / (pool.runs_left + 1))
-            start, rate = self._newcomer(pool, costs, begun, best, overhead, left)
+            overhead = self._overhead(pool)
+            start, rate = self._newcomer(pool)
             weight = max(rate, 0.0)
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
@@ -436,42 +463,69 @@ class ValuePerSecond:
             index[some[better]], size[some[better]] = found[better], stop
         return _Boxes(index, size, to_beat, start, rate, self.cost[:-1])
 
-    def _newcomer(
-        self,
-        pool: Pool,
-        costs: _Costs,
-        begun: NDArray[np.bool_],
-        best: float,
-        overhead: float,
-        left: float,
-    ) -> tuple[int, float]:
+    def _guess(self, pool: Pool, parameters: Mapping[str, Any]) -> Guess:
+        """Return what training a newcomer on all the data costs."""
+        full, table = self.sizes[-1], pool.once(self._facts)
+        if self.cost == "examples":
+            return Guess(math.log(full), 0.0)
+        recent = np.flatnonzero(table.is_alive & (table.size > 0))[-MOST_COMPARED:]
+        known = [pool.curves[i].parameters for i in table.learners[recent].tolist()]
+        return by_parameters(known, np.log(pool.once(self._costs).at(full)[recent]), parameters)
+
+    def _starts(self, pool: Pool, guess: Guess) -> list[_Start]:
+        """Return the sizes that a newcomer which costs so much may start at, larger ones first."""
+        table, costs = pool.once(self._facts), pool.once(self._costs)
+        begun = table.is_alive & (table.size > 0)
+        full, left, spent = self.sizes[-1], self._seconds_left(pool), self._amount(pool.spent)
+        best = float(table.score[table.is_full].max(initial=-math.inf))
+        most = PROBE * spent
+        if pool.runs_left is not None and pool.runs_left < begun.sum():
+            most = math.inf  # runs are scarce, not seconds
+        growth = float(np.median(costs.growth[begun]))
+        forecast = self.forecaster.newcomer(pool, full)
+        mean, width = float(forecast.mean), float(_width(forecast))
+        later, dear = math.exp(guess.log_cost), math.exp(DEAR * guess.error)
+        overhead = self._overhead(pool)
+        found = []
+        for size in _thinned(self.sizes):
+            now = later * (size / full) ** growth
+            if now * dear > most and size > self._first_size(pool):
+                continue
+            if size == full:
+                ahead = np.full(len(POINTS), float(forecast.expected_improvement(best)))
+                if later <= left:
+                    found.append(_Start(size, ahead, later + overhead, 0.0))
+                continue
+            shown = min(width, float(_width(self.forecaster.newcomer(pool, size))))
+            kept = LOGISTIC * math.sqrt(width**2 - shown**2)
+            ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)
+            if now + later <= left:
+                found.append(_Start(size, ahead, now + overhead, later))
+        return found
+
+    def _newcomer(self, pool: Pool) -> tuple[int, float]:
         """Return the size that a newcomer is best started at, and its value per second there.
 
         The value is -1 where a newcomer would not be through in the time left.
         """
-        recent = np.flatnonzero(begun)[-RECENT:]
-        costs = _Costs(costs.level[recent], costs.growth[recent])
-        full = self.sizes[-1]
-        most = PROBE * self._amount(pool.spent)
-        if pool.runs_left is not None and pool.runs_left < begun.sum():
-            most = math.inf  # runs are scarce, not seconds
-        sizes = [n for n in _thinned(self.sizes) if np.quantile(costs.at(n), DEAR) <= most]
-        sizes = sizes or [self._first_size(pool)]
-        forecast = self.forecaster.newcomer(pool, full)
-        mean, width = float(forecast.mean), float(_width(forecast))
-        later = float(np.median(costs.at(full)))
-        found = [(-1.0, full)]
-        if later <= left and sizes[0] == full:
-            found = [(float(forecast.expected_improvement(best)) / (later + overhead), full)]
-        for size in sizes[sizes[0] == full :]:
-            shown = min(width, float(_width(self.forecaster.newcomer(pool, size))))
-            kept = LOGISTIC * math.sqrt(width**2 - shown**2)
-            ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)
-            now = float(np.median(costs.at(size)))
-            if now + later <= left:
-                found.append((_rate(ahead, later, now + overhead), size))
-        rate, start = max(found)
+        table = pool.once(self._facts)
+        recent = np.flatnonzero(table.is_alive & (table.size > 0))[-RECENT:]
+        typical = float(np.median(np.log(pool.once(self._costs).at(self.sizes[-1])[recent])))
+        guess = Guess(typical, self._guess(pool, {}).error)
+        found = [(_rate(x.ahead, x.later, x.now), x.size) for x in self._starts(pool, guess)]
+        rate, start = max(found, default=(-1.0, self.sizes[-1]))
         return start, rate
+
+    def _overhead(self, pool: Pool) -> float:
+        """Return what every action of an open pool costs besides."""
+        overhead = HASTE * min(self._amount(pool.spent), self._seconds_left(pool))
+        if pool.runs_left is not None:
+            # Towards the end runs are scarce, not seconds: each costs as a growing share of what
+            # the others took.
+            table = pool.once(self._facts)
+            begun = float((table.is_alive & (table.size > 0)).sum())
+            overhead *= max(1.0, begun / (pool.runs_left + 1))
+        return overhead
 
     def _amount(self, spent: Cost) -> float:
         """Return seconds or examples, whichever costs are counted in."""
@@ -483,30 +537,9 @@ class ValuePerSecond:
             return math.inf
         return pool.left.seconds
 
-    def _costs(self, pool: Pool) -> _Costs:
-        """Return what training each learner is predicted to cost.
-
-        A learner's seconds grow as n^alpha from its last probe on; alpha is drawn from 1 towards
-        the pool's, and from there towards its own, as by so many e-foldings of size seen.
-        """
-        seen = pool.curves.columns(_seconds)
-        timed = np.isfinite(seen[:, 1])
-        if self.cost == "examples" or not timed.any():
-            return _Costs(np.zeros(len(seen)), np.ones(len(seen)))
-        first, first_cost, before, before_cost, last, last_cost = seen.T
-        longer = np.where(timed, last - first, 0.0)
-        slower = np.where(timed, last_cost - first_cost, 0.0)
-        slower = np.clip(slower, SLOWEST[0] * longer, SLOWEST[1] * longer)
-        alpha = (slower.sum() + ALPHA_WEIGHT) / (longer.sum() + ALPHA_WEIGHT)
-        # What a learner would take for one example, if its seconds grew as the pool's do.
-        level = last_cost - alpha * last
-        # The lower of two in the middle: of two learners one slow call must not be half of it.
-        typical = float(np.quantile(level[timed], 0.5, method="lower"))
-        earlier = np.where(np.isfinite(before_cost), before_cost - alpha * before, typical)
-        level = np.minimum(level, np.maximum(earlier, typical) + math.log(DISBELIEF))
-        own = (slower + alpha) / (longer + 1.0)
-        start = np.where(timed, level + (alpha - own) * last, typical)
-        return _Costs(start, np.where(timed, own, alpha))
+    def _costs(self, pool: Pool) -> Costs:
+        """Return what training each learner is predicted to cost."""
+        return in_seconds(pool) if self.cost == "seconds" else in_examples(pool)
 
 
 class _Facts(NamedTuple):
@@ -528,15 +561,16 @@ class _Facts(NamedTuple):
         return int(np.where(self.is_full, self.score, -np.inf).argmax())
 
 
-class _Costs(NamedTuple):
-    """Predicted costs, exp(level + growth * ln n), arrays in the order of ids."""
+class _Start(NamedTuple):
+    """A size that a newcomer may start at."""
 
-    level: Numbers
-    growth: Numbers
-
-    def at(self, size: int) -> Numbers:
-        """Return what training each learner on `size` examples costs."""
-        return np.asarray(np.exp(self.level + self.growth * math.log(size)))
+    size: int
+    ahead: Numbers
+    """Expected improvement once its score there is known, for each of `POINTS`."""
+    now: float
+    """What getting there costs."""
+    later: float
+    """What it costs to go on to N from there; 0 at N."""
 
 
 class _Boxes(NamedTuple):
@@ -560,15 +594,6 @@ class _Boxes(NamedTuple):
 def _facts(curve: LearningCurve) -> tuple[float, float, float, float]:
     first = curve.observations[0].score if curve.observations else math.nan
     return float(bool(curve.dropped)), float(curve.size), curve.score, first
-
-
-def _seconds(curve: LearningCurve) -> tuple[float, ...]:
-    """Return logarithms of size and seconds of the first, the last but one and the last probe."""
-    timed = [(math.log(x.size), math.log(x.seconds)) for x in curve.observations if x.seconds]
-    if not timed:
-        return (math.nan,) * 6
-    before = timed[-2] if len(timed) > 1 else (math.nan, math.nan)
-    return *timed[0], *before, *timed[-1]
 
 
 def _thinned(sizes: tuple[int, ...]) -> list[int]:

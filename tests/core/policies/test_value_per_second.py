@@ -295,17 +295,6 @@ def test_one_slow_call_does_not_decide() -> None:
         assert one.learner == other.learner
 
 
-def test_of_two_learners_the_slow_call_of_one_is_not_typical() -> None:
-    """The first call of a library may take a minute: the learner is not beyond the time left."""
-    quick = tuple(Observation(n, 0.5, seconds=0.04 * n / FIRST) for n in (FIRST, FULL))
-    slow = (Observation(FIRST, 0.9, seconds=40.0),)
-    curves = Curves([LearningCurve(0, slow), LearningCurve(1, quick)])
-    spent, left = Cost(0, 45.0), Cost(0, 40.0)  # ten times a quick one's seconds are some 6 at N
-    decision = ValuePerSecond(SIZES).decide(Pool(curves, to_come=None, spent=spent, left=left))
-    assert isinstance(decision, Extend)
-    assert decision.learner == 0
-
-
 # Open pools.
 
 
@@ -418,30 +407,52 @@ def test_an_open_pool_of_large_data_has_a_full_model_before_a_hundred_learners()
     pytest.fail("no learner was trained on all the data")
 
 
-@pytest.mark.parametrize("spent", [3.0, 25.0, 250.0, 3e3, 3e4])
-@pytest.mark.parametrize("dearest", [1.0, 9.0])
-def test_newcomers_start_where_the_dear_ones_are_affordable(spent: float, dearest: float) -> None:
-    """Two in ten take `dearest` times as long; on all the data others take 16 seconds."""
+def forests(spent: float, *, is_named: bool = True) -> Pool:
+    """An open pool of ten forests whose seconds grow with their trees, 16 on all the data at 1."""
     curves = [
         LearningCurve(
             i,
             tuple(
-                Observation(
-                    n, 0.6 + 0.01 * i - n**-0.5, seconds=(dearest if i < 2 else 1) * n / 1e3
-                )
+                Observation(n, 0.6 + 0.01 * i - n**-0.5, seconds=(i + 1) * n / 1e3)
                 for n in (SIZES if i == 9 else SIZES[:1])
             ),
+            parameters={"trees": i + 1} if is_named else {},
         )
         for i in range(10)
     ]
-    pool = Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
-    start = ValuePerSecond(SIZES)._boxes(pool).start
-    if (spent, dearest) == (250.0, 9.0):
-        few = replace(pool, runs_left=9)
-        assert start < ValuePerSecond(SIZES)._boxes(few).start, "runs are scarce, not seconds"
-    assert start == SIZES[0] or dearest * start / 1e3 <= value_per_second.PROBE * spent
-    if spent == 3e4:
+    return Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
+
+
+@pytest.mark.parametrize("spent", [3.0, 25.0, 250.0, 3e3, 3e4])
+@pytest.mark.parametrize("trees", [1, 8, 1000])
+def test_newcomers_start_where_they_are_affordable_were_they_dear(
+    spent: float, trees: int
+) -> None:
+    policy = ValuePerSecond(SIZES)
+    pool = forests(spent).with_newcomer(10, {"trees": trees})
+    start = policy.start(pool, 10).size
+    guess = policy._guess(pool, {"trees": trees})
+    most = value_per_second.PROBE * spent
+    seconds = math.exp(guess.log_cost + value_per_second.DEAR * guess.error) * start / FULL
+    assert start == SIZES[0] or seconds <= most
+    if spent == 3e4 and trees < 1000:
         assert start == FULL, "by now even the dear ones cost little"
+    assert policy.start(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
+
+
+def test_where_runs_are_scarce_newcomers_start_on_more() -> None:
+    pool = forests(250.0)
+    few = replace(pool, runs_left=9)
+    assert ValuePerSecond(SIZES)._boxes(pool).start < ValuePerSecond(SIZES)._boxes(few).start
+
+
+def test_without_parameters_a_newcomer_starts_where_it_was_proposed_for() -> None:
+    policy = ValuePerSecond(SIZES)
+    for spent in (3.0, 250.0, 3e3, 3e4):
+        pool = forests(spent, is_named=False)
+        decision = policy.decide(pool)
+        if isinstance(decision, Propose):
+            assert policy.start(pool.with_newcomer(10), 10).size == decision.size
 
 
 def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:

@@ -1,0 +1,168 @@
+"""Predicted costs of training: from a learner's own probes, from others', from its parameters.
+
+Times are looked at on a logarithmic scale, and a learner's grow as n^alpha with its training size.
+Before its first probe nothing is known of a learner but its parameters. What these cost is learnt
+by ridge regression from the learners begun last: trees, leaves, rounds multiply times, so that
+logarithms of times are nearly linear in the parameters and their logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import is_finite
+from optuna_daub.core.pool import Pool
+
+
+DISBELIEF = 10.0
+"""A probe is not believed to be slower than this many times what the learner's probe before, or
+the median learner, suggests: the first call of a library may take a minute."""
+ENOUGH = 5
+"""Learners whose times are known, from which on one is disbelieved. Among fewer a dear learner
+cannot be told from a slow call, and to take it for cheap may cost all the time there is."""
+SLOWEST = 0.1, 2.0
+"""Range of growth exponents that measured times are believed to show."""
+ALPHA_WEIGHT = 2.0
+"""E-foldings of size that the prior of the pool's exponent, 1, counts as; a learner's own is drawn
+to the pool's as by one."""
+MOST_COMPARED = 100
+"""Learners begun last, from whose parameters and times a newcomer's are predicted."""
+RIDGE = 2.0
+"""Learners that the prior belief counts as, by which a parameter has no effect on times."""
+PRIOR_ERROR = 1.5
+"""Of a prediction from parameters, before any was compared with the truth; a standard deviation of
+logarithms, and counts as one learner."""
+
+
+class Costs(NamedTuple):
+    """Predicted costs, exp(level + growth * ln n), arrays in the order of ids."""
+
+    level: NDArray[np.float64]
+    growth: NDArray[np.float64]
+
+    def at(self, size: int) -> NDArray[np.float64]:
+        """Return what training each learner on `size` examples costs."""
+        return np.asarray(np.exp(self.level + self.growth * math.log(size)))
+
+
+class Guess(NamedTuple):
+    """The cost of a learner that was never trained."""
+
+    log_cost: float
+    """Its logarithm, predicted."""
+    error: float
+    """Standard deviation by which such predictions are off."""
+
+
+def in_examples(pool: Pool) -> Costs:
+    """Return training sizes themselves as costs."""
+    return Costs(np.zeros(len(pool.curves)), np.ones(len(pool.curves)))
+
+
+def in_seconds(pool: Pool) -> Costs:
+    """Return the seconds of every learner; training sizes where no time was measured.
+
+    A learner's seconds grow as n^alpha from its last probe on; alpha is drawn from 1 towards the
+    pool's, and from there towards its own, as by so many e-foldings of size seen.
+
+    >>> from optuna_daub.core import Curves, Observation
+    >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))
+    >>> fast = LearningCurve(1, (Observation(500, 0.8, seconds=1.0),))
+    >>> in_seconds(Pool(Curves([slow, fast]))).at(1000)
+    array([6., 2.])
+    """
+    seen = pool.curves.columns(LearningCurve.log_times)
+    timed = np.isfinite(seen[:, 1])
+    if not timed.any():
+        return in_examples(pool)
+    first, first_cost, before, before_cost, last, last_cost = seen.T
+    longer = np.where(timed, last - first, 0.0)
+    slower = np.where(timed, last_cost - first_cost, 0.0)
+    slower = np.clip(slower, SLOWEST[0] * longer, SLOWEST[1] * longer)
+    alpha = (slower.sum() + ALPHA_WEIGHT) / (longer.sum() + ALPHA_WEIGHT)
+    # What a learner would take for one example, if its seconds grew as the pool's do.
+    level = last_cost - alpha * last
+    # The lower of two in the middle: of two learners one slow call must not be half of it.
+    typical = float(np.quantile(level[timed], 0.5, method="lower"))
+    if timed.sum() >= ENOUGH:
+        earlier = np.where(np.isfinite(before_cost), before_cost - alpha * before, typical)
+        level = np.minimum(level, np.maximum(earlier, typical) + math.log(DISBELIEF))
+    own = (slower + alpha) / (longer + 1.0)
+    start = np.where(timed, level + (alpha - own) * last, typical)
+    return Costs(start, np.where(timed, own, alpha))
+
+
+def by_parameters(
+    known: Sequence[Mapping[str, Any]], log_costs: NDArray[np.float64], new: Mapping[str, Any]
+) -> Guess:
+    """Return what a learner costs, predicted from others' parameters.
+
+    Args:
+        known: the parameters of other learners, at least one.
+        log_costs: logarithms of their costs, as many.
+        new: the learner's parameters; without any, it costs what others do.
+
+    >>> trees = [{"n_estimators": n} for n in (10, 20, 40, 80, 160, 320)]
+    >>> seconds = np.log([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
+    >>> guess = by_parameters(trees, seconds, {"n_estimators": 640})
+    >>> 3.2 < math.exp(guess.log_cost) < 6.4, guess.error < 1.0
+    (True, True)
+    """
+    features = _features([*known, new])
+    X, x = features[:-1], features[-1]
+    middle = X.mean(axis=0)
+    X, x = X - middle, x - middle
+    # Ridge regression (Hoerl and Kennard 1970): w = (X'X + k I)^-1 X'(y - mean y).
+    y = log_costs - log_costs.mean()
+    solved = np.linalg.solve(X.T @ X + RIDGE * np.eye(X.shape[1]), X.T)
+    weights = solved @ y
+    rest = y - X @ weights
+    # Each learner's error had it been left out: e_i / (1 - h_ii), h the hat matrix.
+    hat = np.einsum("ij,ji->i", X, solved) + 1.0 / len(y)
+    left_out = rest / np.maximum(1.0 - hat, 1e-9) if len(y) > 1 else np.zeros(1)
+    error = math.sqrt((float(left_out @ left_out) + PRIOR_ERROR**2) / (len(y) + 1))
+    # The median: one slow call must not make others dear.
+    level = float(log_costs.mean()) + float(np.quantile(rest, 0.5, method="lower"))
+    return Guess(level + float(x @ weights), error)
+
+
+def _features(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    """Return a row for each point, the last of them the new one: numbers, their logarithms, words.
+
+    Numbers are standardized; where a parameter is absent, its mean stands in, and a column says
+    so.
+    """
+    columns: list[NDArray[np.float64]] = []
+    for name in sorted({name for point in points[:-1] for name in point}):
+        there = np.array([name in point for point in points])
+        values = [point.get(name) for point in points]
+        if not there.all():
+            columns.append(there.astype(float))
+        if all(_is_number(point[name]) for point in points if name in point):
+            numbers = np.array([math.nan if value is None else float(value) for value in values])
+            known = numbers[:-1]
+            # A line is not believed beyond what was seen, a power of the number is.
+            kinds = [np.clip(numbers, np.nanmin(known), np.nanmax(known))]
+            if np.nanmin(numbers) > 0.0:
+                kinds.append(np.log(numbers))
+            for kind in kinds:
+                if (spread := float(np.nanstd(kind[:-1]))) > 0.0:
+                    scaled = (kind - np.nanmean(kind[:-1])) / spread
+                    columns.append(np.where(np.isnan(scaled), 0.0, scaled))
+        else:
+            words = [repr(value) for value in values]
+            for word in sorted({*words[:-1]}):
+                columns.append(np.array([word == other for other in words], float) * there)
+    return np.array(columns).reshape(len(columns), len(points)).T
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)

@@ -1,0 +1,166 @@
+"""Predicted costs: closed forms, scikit-learn's ridge regression as an oracle, relations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import LeaveOneOut
+from sklearn.model_selection import cross_val_predict
+
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core.costs import DISBELIEF
+from optuna_daub.core.costs import ENOUGH
+from optuna_daub.core.costs import PRIOR_ERROR
+from optuna_daub.core.costs import RIDGE
+from optuna_daub.core.costs import by_parameters
+from optuna_daub.core.costs import in_examples
+from optuna_daub.core.costs import in_seconds
+
+
+def pool_of(*seconds: dict[int, float]) -> Pool:
+    """A learner for each of these, with its seconds by size."""
+    curves = Curves(
+        LearningCurve(i, tuple(Observation(n, 0.5, seconds=s) for n, s in own.items()))
+        for i, own in enumerate(seconds)
+    )
+    return Pool(curves, to_come=None)
+
+
+def drawn(seed: int, count: int) -> list[dict[str, Any]]:
+    """Points of a space with a branch: numbers, words, and a parameter that is not always there.
+
+    Every third learner is a line, which has no trees.
+    """
+    rng = np.random.default_rng(seed)
+    return [
+        {"kind": "line", "C": float(10 ** rng.uniform(-3, 3)), "bias": float(rng.normal())}
+        if i % 3 == 2
+        else {"kind": "forest", "trees": int(10 ** rng.uniform(0, 3)), "bias": float(rng.normal())}
+        for i in range(count)
+    ]
+
+
+def log_cost(point: dict[str, Any]) -> float:
+    """A forest takes as long as it has trees, a line always as long."""
+    return math.log(0.01 * point["trees"]) if point["kind"] == "forest" else math.log(0.5)
+
+
+@given(
+    exponent=st.floats(0.2, 1.9),
+    speeds=st.lists(st.floats(0.1, 5.0), min_size=2, max_size=12),
+)
+def test_seconds_that_are_known_at_a_size_are_predicted_there(
+    exponent: float, speeds: list[float]
+) -> None:
+    pool = pool_of(*({n: s * n**exponent for n in (100, 1600)} for s in speeds))
+    costs = in_seconds(pool)
+    assert costs.at(1600) == pytest.approx([s * 1600**exponent for s in speeds])
+    # Both exponents are drawn towards 1.
+    between = sorted((exponent, 1.0))
+    assert np.all((costs.growth >= between[0] - 1e-9) & (costs.growth <= between[1] + 1e-9))
+
+
+def test_where_no_time_is_known_sizes_are_costs() -> None:
+    pool = Pool(Curves([LearningCurve(0, (Observation(100, 0.5),))]))
+    assert in_seconds(pool).at(700) == in_examples(pool).at(700) == pytest.approx([700])
+
+
+@pytest.mark.parametrize("count", [2, ENOUGH - 1, ENOUGH, ENOUGH + 4])
+def test_a_slow_call_is_disbelieved_once_enough_are_known(count: int) -> None:
+    others = [{100: 1.0}] * (count - 1)
+    (slow, *_) = in_seconds(pool_of({100: 1000.0}, *others)).at(100)
+    assert slow == pytest.approx(DISBELIEF if count >= ENOUGH else 1000.0)
+
+
+def test_of_two_learners_the_quicker_is_typical() -> None:
+    """A third, never trained, is predicted to cost as much."""
+    pool = pool_of({100: 1.0}, {100: 40.0}).with_newcomer(2)
+    assert in_seconds(pool).at(100)[2] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("count", [2, 5, 30])
+def test_numbers_alone_are_predicted_as_ridge_regression_does(seed: int, count: int) -> None:
+    """Scikit-learn's, on standardized numbers and logarithms; errors by leaving one out."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.lognormal(0.0, 1.0, (count, 3))
+    y = rng.normal(0.0, 1.0, count)
+    new = np.median(numbers, axis=0)  # a line is not drawn beyond the numbers seen
+    both = np.c_[numbers, np.log(numbers)]
+    middle, spread = both.mean(axis=0), both.std(axis=0)
+    X, x = (both - middle) / spread, (np.r_[new, np.log(new)] - middle) / spread
+    ridge = Ridge(alpha=RIDGE).fit(X, y)
+    rest = y - ridge.predict(X)
+    left_out = y - cross_val_predict(Ridge(alpha=RIDGE), X, y, cv=LeaveOneOut())
+    guess = by_parameters(
+        [dict(zip("abc", row, strict=True)) for row in numbers.tolist()],
+        y,
+        dict(zip("abc", new.tolist(), strict=True)),
+    )
+    median = np.quantile(rest, 0.5, method="lower")
+    assert guess.log_cost == pytest.approx(ridge.predict([x])[0] + median)
+    errors = (left_out @ left_out + PRIOR_ERROR**2) / (count + 1)
+    assert guess.error == pytest.approx(math.sqrt(errors))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_branch_is_told_from_another(seed: int) -> None:
+    """Half an order of magnitude is what 30 learners must do; costs span three."""
+    points = drawn(seed, 90)
+    y = np.array([log_cost(point) for point in points])
+    off = [by_parameters(points[:30], y[:30], p).log_cost - log_cost(p) for p in points[30:]]
+    assert np.sqrt(np.mean(np.square(off))) < 0.5 * math.log(10.0)
+    assert np.sqrt(np.mean(np.square(off))) < 0.5 * y.std()
+
+
+@given(st.integers(0, 99), st.floats(0.01, 100.0), st.randoms(use_true_random=False))
+def test_neither_the_order_of_learners_nor_the_unit_of_time_matters(
+    seed: int, unit: float, random: Any
+) -> None:
+    points = drawn(seed, 12)
+    *known, new = points
+    y = np.array([log_cost(point) for point in known])
+    guess = by_parameters(known, y, new)
+    order = random.sample(range(11), 11)
+    other = by_parameters([known[i] for i in order], y[order] + math.log(unit), new)
+    assert other.log_cost == pytest.approx(guess.log_cost + math.log(unit))
+    assert other.error == pytest.approx(guess.error)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [{}, {}, {}],
+        [{"depth": None}, {"depth": 3}, {"depth": None}],
+        [{"x": 0.0}, {"x": -1e300}, {"x": 1e300}],
+        [{"x": 0.0}, {"x": -1e100}, {"x": 10**400}],
+        [{"x": math.inf}, {"x": math.nan}, {"x": True}],
+        [{"x": (1, 2)}, {"x": "1"}, {"y": 1}],
+        [{"x": 5}, {"x": 5}, {"x": 5}],
+    ],
+)
+@pytest.mark.parametrize("new", [{}, {"x": 7}, {"x": "word"}, {"depth": None, "z": 1.0}])
+def test_any_parameters_give_a_finite_guess(points: list[dict[str, Any]], new: Any) -> None:
+    guess = by_parameters(points, np.log([1.0, 2.0, 4.0]), new)
+    assert math.isfinite(guess.log_cost)
+    assert 0.0 < guess.error < 10.0
+
+
+def test_without_parameters_a_learner_costs_what_the_median_does() -> None:
+    y = np.log([1.0, 2.0, 4.0, 100.0])
+    assert by_parameters([{}] * 4, y, {}).log_cost == pytest.approx(math.log(2.0))
+
+
+def test_of_one_learner_its_own_cost_is_all_there_is_to_say() -> None:
+    guess = by_parameters([{"x": 1.0}], np.array([3.0]), {"x": 5.0})
+    assert guess.log_cost == pytest.approx(3.0)
+    assert guess.error == pytest.approx(PRIOR_ERROR / math.sqrt(2.0))
