@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
-from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import Curves
 
 
 DISBELIEF = 10.0
@@ -62,27 +62,27 @@ class Guess(NamedTuple):
     """Standard deviation by which such predictions are off."""
 
 
-def in_examples(pool: Pool) -> Costs:
+def in_examples(curves: Curves) -> Costs:
     """Return training sizes themselves as costs."""
-    return Costs(np.zeros(len(pool.curves)), np.ones(len(pool.curves)))
+    return Costs(np.zeros(len(curves)), np.ones(len(curves)))
 
 
-def in_seconds(pool: Pool) -> Costs:
+def in_seconds(curves: Curves) -> Costs:
     """Return the seconds of every learner; training sizes where no time was measured.
 
     A learner's seconds grow as n^alpha from its last probe on; alpha is drawn from 1 towards the
     pool's, and from there towards its own, as by so many e-foldings of size seen.
 
-    >>> from optuna_daub.core import Curves, Observation
+    >>> from optuna_daub.core import Observation
     >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))
     >>> fast = LearningCurve(1, (Observation(500, 0.8, seconds=1.0),))
-    >>> in_seconds(Pool(Curves([slow, fast]))).at(1000)
+    >>> in_seconds(Curves([slow, fast])).at(1000)
     array([6., 2.])
     """
-    seen = pool.curves.columns(LearningCurve.log_times)
+    seen = curves.columns(LearningCurve.log_times)
     timed = np.isfinite(seen[:, 1])
     if not timed.any():
-        return in_examples(pool)
+        return in_examples(curves)
     first, first_cost, before, before_cost, last, last_cost = seen.T
     longer = np.where(timed, last - first, 0.0)
     slower = np.where(timed, last_cost - first_cost, 0.0)
@@ -137,31 +137,27 @@ def by_parameters(
 def _features(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
     """Return a row for each point, the last of them the new one: numbers, their logarithms, words.
 
-    Numbers are standardized; where a parameter is absent, its mean stands in, and a column says
-    so.
+    Numbers are standardized; where a parameter is absent its mean stands in, and a column says so.
     """
-    columns: list[NDArray[np.float64]] = []
-    for name in sorted({name for point in points[:-1] for name in point}):
-        there = np.array([name in point for point in points])
-        values = [point.get(name) for point in points]
-        if not there.all():
-            columns.append(there.astype(float))
-        if all(_is_number(point[name]) for point in points if name in point):
-            numbers = np.array([math.nan if value is None else float(value) for value in values])
-            known = numbers[:-1]
-            # A line is not believed beyond what was seen, a power of the number is.
-            kinds = [np.clip(numbers, np.nanmin(known), np.nanmax(known))]
-            if np.nanmin(numbers) > 0.0:
-                kinds.append(np.log(numbers))
-            for kind in kinds:
-                if (spread := float(np.nanstd(kind[:-1]))) > 0.0:
-                    scaled = (kind - np.nanmean(kind[:-1])) / spread
-                    columns.append(np.where(np.isnan(scaled), 0.0, scaled))
-        else:
-            words = [repr(value) for value in values]
-            for word in sorted({*words[:-1]}):
-                columns.append(np.array([word == other for other in words], float) * there)
-    return np.array(columns).reshape(len(columns), len(points)).T
+    names = sorted({name for point in points[:-1] for name in point})
+    is_there = np.array([[name in point for name in names] for point in points], float)
+    columns = [is_there[:, ~is_there.all(axis=0)]] if names else [np.empty((len(points), 0))]
+    numeric = [n for n in names if all(_is_number(p[n]) for p in points if n in p)]
+    if numeric:
+        numbers = np.array([[float(p.get(n, math.nan)) for n in numeric] for p in points])
+        lowest, highest = np.nanmin(numbers[:-1], axis=0), np.nanmax(numbers[:-1], axis=0)
+        positive = np.nanmin(numbers, axis=0) > 0.0
+        # A line is not believed beyond what was seen, a power of the number is.
+        kinds = np.hstack([np.clip(numbers, lowest, highest), np.log(numbers[:, positive])])
+        spread = np.nanstd(kinds[:-1], axis=0)
+        varied = spread > 0.0
+        scaled = (kinds - np.nanmean(kinds[:-1], axis=0))[:, varied] / spread[varied]
+        columns.append(np.nan_to_num(scaled, nan=0.0))
+    for name in sorted({*names} - {*numeric}):
+        words = [repr(point[name]) if name in point else None for point in points]
+        for word in sorted({word for word in words[:-1] if word is not None}):
+            columns.append(np.array([[word == other] for other in words], float))
+    return np.hstack(columns)
 
 
 def _is_number(value: object) -> bool:

@@ -60,7 +60,7 @@ class Curves(Mapping[int, LearningCurve]):
     ([0, 3], 0, 500)
     """
 
-    __slots__ = ("_chunks", "_columns", "_learners")
+    __slots__ = ("_chunks", "_columns", "_derived", "_learners")
 
     def __init__(self, curves: Iterable[LearningCurve] = ()) -> None:
         by_chunk: dict[int, dict[int, LearningCurve]] = {}
@@ -68,6 +68,7 @@ class Curves(Mapping[int, LearningCurve]):
             by_chunk.setdefault(curve.learner // CHUNK, {})[curve.learner] = curve
         self._chunks = {number: _Chunk(found) for number, found in by_chunk.items()}
         self._columns: dict[Hashable, Columns] = {}
+        self._derived: dict[Any, Any] = {}
         self._learners: NDArray[np.int64] | None = None
 
     def put(self, curve: LearningCurve) -> Curves:
@@ -120,6 +121,17 @@ class Curves(Mapping[int, LearningCurve]):
                 np.concatenate(parts) if parts else np.empty((0, 0), np.float64)
             )
         return self._columns[question]
+
+    def once(self, rule: Callable[..., Value], *arguments: Any) -> Value:
+        """Return `rule(self, *arguments)`, asked only once, since curves never change.
+
+        What rests on more than the curves is asked of the pool, which changes with every second.
+        """
+        question = rule, *arguments
+        if question not in self._derived:
+            self._derived[question] = rule(self, *arguments)
+        value: Value = self._derived[question]
+        return value
 
     def __getitem__(self, learner: int) -> LearningCurve:
         chunk = self._chunks.get(learner // CHUNK)

@@ -16,7 +16,6 @@ from sklearn.model_selection import cross_val_predict
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from optuna_daub.core import Pool
 from optuna_daub.core.costs import DISBELIEF
 from optuna_daub.core.costs import ENOUGH
 from optuna_daub.core.costs import PRIOR_ERROR
@@ -26,13 +25,12 @@ from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
 
 
-def pool_of(*seconds: dict[int, float]) -> Pool:
+def timed(*seconds: dict[int, float]) -> Curves:
     """A learner for each of these, with its seconds by size."""
-    curves = Curves(
+    return Curves(
         LearningCurve(i, tuple(Observation(n, 0.5, seconds=s) for n, s in own.items()))
         for i, own in enumerate(seconds)
     )
-    return Pool(curves, to_come=None)
 
 
 def drawn(seed: int, count: int) -> list[dict[str, Any]]:
@@ -61,8 +59,8 @@ def log_cost(point: dict[str, Any]) -> float:
 def test_seconds_that_are_known_at_a_size_are_predicted_there(
     exponent: float, speeds: list[float]
 ) -> None:
-    pool = pool_of(*({n: s * n**exponent for n in (100, 1600)} for s in speeds))
-    costs = in_seconds(pool)
+    curves = timed(*({n: s * n**exponent for n in (100, 1600)} for s in speeds))
+    costs = in_seconds(curves)
     assert costs.at(1600) == pytest.approx([s * 1600**exponent for s in speeds])
     # Both exponents are drawn towards 1.
     between = sorted((exponent, 1.0))
@@ -70,21 +68,21 @@ def test_seconds_that_are_known_at_a_size_are_predicted_there(
 
 
 def test_where_no_time_is_known_sizes_are_costs() -> None:
-    pool = Pool(Curves([LearningCurve(0, (Observation(100, 0.5),))]))
-    assert in_seconds(pool).at(700) == in_examples(pool).at(700) == pytest.approx([700])
+    curves = Curves([LearningCurve(0, (Observation(100, 0.5),))])
+    assert in_seconds(curves).at(700) == in_examples(curves).at(700) == pytest.approx([700])
 
 
 @pytest.mark.parametrize("count", [2, ENOUGH - 1, ENOUGH, ENOUGH + 4])
 def test_a_slow_call_is_disbelieved_once_enough_are_known(count: int) -> None:
     others = [{100: 1.0}] * (count - 1)
-    (slow, *_) = in_seconds(pool_of({100: 1000.0}, *others)).at(100)
+    (slow, *_) = in_seconds(timed({100: 1000.0}, *others)).at(100)
     assert slow == pytest.approx(DISBELIEF if count >= ENOUGH else 1000.0)
 
 
 def test_of_two_learners_the_quicker_is_typical() -> None:
     """A third, never trained, is predicted to cost as much."""
-    pool = pool_of({100: 1.0}, {100: 40.0}).with_newcomer(2)
-    assert in_seconds(pool).at(100)[2] == pytest.approx(1.0)
+    curves = timed({100: 1.0}, {100: 40.0}, {})
+    assert in_seconds(curves).at(100)[2] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -37,6 +37,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 
 
@@ -93,7 +94,7 @@ class Joint:
         A learner trained on as many examples has its last score; one without a score is forecast
         like a newcomer.
         """
-        table, group = pool.once(_table), pool.once(_group)
+        table, group = pool.curves.once(_table), pool.curves.once(_group)
         mean, variance = group.ahead(math.log2(size))
         mean = table.score + mean
         scale = LOGISTIC * np.sqrt(variance)
@@ -108,7 +109,7 @@ class Joint:
 
         Before any learner has a score, it may be anything.
         """
-        table, group = pool.once(_table), pool.once(_group)
+        table, group = pool.curves.once(_table), pool.curves.once(_group)
         recent = np.flatnonzero(table.is_begun)[-RECENT:]
         if not len(recent):
             return Logistic(0.0, np.inf)
@@ -192,15 +193,15 @@ def spread_of(scores: Numbers) -> float:
     return float(high - middle) or float(np.ptp(scores))
 
 
-def _table(pool: Pool) -> _Table:
-    facts = pool.curves.columns(_facts) if len(pool.curves) else np.empty((0, 6))
+def _table(curves: Curves) -> _Table:
+    facts = curves.columns(_facts) if len(curves) else np.empty((0, 6))
     start, first, at, score, is_begun, is_alive = facts.T
     return _Table(start, first, at, score, is_begun > 0.0, is_alive > 0.0)
 
 
-def _group(pool: Pool) -> _Group:
+def _group(curves: Curves) -> _Group:
     """Return what gains the study has shown."""
-    table = pool.once(_table)
+    table = curves.once(_table)
     begun = np.flatnonzero(table.is_begun)
     nothing = np.zeros(len(table.score))
     if not len(begun):
@@ -217,7 +218,7 @@ def _group(pool: Pool) -> _Group:
         near = np.where(behind > 0.0, 1.0 / (1.0 + (behind / (NEAR * unit)) ** 2), 1.0)
     start, at = table.start[promoted], table.at[promoted]
     seen = near @ _passed(start[:, None], at[:, None], lowest, end)
-    gained = near @ pool.curves.columns(_gains, lowest, end)[promoted]
+    gained = near @ curves.columns(_gains, lowest, end)[promoted]
     gains = np.zeros(LARGEST)
     expected = FIRST_GAIN * unit
     for j in range(lowest, LARGEST):

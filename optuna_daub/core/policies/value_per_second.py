@@ -33,10 +33,8 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
-from typing import Any
 from typing import Literal
 from typing import NamedTuple
 
@@ -66,6 +64,7 @@ from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.policy import Needs
 from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.steps import nearest
@@ -230,7 +229,7 @@ class ValuePerSecond:
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
         boxes = pool.once(self._boxes)
-        guess = self._guess(pool, pool.curves[newcomer].parameters)
+        guess = pool.curves.once(self._guess, newcomer)
         rate = max(boxes.rate, 0.0)
         size, worth = first, -math.inf
         for start in self._starts(pool, guess):
@@ -298,7 +297,7 @@ class ValuePerSecond:
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
         rate = max(0.0, pool.once(self._boxes).rate)
-        return np.asarray(mean - rate * pool.once(self._costs).at(self.sizes[-1]))
+        return np.asarray(mean - rate * self._costs(pool).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
@@ -339,7 +338,7 @@ class ValuePerSecond:
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision:
         """Return what to do in an open pool without a full-data score."""
-        costs, spent = pool.once(self._costs), self._amount(pool.spent)
+        costs, spent = self._costs(pool), self._amount(pool.spent)
         cost = costs.at(self.sizes[-1])
         begun = table.is_alive & (table.size > 0)
         affordable = begun & (FIRST_MODEL * cost <= spent)
@@ -384,7 +383,7 @@ class ValuePerSecond:
             return Propose(full, Reason("the only run: all the data at once"))
         forecast, costs = (
             self.forecaster.forecasts(pool, full).all,
-            pool.once(self._costs).at(full),
+            self._costs(pool).at(full),
         )
         best = float(table.score[table.is_full].max(initial=-math.inf))
         if not table.is_full.any():
@@ -405,7 +404,7 @@ class ValuePerSecond:
 
     def _boxes(self, pool: Pool) -> _Boxes:
         """Return every learner's index, where it would go next, and what is to beat."""
-        table, costs = pool.once(self._facts), pool.once(self._costs)
+        table, costs = pool.once(self._facts), self._costs(pool)
         full = self.sizes[-1]
         forecast = self.forecaster.forecasts(pool, full).all
         mean, width = forecast.quantile(0.5), _width(forecast)
@@ -463,18 +462,20 @@ class ValuePerSecond:
             index[some[better]], size[some[better]] = found[better], stop
         return _Boxes(index, size, to_beat, start, rate, self.cost[:-1])
 
-    def _guess(self, pool: Pool, parameters: Mapping[str, Any]) -> Guess:
-        """Return what training a newcomer on all the data costs."""
-        full, table = self.sizes[-1], pool.once(self._facts)
+    def _guess(self, curves: Curves, newcomer: int | None) -> Guess:
+        """Return what training a newcomer on all the data costs; None is one not proposed yet."""
         if self.cost == "examples":
-            return Guess(math.log(full), 0.0)
-        recent = np.flatnonzero(table.is_alive & (table.size > 0))[-MOST_COMPARED:]
-        known = [pool.curves[i].parameters for i in table.learners[recent].tolist()]
-        return by_parameters(known, np.log(pool.once(self._costs).at(full)[recent]), parameters)
+            return Guess(math.log(self.sizes[-1]), 0.0)
+        recent = [curve for curve in curves.values() if curve.observations and not curve.dropped]
+        recent = recent[-MOST_COMPARED:]
+        places = np.searchsorted(curves.learners, [curve.learner for curve in recent])
+        log_costs = np.log(curves.once(in_seconds).at(self.sizes[-1])[places])
+        new = {} if newcomer is None else curves[newcomer].parameters
+        return by_parameters([curve.parameters for curve in recent], log_costs, new)
 
     def _starts(self, pool: Pool, guess: Guess) -> list[_Start]:
         """Return the sizes that a newcomer which costs so much may start at, larger ones first."""
-        table, costs = pool.once(self._facts), pool.once(self._costs)
+        table, costs = pool.once(self._facts), self._costs(pool)
         begun = table.is_alive & (table.size > 0)
         full, left, spent = self.sizes[-1], self._seconds_left(pool), self._amount(pool.spent)
         best = float(table.score[table.is_full].max(initial=-math.inf))
@@ -510,8 +511,8 @@ class ValuePerSecond:
         """
         table = pool.once(self._facts)
         recent = np.flatnonzero(table.is_alive & (table.size > 0))[-RECENT:]
-        typical = float(np.median(np.log(pool.once(self._costs).at(self.sizes[-1])[recent])))
-        guess = Guess(typical, self._guess(pool, {}).error)
+        typical = float(np.median(np.log(self._costs(pool).at(self.sizes[-1])[recent])))
+        guess = Guess(typical, pool.curves.once(self._guess, None).error)
         found = [(_rate(x.ahead, x.later, x.now), x.size) for x in self._starts(pool, guess)]
         rate, start = max(found, default=(-1.0, self.sizes[-1]))
         return start, rate
@@ -539,7 +540,7 @@ class ValuePerSecond:
 
     def _costs(self, pool: Pool) -> Costs:
         """Return what training each learner is predicted to cost."""
-        return in_seconds(pool) if self.cost == "seconds" else in_examples(pool)
+        return pool.curves.once(in_seconds if self.cost == "seconds" else in_examples)
 
 
 class _Facts(NamedTuple):

@@ -431,7 +431,7 @@ def test_newcomers_start_where_they_are_affordable_were_they_dear(
     policy = ValuePerSecond(SIZES)
     pool = forests(spent).with_newcomer(10, {"trees": trees})
     start = policy.start(pool, 10).size
-    guess = policy._guess(pool, {"trees": trees})
+    guess = policy._guess(pool.curves, 10)
     most = value_per_second.PROBE * spent
     seconds = math.exp(guess.log_cost + value_per_second.DEAR * guess.error) * start / FULL
     assert start == SIZES[0] or seconds <= most
