@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policy import HasNetValues
 from optuna_daub.core.policy import Policy
-from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
 from optuna_daub.study import storage as stored
 from optuna_daub.study.state import State
 
@@ -46,19 +46,19 @@ class BaseSamplerStudy(optuna.Study):
         self.is_stopped = False
         """Whether the sampler has nothing left to propose."""
 
-        known: tuple[Curves, Mapping[int, float]] = Curves(), {}
+        of, known = Pool(), dict[int, float]()
 
         def values() -> Mapping[int, float]:
-            nonlocal known
+            nonlocal of, known
             pool = state.pool(policy)
             # Asked for each parameter; between two of them nothing changes but the time left.
-            if pool.curves is not known[0]:
+            if pool.curves is not of.curves or pool.runs_left != of.runs_left:
                 if isinstance(policy, HasNetValues):
                     found = policy.net_values(pool)
                 else:
                     found = Joint().forecasts(pool, policy.sizes[-1]).all.mean
-                known = pool.curves, dict(zip(pool.curves, found.tolist(), strict=True))
-            return known[1]
+                of, known = pool, dict(zip(pool.curves, found.tolist(), strict=True))
+            return known
 
         storage = _RowStorage(study._storage, state, values)
         super().__init__(study.study_name, storage, study.sampler, study.pruner)
