@@ -487,11 +487,11 @@ class ValuePerSecond:
         mean, width = float(forecast.mean), float(_width(forecast))
         later, dear = math.exp(guess.log_cost), math.exp(DEAR * guess.error)
         overhead = self._overhead(pool)
+        seconds = {size: later * (size / full) ** growth for size in self.sizes}
+        affordable = [size for size in _thinned(self.sizes) if dear * seconds[size] <= most]
         found = []
-        for size in _thinned(self.sizes):
-            now = later * (size / full) ** growth
-            if now * dear > most and size > self._first_size(pool):
-                continue
+        for size in affordable or [self._first_size(pool)]:
+            now = seconds[size]
             if size == full:
                 ahead = np.full(len(POINTS), float(forecast.expected_improvement(best)))
                 if later <= left:

@@ -440,6 +440,21 @@ def test_newcomers_start_where_they_are_affordable_were_they_dear(
     assert policy.start(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
 
 
+@pytest.mark.parametrize("slow", [1.0, 30.0, 1e6])
+@pytest.mark.parametrize("sizes", [(6, 9, 15, 24, 36, 54), (6, 9, 54), SIZES])
+def test_an_open_pool_without_an_end_does_not_end(sizes: tuple[int, ...], slow: float) -> None:
+    """However dear one of the first two learners is, a newcomer is proposed in the end."""
+    policy, pool = ValuePerSecond(sizes), Pool(to_come=None)
+    for learner, factor in enumerate((1.0, slow)):
+        pool = pool.with_newcomer(learner, {"x": learner})
+        for n in (sizes[0], sizes[-1]):
+            pool = pool.observed(learner, Observation(n, 0.8 - 1 / n, seconds=factor * n))
+    assert isinstance(policy.decide(pool), Propose)
+    start = policy.start(pool.with_newcomer(2, {"x": 2}), 2)
+    assert start.learner == 2
+    assert start.size in sizes
+
+
 def test_where_runs_are_scarce_newcomers_start_on_more() -> None:
     pool = forests(250.0)
     few = replace(pool, runs_left=9)
