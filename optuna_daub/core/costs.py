@@ -42,6 +42,11 @@ PRIOR_ERROR = 1.5
 logarithms, and counts as one learner."""
 
 
+FARTHEST = 4.0
+"""Standard deviations from the mean, beyond which a number is predicted as one there: where two
+learners are nearly the same, a third may be a thousand times their difference away."""
+
+
 class Costs(NamedTuple):
     """Predicted costs, exp(level + growth * ln n), arrays in the order of ids."""
 
@@ -152,7 +157,7 @@ def _features(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
         spread = np.nanstd(kinds[:-1], axis=0)
         varied = spread > 0.0
         scaled = (kinds - np.nanmean(kinds[:-1], axis=0))[:, varied] / spread[varied]
-        columns.append(np.nan_to_num(scaled, nan=0.0))
+        columns.append(np.clip(np.nan_to_num(scaled, nan=0.0), -FARTHEST, FARTHEST))
     for name in sorted({*names} - {*numeric}):
         words = [repr(point[name]) if name in point else None for point in points]
         for word in sorted({word for word in words[:-1] if word is not None}):
