@@ -22,6 +22,7 @@ from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Wait
+from optuna_daub.core.policy import HasStart
 from optuna_daub.core.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
@@ -107,6 +108,24 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run
         stored.write_run(study, trial._trial_id, idle)
         state.sync()
     return idle
+
+
+def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
+    """Return the run of a newcomer whose parameters are known, with the size that it starts at."""
+    if run.learner != trial.number or run.inherited or not isinstance(policy, HasStart):
+        return run
+    state = state_of(study)
+    with state.lock:
+        if trial.number not in state.runs or state.curve(trial.number).observations:
+            return run
+        decision = policy.start(state.pool(policy, trial.number), trial.number)
+        if decision.size == run.size:
+            return run
+        reason = sentence(decision.reason, state.sign)
+        started = replace(run, size=decision.size, reason=reason)
+        stored.write_run(study, trial._trial_id, started)
+        state.sync()
+    return started
 
 
 def _claim(

@@ -19,13 +19,12 @@ from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.confidence import check_probe
-from optuna_daub.core.policy import HasStart
 from optuna_daub.core.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import give_way_to_twin
-from optuna_daub.study.messages import sentence
+from optuna_daub.study.assignment import with_start
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.state import State
 from optuna_daub.study.state import state_of
@@ -91,6 +90,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
         return _all_sizes(trial, pruner.policy)
     try:
         run = give_way_to_twin(trial.study, trial, run)
+        run = with_start(trial.study, trial, pruner.policy, run)
     except host.FinishedTrialError:
         if not liveness.is_over(trial.study, trial):
             raise
@@ -186,8 +186,6 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     size: int | str = run.size
     if trial in _TURNS:  # the sizes are asked for a second time
         state.sync()
-    if run.learner == trial.number and not state.curve(run.learner).observations:
-        size = _start(trial, pruner.policy, state, run)
     while isinstance(size, int):
         _check_held(trial, state)
         if size not in state.curve(run.learner).sizes:
@@ -203,20 +201,6 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         size = pruner.turn(state, trial.number)
     _check_alive(trial, state)
     raise optuna.TrialPruned(size)
-
-
-def _start(trial: optuna.Trial, policy: Policy, state: State, run: Run) -> int:
-    """Return the size that a newcomer starts at, now that it has its parameters."""
-    if not isinstance(policy, HasStart):
-        return run.size
-    with state.lock:
-        decision = policy.start(state.pool(policy, trial.number), trial.number)
-        if decision.size != run.size:
-            reason = sentence(decision.reason, state.sign)
-            changed = replace(run, size=decision.size, reason=reason)
-            stored.write_run(trial.study, trial._trial_id, changed)
-            state.sync()
-    return decision.size
 
 
 def _check_held(trial: optuna.Trial, state: State) -> None:
