@@ -42,9 +42,11 @@ PRIOR_ERROR = 1.5
 logarithms, and counts as one learner."""
 
 
-FARTHEST = 4.0
-"""Standard deviations from the mean, beyond which a number is predicted as one there: where two
-learners are nearly the same, a third may be a thousand times their difference away."""
+LEAST_SPREAD = 0.3
+"""Of a parameter's logarithms: where learners differ by less, what they show of its effect is not
+magnified."""
+FARTHEST = 10.0
+"""E-foldings by which a prediction may be above the dearest cost known, or below the cheapest."""
 
 
 class Costs(NamedTuple):
@@ -113,7 +115,8 @@ def by_parameters(
     Args:
         known: the parameters of other learners, at least one.
         log_costs: logarithms of their costs, as many.
-        new: the learner's parameters; without any, it costs what others do.
+        new: the learner's parameters. One that it lacks and all others have counts as not known
+            yet: the mean stands in, and the error grows by what it could change.
 
     >>> trees = [{"n_estimators": n} for n in (10, 20, 40, 80, 160, 320)]
     >>> seconds = np.log([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
@@ -121,48 +124,71 @@ def by_parameters(
     >>> 3.2 < math.exp(guess.log_cost) < 6.4, guess.error < 1.0
     (True, True)
     """
-    features = _features([*known, new])
-    X, x = features[:-1], features[-1]
-    middle = X.mean(axis=0)
-    X, x = X - middle, x - middle
-    # Ridge regression (Hoerl and Kennard 1970): w = (X'X + k I)^-1 X'(y - mean y).
-    y = log_costs - log_costs.mean()
-    solved = np.linalg.solve(X.T @ X + RIDGE * np.eye(X.shape[1]), X.T)
-    weights = solved @ y
-    rest = y - X @ weights
+    features, is_unknown, beyond = _features(known, new)
+    features -= features[:-1].mean(axis=0)
+    X, x = features[:-1], np.where(is_unknown, 0.0, features[-1])
+    # Ridge regression (Hoerl and Kennard 1970) in its dual form: w = X'(XX' + k I)^-1 (y - mean).
+    middle = float(log_costs.mean())
+    gram = X @ X.T
+    inverse = np.linalg.inv(gram + RIDGE * np.eye(len(X)))
+    weights = X.T @ (inverse @ (log_costs - middle))
+    rest = log_costs - middle - X @ weights
     # Each learner's error had it been left out: e_i / (1 - h_ii), h the hat matrix.
-    hat = np.einsum("ij,ji->i", X, solved) + 1.0 / len(y)
-    left_out = rest / np.maximum(1.0 - hat, 1e-9) if len(y) > 1 else np.zeros(1)
-    error = math.sqrt((float(left_out @ left_out) + PRIOR_ERROR**2) / (len(y) + 1))
+    hat = np.einsum("ij,ji->i", gram, inverse) + 1.0 / len(X)
+    left_out = rest / np.maximum(1.0 - hat, 1e-9) if len(X) > 1 else np.zeros(1)
+    square = (float(left_out @ left_out) + PRIOR_ERROR**2) / (len(X) + 1)
+    square += float(np.mean((X[:, is_unknown] @ weights[is_unknown]) ** 2)) + beyond**2
     # The median: one slow call must not make others dear.
-    level = float(log_costs.mean()) + float(np.quantile(rest, 0.5, method="lower"))
-    return Guess(level + float(x @ weights), error)
+    level = middle + float(np.quantile(rest, 0.5, method="lower"))
+    lowest, highest = float(log_costs.min()) - FARTHEST, float(log_costs.max()) + FARTHEST
+    log_cost = min(max(level + float(x @ weights), lowest), highest)
+    return Guess(log_cost, math.sqrt(square))
 
 
-def _features(points: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-    """Return a row for each point, the last of them the new one: numbers, their logarithms, words.
+def _features(
+    known: Sequence[Mapping[str, Any]], new: Mapping[str, Any]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+    """Return a row for each learner, the new one's last, and which columns are not known of it.
 
-    Numbers are standardized; where a parameter is absent its mean stands in, and a column says so.
+    Numbers are standardized, and so are their logarithms; each word has a column. Where some
+    learners lack a parameter, their mean stands in, and a column says so. The third is how far,
+    in e-foldings, the new one lies beyond what the numbers seen can tell.
     """
-    names = sorted({name for point in points[:-1] for name in point})
-    is_there = np.array([[name in point for name in names] for point in points], float)
-    columns = [is_there[:, ~is_there.all(axis=0)]] if names else [np.empty((len(points), 0))]
-    numeric = [n for n in names if all(_is_number(p[n]) for p in points if n in p)]
-    if numeric:
-        numbers = np.array([[float(p.get(n, math.nan)) for n in numeric] for p in points])
-        lowest, highest = np.nanmin(numbers[:-1], axis=0), np.nanmax(numbers[:-1], axis=0)
-        positive = np.nanmin(numbers, axis=0) > 0.0
-        # A line is not believed beyond what was seen, a power of the number is.
-        kinds = np.hstack([np.clip(numbers, lowest, highest), np.log(numbers[:, positive])])
-        spread = np.nanstd(kinds[:-1], axis=0)
-        varied = spread > 0.0
-        scaled = (kinds - np.nanmean(kinds[:-1], axis=0))[:, varied] / spread[varied]
-        columns.append(np.clip(np.nan_to_num(scaled, nan=0.0), -FARTHEST, FARTHEST))
-    for name in sorted({*names} - {*numeric}):
-        words = [repr(point[name]) if name in point else None for point in points]
-        for word in sorted({word for word in words[:-1] if word is not None}):
-            columns.append(np.array([[word == other] for other in words], float))
-    return np.hstack(columns)
+    points = [*known, new]
+    columns: list[NDArray[np.float64]] = []
+    is_unknown: list[bool] = []
+    beyond = 0.0
+    for name in sorted({name for point in known for name in point}):
+        is_there = np.array([name in point for point in points])
+        own: list[NDArray[np.float64]] = []
+        if all(_is_number(point[name]) for point in points if name in point):
+            numbers = np.array([float(point.get(name, math.nan)) for point in points])
+            seen = numbers[:-1][is_there[:-1]]
+            # A line is not believed beyond what was seen, a power of the number is.
+            line = np.clip(numbers, seen.min(), seen.max())
+            if (spread := float(seen.std())) > 0.0:
+                own.append((line - seen.mean()) / spread)
+            if seen.min() > 0.0:
+                power = np.log(np.where(numbers > 0.0, numbers, seen.min()))
+                own.append((power - np.log(seen).mean()) / max(np.log(seen).std(), LEAST_SPREAD))
+                if is_there[-1]:
+                    # What was seen is believed as far again as it reaches. Beyond that, time may
+                    # grow as the number does.
+                    low, high = math.log(seen.min()), math.log(seen.max())
+                    off = max(low - power[-1], power[-1] - high) - (high - low)
+                    beyond = math.hypot(beyond, max(0.0, off))
+            own = [np.where(is_there, column, 0.0) for column in own]
+        else:
+            words = [repr(point[name]) if name in point else "" for point in points]
+            for word in sorted({*words[:-1]} - {""}):
+                column = np.array([word == other for other in words], float)
+                own.append(np.where(is_there, column, column[:-1][is_there[:-1]].mean()))
+        if not is_there[:-1].all():
+            own.append(is_there.astype(float))
+        columns.extend(own)
+        is_unknown.extend([bool(is_there[:-1].all() and not is_there[-1])] * len(own))
+    table = np.array(columns).reshape(len(columns), len(points)).T
+    return table, np.array(is_unknown, bool), beyond
 
 
 def _is_number(value: object) -> bool:

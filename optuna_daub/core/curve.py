@@ -69,7 +69,7 @@ class LearningCurve:
     """What was seen of it, sizes strictly increasing."""
     dropped: str = ""
     """Why the learner gets no data ever again; empty while it may still get some."""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Its point of the search space, by name, as far as it is known; what it costs is guessed from
     it before it is tried. May be left empty."""
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)

@@ -96,7 +96,7 @@ class HasNetValues(Protocol):
 class HasStart(Protocol):
     """A policy that decides where a newcomer starts once its parameters are known."""
 
-    def start(self, pool: Pool, newcomer: int) -> Extend:
+    def start_of(self, pool: Pool, newcomer: int) -> Extend:
         """Return what a newcomer without any observation, and in the pool, is trained on first.
 
         The size for which it was proposed is for a learner of which nothing is known.

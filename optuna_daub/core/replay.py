@@ -49,7 +49,7 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
             pool = pool.with_newcomer(newcomer, table[newcomer].parameters)
             decision = Extend(newcomer, decision.size, decision.reason)
             if isinstance(policy, HasStart):
-                decision = policy.start(pool, newcomer)
+                decision = policy.start_of(pool, newcomer)
         yield decision
         match decision:
             case Extend(learner, size):

@@ -118,7 +118,7 @@ def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Ru
     with state.lock:
         if trial.number not in state.runs or state.curve(trial.number).observations:
             return run
-        decision = policy.start(state.pool(policy, trial.number), trial.number)
+        decision = policy.start_of(state.pool(policy, trial.number), trial.number)
         if decision.size == run.size:
             return run
         reason = sentence(decision.reason, state.sign)

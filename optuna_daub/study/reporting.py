@@ -90,7 +90,8 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
         return _all_sizes(trial, pruner.policy)
     try:
         run = give_way_to_twin(trial.study, trial, run)
-        run = with_start(trial.study, trial, pruner.policy, run)
+        if trial not in _TURNS:
+            run = with_start(trial.study, trial, pruner.policy, run)
     except host.FinishedTrialError:
         if not liveness.is_over(trial.study, trial):
             raise

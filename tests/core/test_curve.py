@@ -122,3 +122,9 @@ def test_a_rule_is_asked_once_of_each_curve() -> None:
     assert [curve.once(best), curve.once(best), longer.once(best)] == [0.7, 0.7, 0.8]
     assert asked == [curve, longer]
     assert curve == LearningCurve(0, curve.observations)  # what was asked is no part of a value
+
+
+def test_a_curve_is_a_key_whatever_its_parameters() -> None:
+    plain, named = LearningCurve(0), LearningCurve(0, parameters={"x": [1]})
+    assert hash(plain) == hash(named)
+    assert plain != named

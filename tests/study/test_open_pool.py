@@ -29,7 +29,12 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import Extend
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Propose
 from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import ValuePerSecond
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study.state import state_of
 from tests.strategies import PAPER
@@ -453,3 +458,86 @@ def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear()
     assert any(number > at_once[0][0] for number in dear), "a cheaper one was begun on all before"
     sizes = {trial.number: run.size for trial, run in runs(study)}
     assert all(sizes[number] == n for number, _, n in shares), "what was stored is what was done"
+
+
+def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
+    """Step by step, with each newcomer's parameters, and the seconds that were reported."""
+
+    def outcome(trees: float, n: int) -> Observation:
+        return Observation(n, 0.8 + 0.01 * math.log(trees) - n**-0.5, seconds=trees * n / 1e6)
+
+    done: list[tuple[float, int]] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        trees = trial.suggest_float("trees", 1, 10_000, log=True)
+        score = 0.0
+        for n in training_sizes(trial):
+            done.append((trees, n))
+            seen = outcome(trees, n)
+            score = seen.score
+            report(trial, n, score, seconds=seen.seconds)
+            if len(done) == 150:
+                trial.study.stop()
+        return score
+
+    pruner = DAUBPruner(max_resource=100_000)
+    sampler = DataAllocationSampler(RandomSampler(seed=3))
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.optimize(objective)
+    newcomers = iter(dict.fromkeys(trees for trees, _ in done))
+    policy, pool = pruner.policy, Pool(to_come=None)
+    assert isinstance(policy, ValuePerSecond)
+    expected: list[tuple[float, int]] = []
+    while len(expected) < 150:
+        decision = policy.decide(pool)
+        if isinstance(decision, Propose):
+            learner = len(pool.curves)
+            pool = pool.with_newcomer(learner, {"trees": next(newcomers)})
+            decision = policy.start_of(pool, learner)
+        assert isinstance(decision, Extend)
+        trees = pool.curves[decision.learner].parameters["trees"]
+        expected.append((trees, decision.size))
+        pool = pool.observed(decision.learner, outcome(trees, decision.size))
+    assert done[:150] == expected
+    assert len({n for _, n in expected}) > 3
+
+
+def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> None:
+    """What was handed out can be reported, however dear other learners turn out to be."""
+    sampler = DataAllocationSampler(RandomSampler(seed=6))
+    pruner = DAUBPruner(max_resource=16_000)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+
+    def run(trial: optuna.Trial) -> None:
+        x = trial.suggest_float("x", 0, 1)
+        score = 0.0
+        try:
+            for n in training_sizes(trial):
+                score = 0.9 - abs(x - 0.3) - 30 / n
+                report(trial, n, score, seconds=10 ** (2 * x - 4) * n)
+        except optuna.TrialPruned:
+            study.tell(trial, state=TrialState.PRUNED)
+        else:
+            study.tell(trial, score)
+
+    for _ in range(25):
+        run(study.ask())
+    for _ in range(12):
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        first = next(iter(training_sizes(trial)))
+        run(study.ask())
+        assert next(iter(training_sizes(trial))) == first
+        run(trial)
+
+
+def test_what_was_enqueued_and_is_no_parameter_says_nothing_of_costs() -> None:
+    study = optuna.create_study(
+        sampler=DataAllocationSampler(RandomSampler(seed=0)),
+        pruner=DAUBPruner(max_resource=16_000),
+    )
+    study.enqueue_trial({"x": 0.5, "ghost": 7})
+    trial = study.ask()
+    trial.suggest_float("x", 0, 1)
+    report(trial, next(iter(training_sizes(trial))), 0.5)
+    assert dict(state_of(study).curve(0).parameters) == {"x": 0.5}

@@ -166,9 +166,10 @@ class ValuePerSecond:
         free = table.is_alive & pool.is_free
         first = self._first_size(pool)
         # A newcomer that was proposed and then lost its worker, or failed, starts first.
-        if (waiting := free & (table.size == 0)).any():
-            return self.start(pool, int(table.learners[waiting.argmax()]))
         is_open = pool.to_come is None
+        is_last = is_open and pool.runs_left == 0
+        if (waiting := free & (table.size == 0)).any() and not is_last:
+            return self.start_of(pool, int(table.learners[waiting.argmax()]))
         if pool.may_propose and not is_open:
             return Propose(first, Reason(f"every learner is first trained on {first:,}"))
         if is_open:
@@ -211,7 +212,7 @@ class ValuePerSecond:
         )
         return Finish(winner, Reason(text, (score, float(boxes.values[other]))))
 
-    def start(self, pool: Pool, newcomer: int) -> Extend:
+    def start_of(self, pool: Pool, newcomer: int) -> Extend:
         """Return where a newcomer starts, given what its parameters are predicted to cost.
 
         At the score per second that the search gains, L, it is worth the larger of these, which
@@ -225,7 +226,11 @@ class ValuePerSecond:
         table, first = pool.once(self._facts), self._first_size(pool)
         is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
         if pool.to_come is None and pool.runs_left == 0:
-            return Extend(newcomer, self.sizes[-1], Reason("the last run: all the data at once"))
+            is_known = (table.is_alive & (table.size > 0)).any()
+            guess = pool.curves.once(self._guess, newcomer) if is_known else None
+            if guess is None or math.exp(guess.log_cost) <= self._seconds_left(pool):
+                text = "the last run: all the data at once"
+                return Extend(newcomer, self.sizes[-1], Reason(text))
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
         boxes = pool.once(self._boxes)
@@ -466,12 +471,15 @@ class ValuePerSecond:
         """Return what training a newcomer on all the data costs; None is one not proposed yet."""
         if self.cost == "examples":
             return Guess(math.log(self.sizes[-1]), 0.0)
-        recent = [curve for curve in curves.values() if curve.observations and not curve.dropped]
-        recent = recent[-MOST_COMPARED:]
-        places = np.searchsorted(curves.learners, [curve.learner for curve in recent])
-        log_costs = np.log(curves.once(in_seconds).at(self.sizes[-1])[places])
-        new = {} if newcomer is None else curves[newcomer].parameters
-        return by_parameters([curve.parameters for curve in recent], log_costs, new)
+        facts = curves.columns(_facts)
+        recent = np.flatnonzero((facts[:, 0] == 0.0) & (facts[:, 1] > 0.0))[-MOST_COMPARED:]
+        known = [curves[i].parameters for i in curves.learners[recent].tolist()]
+        log_costs = np.log(curves.once(in_seconds).at(self.sizes[-1])[recent])
+        if newcomer is not None:
+            return by_parameters(known, log_costs, curves[newcomer].parameters)
+        # It will have parameters when its start is decided, like the one before it.
+        typical = float(np.median(log_costs[-RECENT:]))
+        return Guess(typical, by_parameters(known, log_costs, known[-1]).error)
 
     def _starts(self, pool: Pool, guess: Guess) -> list[_Start]:
         """Return the sizes that a newcomer which costs so much may start at, larger ones first."""
@@ -485,7 +493,7 @@ class ValuePerSecond:
         growth = float(np.median(costs.growth[begun]))
         forecast = self.forecaster.newcomer(pool, full)
         mean, width = float(forecast.mean), float(_width(forecast))
-        later, dear = math.exp(guess.log_cost), math.exp(DEAR * guess.error)
+        later, dear = math.exp(guess.log_cost), math.exp(min(DEAR * guess.error, 100.0))
         overhead = self._overhead(pool)
         seconds = {size: later * (size / full) ** growth for size in self.sizes}
         affordable = [size for size in _thinned(self.sizes) if dear * seconds[size] <= most]
@@ -509,13 +517,10 @@ class ValuePerSecond:
 
         The value is -1 where a newcomer would not be through in the time left.
         """
-        table = pool.once(self._facts)
-        recent = np.flatnonzero(table.is_alive & (table.size > 0))[-RECENT:]
-        typical = float(np.median(np.log(self._costs(pool).at(self.sizes[-1])[recent])))
-        guess = Guess(typical, pool.curves.once(self._guess, None).error)
-        found = [(_rate(x.ahead, x.later, x.now), x.size) for x in self._starts(pool, guess)]
-        rate, start = max(found, default=(-1.0, self.sizes[-1]))
-        return start, rate
+        starts = self._starts(pool, pool.curves.once(self._guess, None))
+        found = [(_rate(x.ahead, x.later, x.now), x.size) for x in starts]
+        rate, size = max(found, default=(-1.0, self.sizes[-1]))
+        return size, rate
 
     def _overhead(self, pool: Pool) -> float:
         """Return what every action of an open pool costs besides."""

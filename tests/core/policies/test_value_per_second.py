@@ -430,14 +430,14 @@ def test_newcomers_start_where_they_are_affordable_were_they_dear(
 ) -> None:
     policy = ValuePerSecond(SIZES)
     pool = forests(spent).with_newcomer(10, {"trees": trees})
-    start = policy.start(pool, 10).size
+    start = policy.start_of(pool, 10).size
     guess = policy._guess(pool.curves, 10)
     most = value_per_second.PROBE * spent
     seconds = math.exp(guess.log_cost + value_per_second.DEAR * guess.error) * start / FULL
     assert start == SIZES[0] or seconds <= most
     if spent == 3e4 and trees < 1000:
         assert start == FULL, "by now even the dear ones cost little"
-    assert policy.start(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
+    assert policy.start_of(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
 
 
 @pytest.mark.parametrize("slow", [1.0, 30.0, 1e6])
@@ -450,9 +450,23 @@ def test_an_open_pool_without_an_end_does_not_end(sizes: tuple[int, ...], slow: 
         for n in (sizes[0], sizes[-1]):
             pool = pool.observed(learner, Observation(n, 0.8 - 1 / n, seconds=factor * n))
     assert isinstance(policy.decide(pool), Propose)
-    start = policy.start(pool.with_newcomer(2, {"x": 2}), 2)
+    start = policy.start_of(pool.with_newcomer(2, {"x": 2}), 2)
     assert start.learner == 2
     assert start.size in sizes
+
+
+@pytest.mark.parametrize(("left", "size"), [(1e-3, SIZES[0]), (1e3, FULL)])
+def test_in_the_last_run_a_newcomer_goes_to_all_the_data_if_it_is_in_time(
+    left: float, size: int
+) -> None:
+    pool = replace(forests(250.0), left=Cost(0, left), runs_left=0)
+    assert ValuePerSecond(SIZES).start_of(pool.with_newcomer(10, {"trees": 3}), 10).size == size
+
+
+def test_in_the_last_run_a_learner_that_lost_its_worker_is_not_in_the_way() -> None:
+    pool = replace(forests(250.0), runs_left=0)
+    policy = ValuePerSecond(SIZES)
+    assert policy.decide(pool.with_newcomer(10, {"trees": 3})) == policy.decide(pool)
 
 
 def test_where_runs_are_scarce_newcomers_start_on_more() -> None:
@@ -467,7 +481,7 @@ def test_without_parameters_a_newcomer_starts_where_it_was_proposed_for() -> Non
         pool = forests(spent, is_named=False)
         decision = policy.decide(pool)
         if isinstance(decision, Propose):
-            assert policy.start(pool.with_newcomer(10), 10).size == decision.size
+            assert policy.start_of(pool.with_newcomer(10), 10).size == decision.size
 
 
 def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
