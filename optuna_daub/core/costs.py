@@ -36,7 +36,8 @@ to the pool's as by one."""
 MOST_COMPARED = 100
 """Learners begun last, from whose parameters and times a newcomer's are predicted."""
 RIDGE = 2.0
-"""Learners that the prior belief counts as, by which a parameter has no effect on times."""
+"""Learners that the prior belief counts as, by which a parameter has no effect on times. From 1 to
+5 predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
 PRIOR_ERROR = 1.5
 """Of a prediction from parameters, before any was compared with the truth; a standard deviation of
 logarithms, and counts as one learner."""
