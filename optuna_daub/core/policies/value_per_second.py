@@ -165,9 +165,9 @@ class ValuePerSecond:
         table = pool.once(self._facts)
         free = table.is_alive & pool.is_free
         first = self._first_size(pool)
-        # A newcomer that was proposed and then lost its worker, or failed, starts first.
         is_open = pool.to_come is None
         is_last = is_open and pool.runs_left == 0
+        # A newcomer that was proposed and then lost its worker, or failed, starts first.
         if (waiting := free & (table.size == 0)).any() and not is_last:
             return self.start_of(pool, int(table.learners[waiting.argmax()]))
         if pool.may_propose and not is_open:
