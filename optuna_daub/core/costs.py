@@ -40,9 +40,8 @@ RIDGE = 2.0
 5 predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
 PRIOR_ERROR = 1.5
 """Of a prediction from parameters, before any was compared with the truth; a standard deviation of
-logarithms, and counts as one learner."""
-
-
+logarithms, and counts as one learner. As much as others' median is off where parameters are drawn
+on logarithmic scales."""
 LEAST_SPREAD = 0.3
 """Of a parameter's logarithms: where learners differ by less, what they show of its effect is not
 magnified."""

@@ -203,12 +203,19 @@ def test_a_zero_is_taken_for_the_smallest_number_seen() -> None:
     assert zero == pytest.approx(one)
 
 
-def test_many_words_are_no_slower_than_many_learners() -> None:
-    """As many numbers as learners are solved for, not as many as words."""
+def test_more_words_than_learners_are_predicted_as_ridge_regression_does() -> None:
+    """As many numbers as learners are solved for; scikit-learn solves for the words."""
     rng = np.random.default_rng(0)
-    points = [{f"x{i}": str(rng.integers(50)) for i in range(20)} for _ in range(100)]
-    guess = by_parameters(points, rng.normal(size=100), points[0])
-    assert math.isfinite(guess.log_cost)
+    points = [{f"x{i}": f"word {rng.integers(9)}" for i in range(20)} for _ in range(30)]
+    *known, new = points
+    y = rng.normal(size=len(known))
+    names = sorted({item for point in known for item in point.items()})
+    X = np.array([[point[n] == word for n, word in names] for point in points], float)
+    assert X.shape[1] > 4 * len(known)
+    ridge = Ridge(alpha=RIDGE).fit(X[:-1], y)
+    median = np.quantile(y - ridge.predict(X[:-1]), 0.5, method="lower")
+    guess = by_parameters(known, y, new)
+    assert guess.log_cost == pytest.approx(ridge.predict(X[-1:])[0] + median)
 
 
 def test_without_parameters_a_learner_costs_what_the_median_does() -> None:

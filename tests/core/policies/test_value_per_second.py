@@ -476,12 +476,12 @@ def test_where_runs_are_scarce_newcomers_start_on_more() -> None:
 
 
 def test_without_parameters_a_newcomer_starts_where_it_was_proposed_for() -> None:
-    policy = ValuePerSecond(SIZES)
+    policy, starts = ValuePerSecond(SIZES), set[int]()
     for spent in (3.0, 250.0, 3e3, 3e4):
         pool = forests(spent, is_named=False)
-        decision = policy.decide(pool)
-        if isinstance(decision, Propose):
-            assert policy.start_of(pool.with_newcomer(10), 10).size == decision.size
+        starts.add(policy._boxes(pool).start)
+        assert policy.start_of(pool.with_newcomer(10), 10).size == policy._boxes(pool).start
+    assert starts == {500, 1000, FULL}
 
 
 def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
