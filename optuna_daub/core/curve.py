@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
-from typing import TypeVar
+
+from optuna_daub.core.once import Remembers
 
 
 LARGEST_SCORE = 1e100
 """Scores farther from 0 count as infinite: they are of learners that diverged, and the square of
 one of 1e155 is no number any more."""
-
-_Value = TypeVar("_Value")
 
 
 def is_finite(score: float) -> bool:
@@ -55,7 +53,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class LearningCurve(Remembers):
     """The observations of one learner, sizes strictly increasing.
 
     >>> curve = LearningCurve(learner=7).extended(Observation(500, 0.81))
@@ -94,14 +92,6 @@ class LearningCurve:
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "size", last.size if last else 0)
         object.__setattr__(self, "score", last.score if last else -math.inf)
-
-    def once(self, rule: Callable[..., _Value], *arguments: Any) -> _Value:
-        """Return `rule(self, *arguments)`, asked only once, since a curve never changes."""
-        question = rule, *arguments
-        if question not in self._derived:
-            self._derived[question] = rule(self, *arguments)
-        value: _Value = self._derived[question]
-        return value
 
     def extended(self, *observations: Observation) -> LearningCurve:
         """Return the curve with more observations, at larger sizes than all before.

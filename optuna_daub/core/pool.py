@@ -12,16 +12,14 @@ from dataclasses import field
 from dataclasses import replace
 from typing import Any
 from typing import TypeAlias
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.once import Remembers
 
-
-Value = TypeVar("Value")
 
 Columns: TypeAlias = NDArray[np.float64]
 """One row per learner in the order of their ids, one column per number of a rule."""
@@ -48,11 +46,12 @@ class Cost:
         return Cost(self.examples + other.examples, self.seconds + other.seconds)
 
 
-class Curves(Mapping[int, LearningCurve]):
+class Curves(Remembers, Mapping[int, LearningCurve]):
     """Learning curves by learner, in the order of their ids: an immutable mapping.
 
     `put` returns a new mapping that shares all but one chunk with the old one, so that one more
-    observation costs no more among 20,000 learners than among 20.
+    observation costs no more among 20,000 learners than among 20. What rests on curves alone is
+    asked of them (`once`), what rests on more of the pool, which changes with every second.
 
     >>> before = Curves([LearningCurve(3), LearningCurve(0)])
     >>> after = before.put(LearningCurve(3, (Observation(500, 0.8),)))
@@ -121,17 +120,6 @@ class Curves(Mapping[int, LearningCurve]):
                 np.concatenate(parts) if parts else np.empty((0, 0), np.float64)
             )
         return self._columns[question]
-
-    def once(self, rule: Callable[..., Value], *arguments: Any) -> Value:
-        """Return `rule(self, *arguments)`, asked only once, since curves never change.
-
-        What rests on more than the curves is asked of the pool, which changes with every second.
-        """
-        question = rule, *arguments
-        if question not in self._derived:
-            self._derived[question] = rule(self, *arguments)
-        value: Value = self._derived[question]
-        return value
 
     def __getitem__(self, learner: int) -> LearningCurve:
         chunk = self._chunks.get(learner // CHUNK)
@@ -206,7 +194,7 @@ class _Chunk:
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Remembers):
     """A snapshot of all that a decision may use.
 
     >>> pool = Pool(to_come=2).with_newcomer(0).observed(0, Observation(500, 0.8, seconds=1.5))
@@ -268,11 +256,3 @@ class Pool:
     def dropped(self, learner: int, reason: str) -> Pool:
         """Return the pool in which `learner` gets no data ever again."""
         return self.put(self.curves[learner].drop(reason))
-
-    def once(self, rule: Callable[..., Value], *arguments: Any) -> Value:
-        """Return `rule(self, *arguments)`, asked only once, since a pool never changes."""
-        question = rule, *arguments
-        if question not in self._derived:
-            self._derived[question] = rule(self, *arguments)
-        value: Value = self._derived[question]
-        return value
