@@ -3,7 +3,7 @@
     python examples/automl.py table.csv --target income --minutes 10 --save model.joblib
 
 Text becomes numbers, values may be missing. The spaces are like FLAML's, scaled to the rows,
-and the search begins at their cheapest points. Without a file, a table is made.
+and the search begins at cheap points. Without a file, a table is made.
 """
 
 import argparse
@@ -36,9 +36,23 @@ TREES: dict[str, tuple[Any, Any]] = {  # to predict numbers, and classes
     "forest": (ensemble.RandomForestRegressor, ensemble.RandomForestClassifier),
     "extra": (ensemble.ExtraTreesRegressor, ensemble.ExtraTreesClassifier),
 }
-CHEAP = [{"model": "linear", "linear.strength": 1.0}] + [
-    {"model": name, f"{name}.trees": 4, f"{name}.leaves": 4} for name in TREES
-]
+USUAL = {"rate": 0.1, "rows": 1.0, "columns": 1.0, "l1": 2**-10, "l2": 1.0, "features": 0.5}
+
+
+def starts(n_rows: int) -> list[dict[str, Any]]:
+    """Return where the search begins: at the cheapest points of FLAML, then at middling ones."""
+    points: list[dict[str, Any]] = [{"model": "linear", "linear.strength": 1.0}]
+    for trees, leaves in [(4, 4), (100, 31)]:
+        size = {"trees": min(trees, largest(n_rows)), "leaves": min(leaves, largest(n_rows))}
+        for name in TREES:
+            point = {f"{name}.{what}": value for what, value in {**USUAL, **size}.items()}
+            points.append({"model": name, **point})
+    return points
+
+
+def largest(n_rows: int) -> int:
+    """Return the most leaves, and trees; FLAML goes up to 32,768, and gets there step by step."""
+    return max(8, min(512, n_rows))
 
 
 def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
@@ -55,7 +69,7 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
         scaled = make_pipeline(SimpleImputer(), preprocessing.StandardScaler())
         columns = make_column_transformer((some, TEXT), remainder=scaled)
         return make_pipeline(columns, logistic if n_classes else linear_model.Ridge(1 / c))
-    most = max(8, min(512, n_rows))  # FLAML goes up to 32,768, and gets there step by step
+    most = largest(n_rows)
     leaves = trial.suggest_int(f"{name}.leaves", 4, most, log=True)
     trees = trial.suggest_int(f"{name}.trees", 4, most, log=True)
     options: dict[str, Any] = {"n_estimators": trees, "n_jobs": 1, "random_state": 0}
@@ -105,7 +119,7 @@ def main() -> None:
         sampler=daub.DataAllocationSampler(optuna.samplers.TPESampler(seed=0), seconds=seconds),
         pruner=daub.DAUBPruner(min_resource=max(20, n // 64), max_resource=n),
     )
-    for point in CHEAP:
+    for point in starts(n):
         study.enqueue_trial(point)
     study.optimize(objective, timeout=seconds, n_jobs=asked.jobs, catch=(Exception,))
     best = daub.best_learner(study)
