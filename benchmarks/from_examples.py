@@ -9,8 +9,8 @@ from benchmarks.rows import ROOT
 
 sys.path.insert(0, str(ROOT / "examples"))
 
+from automl import STARTS as AUTOML_STARTS
 from automl import build as build_automl
-from automl import starts as automl_starts
 from data import LARGEST_TRAINING_SET
 from data import LARGEST_VALIDATION_SET
 from data import parity
@@ -24,10 +24,10 @@ from tables import read
 
 
 __all__ = [
+    "AUTOML_STARTS",
     "LARGEST_TRAINING_SET",
     "LARGEST_VALIDATION_SET",
     "POOL",
-    "automl_starts",
     "build_automl",
     "build_one_of_five",
     "build_one_of_pool",

@@ -580,7 +580,7 @@ def automl_example(problem: Race, seed: int) -> None:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer
 
-    from benchmarks.from_examples import automl_starts
+    from benchmarks.from_examples import AUTOML_STARTS
     from benchmarks.from_examples import build_automl
     from benchmarks.search_problems import Training
     from optuna_daub import DataAllocationSampler
@@ -605,7 +605,7 @@ def automl_example(problem: Race, seed: int) -> None:
     pair = DataAllocationSampler(base, seconds=problem.budget)
     pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
     study = _study(problem, seed, pair, pruner)
-    for point in automl_starts(problem.full):
+    for point in AUTOML_STARTS:
         study.enqueue_trial(point)
     with _clock_of(problem):
         study.optimize(objective)

@@ -8,6 +8,7 @@ and the search begins at cheap points. Without a file, a table is made.
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,31 +38,16 @@ TREES: dict[str, tuple[Any, Any]] = {  # to predict numbers, and classes
     "extra": (ensemble.ExtraTreesRegressor, ensemble.ExtraTreesClassifier),
 }
 USUAL = {"rate": 0.1, "rows": 1.0, "columns": 1.0, "l1": 2**-10, "l2": 1.0, "features": 0.5}
-
-
-def starts(n_rows: int) -> list[dict[str, Any]]:
-    """Return where the search begins: at the cheapest points of FLAML, then at middling ones."""
-    points: list[dict[str, Any]] = [{"model": "linear", "linear.strength": 1.0}]
-    for trees, leaves in [(4, 4), (100, 31)]:
-        size = {"trees": min(trees, largest(n_rows)), "leaves": min(leaves, largest(n_rows))}
-        for name in TREES:
-            point = {f"{name}.{what}": value for what, value in {**USUAL, **size}.items()}
-            points.append({"model": name, **point})
-    return points
-
-
-def largest(n_rows: int) -> int:
-    """Return the most leaves, and trees; FLAML goes up to 32,768, and gets there step by step."""
-    return max(8, min(512, n_rows))
+SIZES = [{"trees": 4, "leaves": 4}, {"trees": 100, "leaves": 31}]  # FLAML's cheapest, middling
+STARTS: list[dict[str, Any]] = [{"model": "linear", "strength": 1.0}] + [
+    {"model": name, **USUAL, **size} for size in SIZES for name in TREES
+]
 
 
 def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
     """Return an unfitted pipeline; `n_classes` is 0 where numbers are predicted."""
     name = trial.suggest_categorical("model", ["linear", *TREES])
-
-    def log(what: str, low: float, high: float) -> float:
-        return trial.suggest_float(f"{name}.{what}", low, high, log=True)
-
+    log = partial(trial.suggest_float, log=True)
     if name == "linear":
         c = log("strength", 2**-5, 2**15)
         logistic = linear_model.LogisticRegression(C=c, max_iter=200)
@@ -69,20 +55,20 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
         scaled = make_pipeline(SimpleImputer(), preprocessing.StandardScaler())
         columns = make_column_transformer((some, TEXT), remainder=scaled)
         return make_pipeline(columns, logistic if n_classes else linear_model.Ridge(1 / c))
-    most = largest(n_rows)
-    leaves = trial.suggest_int(f"{name}.leaves", 4, most, log=True)
-    trees = trial.suggest_int(f"{name}.trees", 4, most, log=True)
+    most = max(8, min(512, n_rows))  # FLAML goes up to 32,768, and gets there step by step
+    leaves = trial.suggest_int("leaves", 4, most, log=True)
+    trees = trial.suggest_int("trees", 4, most, log=True)
     options: dict[str, Any] = {"n_estimators": trees, "n_jobs": 1, "random_state": 0}
     if name in ("forest", "extra"):
         options |= {"max_leaf_nodes": leaves, "max_features": log("features", 0.1, 1.0)}
     else:
         options |= {"learning_rate": log("rate", 2**-10, 1.0), "subsample": log("rows", 0.1, 1.0)}
-        options |= {"colsample_bytree": log("columns", 0.1, 1.0)}
+        options["colsample_bytree"] = log("columns", 0.1, 1.0)
         options |= {"reg_alpha": log("l1", 2**-10, 2**10), "reg_lambda": log("l2", 2**-10, 2**10)}
-        if name == "lightgbm":
-            options |= {"num_leaves": leaves, "subsample_freq": 1, "verbose": -1}
-        else:
-            options |= {"max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide"}
+    if name == "lightgbm":
+        options |= {"num_leaves": leaves, "subsample_freq": 1, "verbose": -1}
+    elif name == "xgboost":
+        options |= {"max_leaves": leaves, "max_depth": 0, "grow_policy": "lossguide"}
     codes = preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     columns = make_column_transformer((codes, TEXT), remainder="passthrough")
     return make_pipeline(columns, TREES[name][n_classes > 0](**options))
@@ -119,7 +105,7 @@ def main() -> None:
         sampler=daub.DataAllocationSampler(optuna.samplers.TPESampler(seed=0), seconds=seconds),
         pruner=daub.DAUBPruner(min_resource=max(20, n // 64), max_resource=n),
     )
-    for point in starts(n):
+    for point in STARTS:
         study.enqueue_trial(point)
     study.optimize(objective, timeout=seconds, n_jobs=asked.jobs, catch=(Exception,))
     best = daub.best_learner(study)

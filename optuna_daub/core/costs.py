@@ -24,12 +24,11 @@ from optuna_daub.core.pool import Curves
 
 DISBELIEF = 10.0
 """A probe is not believed to be slower than this many times what the learner's probe before, or
-the median learner, suggests: the first call of a library may take a minute."""
-OUTLIER = 3.0
-"""Nor is it disbelieved within so many standard deviations of the logarithms of times, as their
-median deviation shows them: cheap and dear learners may be a thousandfold apart."""
-NORMAL = 1.4826
-"""Standard deviation of a normal distribution whose median deviation is 1."""
+the other learners, suggest: the first call of a library may take a minute."""
+DEAREST = 0.2
+"""A larger share of learners is no handful of slow calls: what the quickest of them takes is what
+others suggest. Cheap starts and dear proposals may be a hundredfold apart, and were the median to
+decide, a dear forest would be begun on all the data as if it took a tenth of its time."""
 ENOUGH = 5
 """Learners whose times are known, from which on one is disbelieved. Among fewer a dear learner
 cannot be told from a slow call, and to take it for cheap may cost all the time there is."""
@@ -105,11 +104,9 @@ def in_seconds(curves: Curves) -> Costs:
     # The lower of two in the middle: of two learners one slow call must not be half of it.
     typical = float(np.quantile(level[timed], 0.5, method="lower"))
     if timed.sum() >= ENOUGH:
-        # Where learners differ widely, a dear one is no slow call.
-        spread = NORMAL * float(np.median(np.abs(level[timed] - typical)))
-        most = max(math.log(DISBELIEF), OUTLIER * spread)
-        earlier = np.where(np.isfinite(before_cost), before_cost - alpha * before, typical)
-        level = np.minimum(level, np.maximum(earlier + math.log(DISBELIEF), typical + most))
+        dear = float(np.quantile(level[timed], 1.0 - DEAREST, method="lower"))
+        earlier = np.where(np.isfinite(before_cost), before_cost - alpha * before, dear)
+        level = np.minimum(level, np.maximum(earlier, dear) + math.log(DISBELIEF))
     own = (slower + alpha) / (longer + 1.0)
     start = np.where(timed, level + (alpha - own) * last, typical)
     return Costs(start, np.where(timed, own, alpha))

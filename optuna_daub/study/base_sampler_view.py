@@ -28,6 +28,9 @@ Small samples prefer other parameters than all the data do: on the surrogates of
 ten best learners at N / 27 ranked 40th to 105th of 120 at N, and TPE that saw all rows went on
 proposing their like. With 20, twice what TPE begins with, it was as good early and better late."""
 
+GRID_POINT = "grid_id"
+"""Attribute in which GridSampler keeps which point of its grid a trial is."""
+
 
 class BaseSamplerStudy(optuna.Study):
     """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
@@ -35,8 +38,10 @@ class BaseSamplerStudy(optuna.Study):
     The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
     as soon as anything was observed, with the score on all the data or its forecast, less what
     training costs where the policy says so (`HasNetValues`); RUNNING before. Once enough learners
-    have reached a larger size, the others are shown as FAIL, from which no sampler learns. Idle
-    trials are hidden.
+    have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
+    sampler should know that there is somebody. Were they hidden, TPE and GP would propose the
+    same corner of a space over and over, as they never see that it was tried. Idle trials are
+    hidden.
     """
 
     def __init__(self, study: optuna.Study, state: State, policy: Policy) -> None:
@@ -101,7 +106,10 @@ class _RowStorage(BaseStorage):
             for row in rows:
                 is_known = row.number in self._state.learners and row.values is not None
                 if is_known and self._state.curve(row.number).size < size:
-                    row.state, row.values = TrialState.FAIL, None
+                    # GridSampler would wait for a point that is running before it stops.
+                    is_of_grid = GRID_POINT in row.system_attrs
+                    row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
+                    row.values = None
         rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
 

@@ -80,6 +80,15 @@ def test_a_slow_call_is_disbelieved_once_enough_are_known(count: int) -> None:
     assert slow == pytest.approx(DISBELIEF if count >= ENOUGH else 1000.0)
 
 
+@pytest.mark.parametrize(("n_dear", "believed"), [(1, 10.0), (2, 10.0), (4, 200.0), (8, 200.0)])
+def test_where_more_than_a_fifth_of_the_learners_are_dear_they_are_believed(
+    n_dear: int, believed: float
+) -> None:
+    seconds = [1.0] * (12 - n_dear) + [200.0] * n_dear
+    costs = in_seconds(timed(*({100: s} for s in seconds))).at(100)
+    assert costs == pytest.approx([1.0] * (12 - n_dear) + [believed] * n_dear)
+
+
 def test_of_two_learners_the_quicker_is_typical() -> None:
     """A third, never trained, is predicted to cost as much."""
     curves = timed({100: 1.0}, {100: 40.0}, {})
