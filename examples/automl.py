@@ -2,8 +2,8 @@
 
     python examples/automl.py table.csv --target income --minutes 10 --save model.joblib
 
-Text becomes numbers, values may be missing. The spaces are like FLAML's, scaled to the rows,
-and the search begins at cheap points. Without a file, a table is made.
+Text becomes numbers, values may be missing. The spaces are like FLAML's, scaled to the rows; its
+cheapest points are tried first, then middling and large ones. Without a file, a table is made.
 """
 
 import argparse
@@ -38,7 +38,7 @@ TREES: dict[str, tuple[Any, Any]] = {  # to predict numbers, and classes
     "extra": (ensemble.ExtraTreesRegressor, ensemble.ExtraTreesClassifier),
 }
 USUAL = {"rate": 0.1, "rows": 1.0, "columns": 1.0, "l1": 2**-10, "l2": 1.0, "features": 0.5}
-SIZES = [{"trees": 4, "leaves": 4}, {"trees": 100, "leaves": 31}]  # FLAML's cheapest, middling
+SIZES = [{"trees": trees, "leaves": leaves} for trees, leaves in ((4, 4), (100, 31), (300, 255))]
 STARTS: list[dict[str, Any]] = [{"model": "linear", "strength": 1.0}] + [
     {"model": name, **USUAL, **size} for size in SIZES for name in TREES
 ]
