@@ -72,7 +72,10 @@ MEAN_DEVIATION = 2.0 * math.log(2.0) * LOGISTIC
 LARGEST = 50
 """Doublings from one example on that forecasts reach: 10^15 examples."""
 RECENT = 30
-"""Newcomers are forecast to be like so many learners begun last."""
+"""Newcomers are forecast to be like so many learners begun last. Once there are so many, the upper
+half of them says how far apart good ones are; of fewer the standard deviation is steadier."""
+UPPER_TENTH = 1.2816
+"""Standard deviations by which the best tenth of a normal distribution is above its median."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,13 @@ class Joint:
         square = _between(group.squares, table.start[recent], math.log2(size))
         doublings = np.maximum(0.0, math.log2(size) - table.start[recent])
         means = table.first[recent] + gain
-        variance = means.var() + group.variance(doublings, square, group.widest_gap).mean()
-        return Logistic(float(means.mean()), LOGISTIC * math.sqrt(variance))
+        middle, variance = means.mean(), means.var()
+        if len(recent) == RECENT:
+            # Scores have a ceiling and no floor: hopeless learners make none look promising.
+            middle = np.median(means)
+            variance = min(variance, (spread_of(means) / UPPER_TENTH) ** 2)
+        variance += group.variance(doublings, square, group.widest_gap).mean()
+        return Logistic(float(middle), LOGISTIC * math.sqrt(variance))
 
 
 class _Table(NamedTuple):

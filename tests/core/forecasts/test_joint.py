@@ -227,3 +227,26 @@ def test_intervals_hold_where_the_model_does(seed: int) -> None:
     )
     assert firsts.std() > 0
     assert 0.80 < inside.mean() <= 1.0, inside.mean()
+
+
+@pytest.mark.parametrize("count", [joint.RECENT - 1, joint.RECENT, joint.RECENT + 7])
+def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count: int) -> None:
+    """At the size that all were trained on, a newcomer is like the recent ones: closed form."""
+    scores = 0.8 + 0.001 * np.random.default_rng(0).permutation(count)
+    hopeless = scores.copy()
+    hopeless[np.argsort(scores)[:8]] -= 0.6
+
+    def spread(of: np.ndarray) -> tuple[float, float]:
+        newcomer = Joint().newcomer(
+            Pool(Curves([curve(i, {500: score}) for i, score in enumerate(of.tolist())])), 500
+        )
+        return float(newcomer.mean), float(newcomer.scale / joint.LOGISTIC)
+
+    recent, recent_hopeless = scores[-joint.RECENT :], hopeless[-joint.RECENT :]
+    if count < joint.RECENT:
+        assert spread(hopeless) == pytest.approx((recent_hopeless.mean(), recent_hopeless.std()))
+    else:
+        high, middle = np.quantile(recent, [0.9, 0.5])
+        expected = middle, min(float(recent.std()), (high - middle) / 1.2816)
+        assert spread(scores) == pytest.approx(expected)
+        assert spread(hopeless) == pytest.approx((middle, (high - middle) / 1.2816))
