@@ -1,4 +1,4 @@
-"""What is worked out once of a value that never changes."""
+"""Values that never change, and remember answers about themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class Remembers:
-    """A value that never changes and so remembers what rules say of it."""
+    """A value that never changes and so keeps the answers of rules."""
 
     __slots__ = ()
 

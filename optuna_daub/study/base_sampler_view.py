@@ -39,7 +39,7 @@ class BaseSamplerStudy(optuna.Study):
     as soon as anything was observed, with the score on all the data or its forecast, less what
     training costs where the policy says so (`HasNetValues`); RUNNING before. Once enough learners
     have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
-    sampler should know that there is somebody. Were they hidden, TPE and GP would propose the
+    sampler should know where they are. Were they hidden, TPE and GP would propose the
     same corner of a space over and over, as they never see that it was tried. Idle trials are
     hidden.
     """
@@ -106,7 +106,7 @@ class _RowStorage(BaseStorage):
             for row in rows:
                 is_known = row.number in self._state.learners and row.values is not None
                 if is_known and self._state.curve(row.number).size < size:
-                    # GridSampler would wait for a point that is running before it stops.
+                    # GridSampler proposes points that are running anew before it stops.
                     is_of_grid = GRID_POINT in row.system_attrs
                     row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
                     row.values = None
