@@ -105,7 +105,7 @@ def main() -> None:
         sampler=daub.DataAllocationSampler(optuna.samplers.TPESampler(seed=0), seconds=seconds),
         pruner=daub.DAUBPruner(min_resource=max(20, n // 64), max_resource=n),
     )
-    for point in STARTS:
+    for point in [point for point in STARTS if point.get("trees", 0) <= n]:
         study.enqueue_trial(point)
     study.optimize(objective, timeout=seconds, n_jobs=asked.jobs, catch=(Exception,))
     best = daub.best_learner(study)

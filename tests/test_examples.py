@@ -212,3 +212,16 @@ def test_every_learner_of_the_pool_learns_twice_the_same(
         trial = optuna.trial.FixedTrial({"learner": learner} | values)
         one, other = (pool.build(trial).fit(X, y).predict(X) for _ in range(2))
         np.testing.assert_array_equal(one, other, err_msg=learner)
+
+
+def test_automl_takes_a_table_of_few_rows(tmp_path: Path) -> None:
+    """Its starts fit its space, and are not larger than the table."""
+    for extra in ("lightgbm", "xgboost", "pandas"):
+        pytest.importorskip(extra)
+    rng = np.random.default_rng(0)
+    rows = [f"{x:.4f},{rng.choice(['red', 'blue'])},{int(x > 0)}" for x in rng.normal(size=120)]
+    (tmp_path / "small.csv").write_text("\n".join(["size,colour,target", *rows]))
+    done = run(tmp_path, "automl.py", "small.csv")
+    assert done.returncode == 0, done.stderr
+    assert "out of range" not in done.stderr  # it catches errors of single models
+    assert (tmp_path / "model.joblib").exists()

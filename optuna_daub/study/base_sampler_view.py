@@ -28,9 +28,6 @@ Small samples prefer other parameters than all the data do: on the surrogates of
 ten best learners at N / 27 ranked 40th to 105th of 120 at N, and TPE that saw all rows went on
 proposing their like. With 20, twice what TPE begins with, it was as good early and better late."""
 
-GRID_POINT = "grid_id"
-"""Attribute in which GridSampler keeps which point of its grid a trial is."""
-
 
 class BaseSamplerStudy(optuna.Study):
     """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
@@ -107,7 +104,7 @@ class _RowStorage(BaseStorage):
                 is_known = row.number in self._state.learners and row.values is not None
                 if is_known and self._state.curve(row.number).size < size:
                     # GridSampler proposes points that are running anew before it stops.
-                    is_of_grid = GRID_POINT in row.system_attrs
+                    is_of_grid = stored.GRID_POINT in row.system_attrs
                     row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
                     row.values = None
         rows = [row for row in rows if states is None or row.state in states]

@@ -45,6 +45,9 @@ _CONSTRAINTS = "constraints"
 """Optuna's own: the values of a trial's constraints that its sampler has measured; with a colon
 and a name, one that the objective has (`trial.set_constraint`)."""
 
+GRID_POINT = "grid_id"
+"""Of a trial: where GridSampler keeps which point of its grid it is."""
+
 METRIC_NAMES = "study:metric_names"
 """Optuna's own: what a study's scores are called."""
 
