@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.curve import is_finite
+from optuna_daub.core.parameters import Features
 from optuna_daub.core.pool import Curves
 
 
@@ -37,8 +37,6 @@ SLOWEST = 0.1, 2.0
 ALPHA_WEIGHT = 2.0
 """E-foldings of size that the prior of the pool's exponent, 1, counts as; a learner's own is drawn
 to the pool's as by one."""
-MOST_COMPARED = 100
-"""Learners begun last, from whose parameters and times a newcomer's are predicted."""
 RIDGE = 2.0
 """Learners that the prior belief counts as, by which a parameter has no effect on times. From 1 to
 5 predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
@@ -46,9 +44,6 @@ PRIOR_ERROR = 1.5
 """Of a prediction from parameters, before any was compared with the truth; a standard deviation of
 logarithms, and counts as one learner. As much as others' median is off where parameters are drawn
 on logarithmic scales."""
-LEAST_SPREAD = 0.3
-"""Of a parameter's logarithms: where learners differ by less, what they show of its effect is not
-magnified."""
 FARTHEST = 10.0
 """E-foldings by which a prediction may be above the dearest cost known, or below the cheapest."""
 
@@ -129,9 +124,10 @@ def by_parameters(
     >>> 3.2 < math.exp(guess.log_cost) < 6.4, guess.error < 1.0
     (True, True)
     """
-    features, is_unknown, beyond = _features(known, new)
-    features -= features[:-1].mean(axis=0)
-    X, x = features[:-1], np.where(is_unknown, 0.0, features[-1])
+    seen = Features.of(known, [new])
+    (is_unknown,), (beyond,) = seen.is_unknown, seen.beyond
+    middle_point = seen.known.mean(axis=0)
+    X, x = seen.known - middle_point, np.where(is_unknown, 0.0, seen.new[0] - middle_point)
     # Ridge regression (Hoerl and Kennard 1970) in its dual form: w = X'(XX' + k I)^-1 (y - mean).
     middle = float(log_costs.mean())
     gram = X @ X.T
@@ -148,53 +144,3 @@ def by_parameters(
     lowest, highest = float(log_costs.min()) - FARTHEST, float(log_costs.max()) + FARTHEST
     log_cost = min(max(level + float(x @ weights), lowest), highest)
     return Guess(log_cost, math.sqrt(square))
-
-
-def _features(
-    known: Sequence[Mapping[str, Any]], new: Mapping[str, Any]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
-    """Return a row for each learner, the new one's last, and which columns are not known of it.
-
-    Numbers are standardized, and so are their logarithms; each word has a column. Where some
-    learners lack a parameter, their mean stands in, and a column says so. The third is how far,
-    in e-foldings, the new one lies beyond what the numbers seen can tell.
-    """
-    points = [*known, new]
-    columns: list[NDArray[np.float64]] = []
-    is_unknown: list[bool] = []
-    beyond = 0.0
-    for name in sorted({name for point in known for name in point}):
-        is_there = np.array([name in point for point in points])
-        own: list[NDArray[np.float64]] = []
-        if all(_is_number(point[name]) for point in points if name in point):
-            numbers = np.array([float(point.get(name, math.nan)) for point in points])
-            seen = numbers[:-1][is_there[:-1]]
-            # A line is not believed beyond what was seen, a power of the number is.
-            line = np.clip(numbers, seen.min(), seen.max())
-            if (spread := float(seen.std())) > 0.0:
-                own.append((line - seen.mean()) / spread)
-            if seen.min() > 0.0:
-                power = np.log(np.where(numbers > 0.0, numbers, seen.min()))
-                own.append((power - np.log(seen).mean()) / max(np.log(seen).std(), LEAST_SPREAD))
-                if is_there[-1]:
-                    # What was seen is believed as far again as it reaches. Beyond that, time may
-                    # grow as the number does.
-                    low, high = math.log(seen.min()), math.log(seen.max())
-                    off = max(low - power[-1], power[-1] - high) - (high - low)
-                    beyond = math.hypot(beyond, max(0.0, off))
-            own = [np.where(is_there, column, 0.0) for column in own]
-        else:
-            words = [repr(point[name]) if name in point else "" for point in points]
-            for word in sorted({*words[:-1]} - {""}):
-                column = np.array([word == other for other in words], float)
-                own.append(np.where(is_there, column, column[:-1][is_there[:-1]].mean()))
-        if not is_there[:-1].all():
-            own.append(is_there.astype(float))
-        columns.extend(own)
-        is_unknown.extend([bool(is_there[:-1].all() and not is_there[-1])] * len(own))
-    table = np.array(columns).reshape(len(columns), len(points)).T
-    return table, np.array(is_unknown, bool), beyond
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)

@@ -18,12 +18,12 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core.costs import DISBELIEF
 from optuna_daub.core.costs import ENOUGH
-from optuna_daub.core.costs import LEAST_SPREAD
 from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
 from optuna_daub.core.costs import by_parameters
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
+from optuna_daub.core.parameters import LEAST_SPREAD
 
 
 def timed(*seconds: dict[int, float]) -> Curves:

@@ -37,6 +37,10 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.levels import UPPER_TENTH
+from optuna_daub.core.forecasts.levels import by_parameters
+from optuna_daub.core.forecasts.levels import spread_of
+from optuna_daub.core.parameters import MOST_COMPARED
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 
@@ -74,8 +78,6 @@ LARGEST = 50
 RECENT = 30
 """Newcomers are forecast to be like so many learners begun last. Once there are so many, the upper
 half of them says how far apart good ones are; of fewer the standard deviation is steadier."""
-UPPER_TENTH = 1.2816
-"""Standard deviations by which the best tenth of a normal distribution is above its median."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +97,17 @@ class Joint:
         """Return the forecast of every learner's score at `size`.
 
         A learner trained on as many examples has its last score; one without a score is forecast
-        like a newcomer.
+        like a newcomer, and by its parameters.
         """
         table, group = pool.curves.once(_table), pool.curves.once(_group)
         mean, variance = group.ahead(math.log2(size))
         mean = table.score + mean
         scale = LOGISTIC * np.sqrt(variance)
         if not table.is_begun.all():
-            unknown = self.newcomer(pool, size)
-            mean = np.where(table.is_begun, mean, unknown.location)
-            scale = np.where(table.is_begun, scale, unknown.scale)
+            middle, own, gained = _newcomers(pool.curves, size)
+            shift, share = pool.curves.once(_levels)
+            mean = np.where(table.is_begun, mean, middle + shift)
+            scale = np.where(table.is_begun, scale, LOGISTIC * np.sqrt(share * own + gained))
         return Forecasts(pool.curves.learners, Logistic(mean, scale))
 
     def newcomer(self, pool: Pool, size: int) -> Logistic:
@@ -112,21 +115,8 @@ class Joint:
 
         Before any learner has a score, it may be anything.
         """
-        table, group = pool.curves.once(_table), pool.curves.once(_group)
-        recent = np.flatnonzero(table.is_begun)[-RECENT:]
-        if not len(recent):
-            return Logistic(0.0, np.inf)
-        gain = _between(group.sums, table.start[recent], math.log2(size))
-        square = _between(group.squares, table.start[recent], math.log2(size))
-        doublings = np.maximum(0.0, math.log2(size) - table.start[recent])
-        means = table.first[recent] + gain
-        middle, variance = means.mean(), means.var()
-        if len(recent) == RECENT:
-            # Scores have a ceiling and no floor: hopeless learners make none look promising.
-            middle = np.median(means)
-            variance = min(variance, (spread_of(means) / UPPER_TENTH) ** 2)
-        variance += group.variance(doublings, square, group.widest_gap).mean()
-        return Logistic(float(middle), LOGISTIC * math.sqrt(variance))
+        middle, own, gained = _newcomers(pool.curves, size)
+        return Logistic(middle, LOGISTIC * math.sqrt(own + gained))
 
 
 class _Table(NamedTuple):
@@ -189,18 +179,6 @@ class _Group(NamedTuple):
         return np.asarray(self.phi**2 * (of_gap + GAIN_SHARE**2 * square))
 
 
-def spread_of(scores: Numbers) -> float:
-    """Return how far the best tenth of scores is above the median; above 0 where any differ.
-
-    >>> round(spread_of(np.array([0.5, 0.6, 0.7, 0.8, 0.9])), 3)
-    0.16
-    """
-    if not len(scores):
-        return 0.0
-    high, middle = np.quantile(scores, [0.9, 0.5])
-    return float(high - middle) or float(np.ptp(scores))
-
-
 def _table(curves: Curves) -> _Table:
     facts = curves.columns(_facts) if len(curves) else np.empty((0, 6))
     start, first, at, score, is_begun, is_alive = facts.T
@@ -259,6 +237,52 @@ def _group(curves: Curves) -> _Group:
     mean = table.score + group.ahead(float(table.at[begun].max()))[0]
     best = mean[table.is_alive].max(initial=-math.inf)
     return group._replace(gap=np.clip(np.nan_to_num(best - mean), 0.0, widest))
+
+
+def _newcomers(curves: Curves, size: int) -> tuple[float, float, float]:
+    """Return a newcomer's median score at `size`, and how much learners' scores and gains vary.
+
+    Both are variances. Before any learner has a score, it may be anything.
+    """
+    table, group = curves.once(_table), curves.once(_group)
+    recent = np.flatnonzero(table.is_begun)[-RECENT:]
+    if not len(recent):
+        return 0.0, math.inf, 0.0
+    to = math.log2(size)
+    gain = _between(group.sums, table.start[recent], to)
+    square = _between(group.squares, table.start[recent], to)
+    doublings = np.maximum(0.0, to - table.start[recent])
+    gained = float(group.variance(doublings, square, group.widest_gap).mean())
+    means = table.first[recent] + gain
+    if len(recent) < RECENT:
+        return float(means.mean()), float(means.var()), gained
+    # Scores have a ceiling and no floor: hopeless learners make none look promising.
+    spread = spread_of(means) / UPPER_TENTH
+    return float(np.median(means)), min(float(means.var()), spread**2), gained
+
+
+def _levels(curves: Curves) -> tuple[Numbers, Numbers]:
+    """Return what parameters say of learners without a score, in the order of ids.
+
+    The first is how far they are expected above a newcomer of which nothing is known, the second
+    how much less their variance is.
+    """
+    table, group = curves.once(_table), curves.once(_group)
+    shift, share = np.zeros(len(table.score)), np.ones(len(table.score))
+    known = np.flatnonzero(table.is_begun & table.is_alive)[-MOST_COMPARED:]
+    points = [curves[i].parameters for i in curves.learners[known].tolist()]
+    new = np.flatnonzero(~table.is_begun)
+    asked = [curves[i].parameters for i in curves.learners[new].tolist()]
+    new, asked = new[[bool(point) for point in asked]], [point for point in asked if point]
+    if len(known) < 2 or not any(points) or not asked:
+        return shift, share
+    to = float(table.at[known].max())
+    middle, own, _ = _newcomers(curves, round(2.0**to))
+    if own > 0.0:
+        gain, variance = (part[known] for part in group.ahead(to))
+        mean, left = by_parameters(points, table.score[known] + gain, variance, asked)
+        shift[new], share[new] = mean - middle, left / own
+    return shift, share
 
 
 def _finite(curve: LearningCurve) -> list[Observation]:

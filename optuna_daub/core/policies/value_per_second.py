@@ -43,7 +43,6 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.checks import named
 from optuna_daub.core.checks import number
-from optuna_daub.core.costs import MOST_COMPARED
 from optuna_daub.core.costs import Costs
 from optuna_daub.core.costs import Guess
 from optuna_daub.core.costs import by_parameters
@@ -62,6 +61,7 @@ from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.intervals.interval import Interval
+from optuna_daub.core.parameters import MOST_COMPARED
 from optuna_daub.core.policy import Needs
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
@@ -237,7 +237,7 @@ class ValuePerSecond:
         guess = pool.curves.once(self._guess, newcomer)
         rate = max(boxes.rate, 0.0)
         size, worth = first, -math.inf
-        for start in self._starts(pool, guess):
+        for start in self._starts(pool, guess, newcomer):
             ahead = np.maximum(0.0, start.ahead - rate * start.later) @ WEIGHTS
             if ahead - rate * start.now > worth:
                 size, worth = start.size, float(ahead - rate * start.now)
@@ -481,8 +481,17 @@ class ValuePerSecond:
         typical = float(np.median(log_costs[-RECENT:]))
         return Guess(typical, by_parameters(known, log_costs, known[-1]).error)
 
-    def _starts(self, pool: Pool, guess: Guess) -> list[_Start]:
-        """Return the sizes that a newcomer which costs so much may start at, larger ones first."""
+    def _forecast(self, pool: Pool, newcomer: int | None, size: int) -> Forecast:
+        """Return the forecast of a newcomer; None is one not proposed yet."""
+        if newcomer is None:
+            return self.forecaster.newcomer(pool, size)
+        return self.forecaster.forecasts(pool, size)[newcomer]
+
+    def _starts(self, pool: Pool, guess: Guess, newcomer: int | None) -> list[_Start]:
+        """Return the sizes that a newcomer which costs so much may start at, larger ones first.
+
+        One that is proposed already is forecast by its parameters; None is one that is not.
+        """
         table, costs = pool.once(self._facts), self._costs(pool)
         begun = table.is_alive & (table.size > 0)
         full, left, spent = self.sizes[-1], self._seconds_left(pool), self._amount(pool.spent)
@@ -491,7 +500,7 @@ class ValuePerSecond:
         if pool.runs_left is not None and pool.runs_left < begun.sum():
             most = math.inf  # runs are scarce, not seconds
         growth = float(np.median(costs.growth[begun]))
-        forecast = self.forecaster.newcomer(pool, full)
+        forecast = self._forecast(pool, newcomer, full)
         mean, width = float(forecast.mean), float(_width(forecast))
         later, dear = math.exp(guess.log_cost), math.exp(min(DEAR * guess.error, 100.0))
         overhead = self._overhead(pool)
@@ -505,7 +514,7 @@ class ValuePerSecond:
                 if later <= left:
                     found.append(_Start(size, ahead, later + overhead, 0.0))
                 continue
-            shown = min(width, float(_width(self.forecaster.newcomer(pool, size))))
+            shown = min(width, float(_width(self._forecast(pool, newcomer, size))))
             kept = LOGISTIC * math.sqrt(width**2 - shown**2)
             ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)
             if now + later <= left:
@@ -517,7 +526,7 @@ class ValuePerSecond:
 
         The value is -1 where a newcomer would not be through in the time left.
         """
-        starts = self._starts(pool, pool.curves.once(self._guess, None))
+        starts = self._starts(pool, pool.curves.once(self._guess, None), None)
         found = [(_rate(x.ahead, x.later, x.now), x.size) for x in starts]
         rate, size = max(found, default=(-1.0, self.sizes[-1]))
         return size, rate
