@@ -228,7 +228,7 @@ class ValuePerSecond:
         if pool.to_come is None and pool.runs_left == 0:
             is_known = (table.is_alive & (table.size > 0)).any()
             guess = pool.curves.once(self._guess, newcomer) if is_known else None
-            if guess is None or math.exp(guess.log_cost) <= self._seconds_left(pool):
+            if guess is None or guess.latest <= self._seconds_left(pool):
                 text = "the last run: all the data at once"
                 return Extend(newcomer, self.sizes[-1], Reason(text))
         if pool.to_come is not None or not is_compared or not table.is_full.any():
@@ -256,6 +256,8 @@ class ValuePerSecond:
         if table.size[place] == 0 or (pool.to_come is None and is_special):
             return decision.reason
         boxes = pool.once(self._boxes)
+        if boxes.rate < 0.0 and isinstance(decision, Extend):
+            return decision.reason
         own = float(boxes.values[place])
         if own == -math.inf:
             return Reason("the time left is too short to train it on all the data")
@@ -325,18 +327,21 @@ class ValuePerSecond:
     def _first_or_last(
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision | None:
-        """Return what to do in an open pool before its first full-data score, or in its last run.
+        """Return what to do in an open pool before its first full-data score, and at its end.
 
         None in between.
         """
         if pool.runs_left == 0:
-            last = self._last_run(pool, table, free)
+            last = self._last(pool, table, free)
             if last is not None:
                 return last
         if (table.size[table.is_alive] > 0).sum() < 2:
             return Propose(first, Reason("two learners must be known to compare them"))
         if not table.is_full.any():
             return self._first_model(pool, table, free, first)
+        if pool.once(self._newcomer)[1] < 0.0:
+            # No newcomer would be in time, so that seconds are worth nothing but to what is begun.
+            return self._last(pool, table, free)
         return None
 
     def _first_model(
@@ -351,6 +356,7 @@ class ValuePerSecond:
             affordable |= begun  # or the runs might be over before one is affordable
         left = self._seconds_left(pool)
         if math.isfinite(left):
+            affordable &= costs.latest(self.sizes[-1], table.size) <= left
             # With so little time left, a cheaper learner would come too late; but what would not
             # be through in time is no help.
             affordable |= begun & (cost == cost[begun].min()) & (cost <= left) & (left < 2 * cost)
@@ -375,8 +381,8 @@ class ValuePerSecond:
         text = "first full model: most promising per second, forecast {0}"
         return Extend(int(table.learners[best]), self.sizes[-1], Reason(text, (mean,)))
 
-    def _last_run(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
-        """Return what goes to N in the last run of an open pool; None where none is in time.
+    def _last(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
+        """Return what goes to N in the last run or the last seconds; None where none is in time.
 
         What is suspended then is lost, so that nothing smaller than N is worth training.
         """
@@ -386,24 +392,25 @@ class ValuePerSecond:
         begun = table.is_alive & (table.size > 0)
         if not begun.any():
             return Propose(full, Reason("the only run: all the data at once"))
-        forecast, costs = (
-            self.forecaster.forecasts(pool, full).all,
-            self._costs(pool).at(full),
-        )
+        forecast, costs = self.forecaster.forecasts(pool, full).all, self._costs(pool)
         best = float(table.score[table.is_full].max(initial=-math.inf))
         if not table.is_full.any():
             best = float(np.median(forecast.mean[begun]))
-        runs = begun & free & ~table.is_full & (costs <= left)
-        worth = forecast.expected_improvement(best) / (costs + spent)
+        in_time = costs.latest(full, table.size) <= left
+        runs = begun & free & ~table.is_full & in_time
+        worth = forecast.expected_improvement(best) / (costs.at(full) + spent)
         chosen = int(np.where(runs, worth, -1.0).argmax())
-        later = float(np.median(costs[np.flatnonzero(begun)[-RECENT:]]))
+        guess = pool.curves.once(self._guess, None)
         newcomer = self.forecaster.newcomer(pool, full)
-        new = float(newcomer.expected_improvement(best)) / (later + spent)
-        if runs.any() and (worth[chosen] >= new or later > left):
+        new = float(newcomer.expected_improvement(best)) / (math.exp(guess.log_cost) + spent)
+        is_late = math.exp(guess.log_cost) > left
+        if runs.any() and (worth[chosen] >= new or is_late):
             mean = float(np.asarray(forecast.mean)[chosen])
             text = "the last run: most promising on all the data, forecast {0}"
+            if pool.runs_left != 0:
+                text = "no time for newcomers: most promising on all the data, forecast {0}"
             return Extend(int(table.learners[chosen]), full, Reason(text, (mean,)))
-        if later > left:
+        if is_late:
             return None
         return Propose(full, Reason("the last run: a newcomer promises most on all the data"))
 
@@ -425,7 +432,7 @@ class ValuePerSecond:
         left = self._seconds_left(pool)
         if pool.to_come is None:
             overhead = self._overhead(pool)
-            start, rate = self._newcomer(pool)
+            start, rate = pool.once(self._newcomer)
             weight = max(rate, 0.0)
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
@@ -440,7 +447,8 @@ class ValuePerSecond:
         index = np.where(
             table.is_full, table.score, forecast.reservation_value(later + weight * overhead)
         )
-        index[~table.is_full & (to_full > left)] = -math.inf
+        latest = costs.latest(full, table.size)
+        index[~table.is_full & (latest > left)] = -math.inf
         size = np.full(len(index), full)
         # Those that another worker trains now are expected to reach their forecasts.
         away = begun & ~pool.is_free
@@ -463,7 +471,8 @@ class ValuePerSecond:
             kept = np.sqrt(width[some] ** 2 - shown**2)
             now = weight * (factor[some] * costs.at(stop)[some] + overhead)
             found = _two_stage_index(mean[some], shown, kept, now, later[some], index[some])
-            better = (found > index[some]) & (costs.at(stop)[some] + to_full[some] <= left)
+            in_time = costs.at(stop)[some] + latest[some] <= left
+            better = in_time & (found > index[some])
             index[some[better]], size[some[better]] = found[better], stop
         return _Boxes(index, size, to_beat, start, rate, self.cost[:-1])
 
@@ -511,13 +520,13 @@ class ValuePerSecond:
             now = seconds[size]
             if size == full:
                 ahead = np.full(len(POINTS), float(forecast.expected_improvement(best)))
-                if later <= left:
+                if guess.latest <= left:
                     found.append(_Start(size, ahead, later + overhead, 0.0))
                 continue
             shown = min(width, float(_width(self._forecast(pool, newcomer, size))))
             kept = LOGISTIC * math.sqrt(width**2 - shown**2)
             ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)
-            if now + later <= left:
+            if guess.latest * (size / full) ** growth + later <= left:
                 found.append(_Start(size, ahead, now + overhead, later))
         return found
 
