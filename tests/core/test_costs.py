@@ -20,6 +20,7 @@ from optuna_daub.core.costs import DISBELIEF
 from optuna_daub.core.costs import ENOUGH
 from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
+from optuna_daub.core.costs import Costs
 from optuna_daub.core.costs import by_parameters
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
@@ -66,6 +67,13 @@ def test_seconds_that_are_known_at_a_size_are_predicted_there(
     # Both exponents are drawn towards 1.
     between = sorted((exponent, 1.0))
     assert np.all((costs.growth >= between[0] - 1e-9) & (costs.growth <= between[1] + 1e-9))
+
+
+def test_what_is_known_to_a_quarter_may_take_a_quarter_longer() -> None:
+    """A standard deviation of the exponent, 0.17, over two doublings: 4 ** 0.17."""
+    costs = Costs(np.log([1.0, 2.0, 3.0]), np.ones(3))
+    latest = costs.latest(4000, np.array([0.0, 1000.0, 4000.0]))
+    assert latest == pytest.approx([4000.0 * 4000**0.17, 8000.0 * 4**0.17, 12000.0])
 
 
 def test_where_no_time_is_known_sizes_are_costs() -> None:

@@ -416,12 +416,14 @@ def forests(spent: float, *, is_named: bool = True) -> Pool:
         LearningCurve(
             i,
             tuple(
-                Observation(n, 0.6 + 0.01 * ((3 * i + 2) % 10) - n**-0.5, seconds=(i + 1) * n / 1e3)
+                Observation(
+                    n, 0.6 + 0.01 * ((3 * i + 2) % 10) - n**-0.5, seconds=(i + 1) * n / 1e3
+                )
                 for n in (SIZES if i == 9 else SIZES[:1])
             ),
             parameters={"trees": i + 1} if is_named else {},
         )
-        for i in range(10)
+        for i, score in enumerate(0.6 + 0.01 * (np.arange(2, 32, 3) % 10))
     ]
     return Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
 
@@ -651,6 +653,11 @@ def test_arguments_are_checked(options: dict[str, object], message: str) -> None
         ValuePerSecond(SIZES, **options)  # type: ignore[arg-type]
 
 
+def _first_and_half(first: float, half: float) -> tuple[Observation, ...]:
+    sizes = (SIZES[0], 1.0, first), (FULL // 2, 8.0, half)
+    return tuple(Observation(n, score, seconds=seconds) for n, seconds, score in sizes)
+
+
 class TestTimeLeft:
     """Training on N takes 16 s, and a learner known to its first size would need all of them."""
 
@@ -673,6 +680,28 @@ class TestTimeLeft:
         assert isinstance(decision, Finish)
         assert decision.learner == 0
         assert "time left" in str(decision.reason)
+
+    def test_what_is_begun_goes_on_to_the_end_where_it_would_surely_be_in_time(self) -> None:
+        """16 s are predicted, or 18, a standard deviation later; of a newcomer twice as many."""
+        far, near = (0.795, 0.80), (0.60, 0.61)
+        for left, chosen in ((19.0, 2), (17.0, None), (15.0, None)):
+            curves = [
+                curve(0, 0.70, 0.74, 0.77, 0.79, 0.80, seconds=(4, 8, 16, 32, 64)),
+                LearningCurve(1, _first_and_half(*near)),
+                LearningCurve(2, _first_and_half(*far)),
+                curve(3, 0.80, seconds=(4,)),
+            ]
+            pool = replace(self.pool(left), curves=Curves(curves))
+            decision = ValuePerSecond(SIZES).decide(pool)
+            if chosen is None:
+                assert isinstance(decision, Finish)
+            else:
+                # No newcomer would be in time: of what is begun the best goes on, to the end.
+                assert isinstance(decision, Extend)
+                assert (decision.learner, decision.size) == (chosen, FULL)
+                assert "no time for newcomers" in str(decision.reason)
+                told = str(ValuePerSecond(SIZES).explain(pool, 1))
+                assert told == str(decision.reason)
 
     def test_examples_know_no_seconds(self) -> None:
         policy = ValuePerSecond(SIZES, cost="examples")
