@@ -654,7 +654,7 @@ def test_arguments_are_checked(options: dict[str, object], message: str) -> None
 
 
 def _first_and_half(first: float, half: float) -> tuple[Observation, ...]:
-    sizes = (SIZES[0], 1.0, first), (FULL // 2, 8.0, half)
+    sizes = (SIZES[0], 0.5, first), (FULL // 2, 8.0, half)
     return tuple(Observation(n, score, seconds=seconds) for n, seconds, score in sizes)
 
 
