@@ -1,4 +1,4 @@
-"""How good a newcomer may become, by its parameters: Gaussian process regression.
+"""A newcomer's score, predicted from its parameters: Gaussian process regression.
 
 Learners with like parameters score alike. How much parameters say differs between spaces, and
 is itself learnt: a share r of the variance v of scores is explained by them,
