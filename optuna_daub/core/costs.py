@@ -45,8 +45,9 @@ PRIOR_ERROR = 1.5
 logarithms, and counts as one learner. As much as others' median is off where parameters are drawn
 on logarithmic scales."""
 GROWTH_ERROR = 0.17
-"""Standard deviation of growth exponents around the pool's. Boosted trees, forests, linear models
-and neighbours on adult, letter and magic: 0.14 to 0.32, 0.17 in the middle."""
+"""Standard deviation of growth exponents around the pool's before any is known; counts as
+`ALPHA_WEIGHT` e-foldings of size. Boosted trees, forests, linear models and neighbours on adult,
+letter and magic: 0.14 to 0.32, 0.17 in the middle."""
 FARTHEST = 10.0
 """E-foldings by which a prediction may be above the dearest cost known, or below the cheapest."""
 
@@ -56,20 +57,12 @@ class Costs(NamedTuple):
 
     level: NDArray[np.float64]
     growth: NDArray[np.float64]
+    error: float
+    """Standard deviation of growth exponents around the pool's."""
 
     def at(self, size: int) -> NDArray[np.float64]:
         """Return what training each learner on `size` examples costs."""
         return np.asarray(np.exp(self.level + self.growth * math.log(size)))
-
-    def latest(self, size: int, since: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what it costs if it grows faster than predicted by a standard deviation.
-
-        Args:
-            size: to be trained on.
-            since: the largest size of each learner so far; 0 before its first probe.
-        """
-        times = np.maximum(1.0, size / np.maximum(since, 1.0))
-        return np.asarray(self.at(size) * times**GROWTH_ERROR)
 
 
 class Guess(NamedTuple):
@@ -80,15 +73,10 @@ class Guess(NamedTuple):
     error: float
     """Standard deviation by which such predictions are off."""
 
-    @property
-    def latest(self) -> float:
-        """What it costs if the prediction is too low by a standard deviation."""
-        return math.exp(min(self.log_cost + self.error, 700.0))
-
 
 def in_examples(curves: Curves) -> Costs:
     """Return training sizes themselves as costs."""
-    return Costs(np.zeros(len(curves)), np.ones(len(curves)))
+    return Costs(np.zeros(len(curves)), np.ones(len(curves)), 0.0)
 
 
 def in_seconds(curves: Curves) -> Costs:
@@ -122,7 +110,11 @@ def in_seconds(curves: Curves) -> Costs:
         level = np.minimum(level, np.maximum(earlier, dear) + math.log(DISBELIEF))
     own = (slower + alpha) / (longer + 1.0)
     start = np.where(timed, level + (alpha - own) * last, typical)
-    return Costs(start, np.where(timed, own, alpha))
+    # Each e-folding of size that was seen says as much of how exponents differ.
+    square = ALPHA_WEIGHT * GROWTH_ERROR**2
+    square += float(np.sum((slower - alpha * longer) ** 2 / np.where(longer > 0.0, longer, 1.0)))
+    error = math.sqrt(square / (ALPHA_WEIGHT + longer.sum()))
+    return Costs(start, np.where(timed, own, alpha), error)
 
 
 def by_parameters(

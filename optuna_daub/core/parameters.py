@@ -33,7 +33,7 @@ class Features(NamedTuple):
     new: NDArray[np.float64]
     """A row for each new one."""
     is_unknown: NDArray[np.bool_]
-    """Of each new one, which columns are of a parameter that it lacks and all others have."""
+    """Of each new one, which columns are of a parameter that it lacks and all known have."""
     beyond: NDArray[np.float64]
     """How far, in e-foldings, each new one lies beyond what the numbers seen can tell."""
 
@@ -52,8 +52,11 @@ class Features(NamedTuple):
         for name in sorted({name for point in known for name in point}):
             is_there = np.array([name in point for point in points])
             own: list[NDArray[np.float64]] = []
-            if all(_is_number(point[name]) for point in points if name in point):
-                numbers = np.array([float(point.get(name, np.nan)) for point in points])
+            if all(_is_number(point[name]) for point in known if name in point):
+                # What is no number, where all others are, says as little as nothing.
+                is_there[k:] = [_is_number(point.get(name)) for point in new]
+                pairs = zip(points, is_there, strict=True)
+                numbers = np.array([float(p[name]) if there else np.nan for p, there in pairs])
                 seen = numbers[:k][is_there[:k]]
                 # A line is not believed beyond what was seen, a power of the number is.
                 line = np.clip(numbers, seen.min(), seen.max())
@@ -63,8 +66,7 @@ class Features(NamedTuple):
                     power = np.log(np.where(numbers > 0.0, numbers, seen.min()))
                     scale = max(float(np.log(seen).std()), LEAST_SPREAD)
                     own.append((power - np.log(seen).mean()) / scale)
-                    # What was seen is believed as far again as it reaches. Beyond that, time may
-                    # grow as the number does.
+                    # What was seen is believed as far again as it reaches.
                     low, high = np.log(seen.min()), np.log(seen.max())
                     off = np.maximum(low - power[k:], power[k:] - high) - (high - low)
                     off = np.where(is_there[k:], np.maximum(0.0, off), 0.0)

@@ -20,7 +20,6 @@ from optuna_daub.core.costs import DISBELIEF
 from optuna_daub.core.costs import ENOUGH
 from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
-from optuna_daub.core.costs import Costs
 from optuna_daub.core.costs import by_parameters
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
@@ -69,11 +68,19 @@ def test_seconds_that_are_known_at_a_size_are_predicted_there(
     assert np.all((costs.growth >= between[0] - 1e-9) & (costs.growth <= between[1] + 1e-9))
 
 
-def test_what_is_known_to_a_quarter_may_take_a_quarter_longer() -> None:
-    """A standard deviation of the exponent, 0.17, over two doublings: 4 ** 0.17."""
-    costs = Costs(np.log([1.0, 2.0, 3.0]), np.ones(3))
-    latest = costs.latest(4000, np.array([0.0, 1000.0, 4000.0]))
-    assert latest == pytest.approx([4000.0 * 4000**0.17, 8000.0 * 4**0.17, 12000.0])
+@pytest.mark.parametrize("exponents", [(1.0, 1.0, 1.0), (0.6, 1.0, 1.4)])
+def test_how_exponents_differ_is_learnt(exponents: tuple[float, ...]) -> None:
+    """A weighted mean of the squares seen and of 0.17 squared, by e-foldings of size."""
+    curves = Curves(
+        LearningCurve(i, tuple(Observation(n, 0.8, seconds=n**a) for n in (100, 1000)))
+        for i, a in enumerate(exponents)
+    )
+    folds, mean = math.log(10), (2.0 + 3 * math.log(10)) / (2.0 + 3 * math.log(10))
+    square = 2.0 * 0.17**2 + sum(folds * (a - mean) ** 2 for a in exponents)
+    assert in_seconds(curves).error == pytest.approx(math.sqrt(square / (2.0 + 3 * folds)))
+    assert (
+        in_seconds(Curves([LearningCurve(0, (Observation(9, 0.8, seconds=1.0),))])).error == 0.17
+    )
 
 
 def test_where_no_time_is_known_sizes_are_costs() -> None:

@@ -83,7 +83,7 @@ class Forecaster(Protocol):
         """Return the forecast of every learner's score at `size`.
 
         A learner trained on `size` examples or more is forecast to have its last score, with
-        certainty; one without any score may be anything.
+        certainty; one without any score is forecast like a newcomer, or may be anything.
         """
 
     def newcomer(self, pool: Pool, size: int) -> Forecast:

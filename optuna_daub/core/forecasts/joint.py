@@ -37,9 +37,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
-from optuna_daub.core.forecasts.levels import UPPER_TENTH
-from optuna_daub.core.forecasts.levels import by_parameters
-from optuna_daub.core.forecasts.levels import spread_of
+from optuna_daub.core.forecasts.levels import gaussian_process
 from optuna_daub.core.parameters import MOST_COMPARED
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -78,6 +76,11 @@ LARGEST = 50
 RECENT = 30
 """Newcomers are forecast to be like so many learners begun last. Once there are so many, the upper
 half of them says how far apart good ones are; of fewer the standard deviation is steadier."""
+UPPER_TENTH = 1.2816
+"""Standard deviations by which the best tenth of a normal distribution is above its median."""
+FLOOR = 2.5
+"""Standard deviations below the median, by the upper tenth, at which scores end for predictions
+from parameters: how hopeless a learner is says little of good ones."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Joint:
         """Return the forecast of every learner's score at `size`.
 
         A learner trained on as many examples has its last score; one without a score is forecast
-        like a newcomer, and by its parameters.
+        like a newcomer with its parameters.
         """
         table, group = pool.curves.once(_table), pool.curves.once(_group)
         mean, variance = group.ahead(math.log2(size))
@@ -105,9 +108,10 @@ class Joint:
         scale = LOGISTIC * np.sqrt(variance)
         if not table.is_begun.all():
             middle, own, gained = _newcomers(pool.curves, size)
-            shift, share = pool.curves.once(_levels)
+            shift, left = pool.curves.once(_levels)
+            differ = np.where(np.isfinite(left), left, own)
             mean = np.where(table.is_begun, mean, middle + shift)
-            scale = np.where(table.is_begun, scale, LOGISTIC * np.sqrt(share * own + gained))
+            scale = np.where(table.is_begun, scale, LOGISTIC * np.sqrt(differ + gained))
         return Forecasts(pool.curves.learners, Logistic(mean, scale))
 
     def newcomer(self, pool: Pool, size: int) -> Logistic:
@@ -177,6 +181,18 @@ class _Group(NamedTuple):
         """Return the variance of a gain over some doublings with this sum of squared means."""
         of_gap = doublings * np.square(GAP_SHARE * np.asarray(gap))
         return np.asarray(self.phi**2 * (of_gap + GAIN_SHARE**2 * square))
+
+
+def spread_of(scores: Numbers) -> float:
+    """Return how far the best tenth of scores is above the median; above 0 where any differ.
+
+    >>> round(spread_of(np.array([0.5, 0.6, 0.7, 0.8, 0.9])), 3)
+    0.16
+    """
+    if not len(scores):
+        return 0.0
+    high, middle = np.quantile(scores, [0.9, 0.5])
+    return float(high - middle) or float(np.ptp(scores))
 
 
 def _table(curves: Curves) -> _Table:
@@ -265,24 +281,29 @@ def _levels(curves: Curves) -> tuple[Numbers, Numbers]:
     """Return what parameters say of learners without a score, in the order of ids.
 
     The first is how far they are expected above a newcomer of which nothing is known, the second
-    how much less their variance is.
+    the variance of that; infinite where nothing is known.
     """
     table, group = curves.once(_table), curves.once(_group)
-    shift, share = np.zeros(len(table.score)), np.ones(len(table.score))
+    shift, left = np.zeros(len(table.score)), np.full(len(table.score), np.inf)
     known = np.flatnonzero(table.is_begun & table.is_alive)[-MOST_COMPARED:]
     points = [curves[i].parameters for i in curves.learners[known].tolist()]
-    new = np.flatnonzero(~table.is_begun)
-    asked = [curves[i].parameters for i in curves.learners[new].tolist()]
-    new, asked = new[[bool(point) for point in asked]], [point for point in asked if point]
-    if len(known) < 2 or not any(points) or not asked:
-        return shift, share
+    # Learners that were dropped have no more forecasts that count.
+    new = np.flatnonzero(~table.is_begun & curves.columns(_is_waiting)[:, 0].astype(bool))
+    if len(known) < 2 or not any(points) or not len(new):
+        return shift, left
     to = float(table.at[known].max())
-    middle, own, _ = _newcomers(curves, round(2.0**to))
-    if own > 0.0:
-        gain, variance = (part[known] for part in group.ahead(to))
-        mean, left = by_parameters(points, table.score[known] + gain, variance, asked)
-        shift[new], share[new] = mean - middle, left / own
-    return shift, share
+    gain, variance = (part[known] for part in group.ahead(to))
+    scores = table.score[known] + gain
+    scores = np.maximum(scores, np.median(scores) - FLOOR * spread_of(scores) / UPPER_TENTH)
+    if np.ptp(scores) > 0.0:
+        asked = [curves[i].parameters for i in curves.learners[new].tolist()]
+        mean, left[new] = gaussian_process(points, scores, variance, asked)
+        shift[new] = mean - _newcomers(curves, round(2.0**to))[0]
+    return shift, left
+
+
+def _is_waiting(curve: LearningCurve) -> tuple[float]:
+    return (float(not curve.dropped and bool(curve.parameters)),)
 
 
 def _finite(curve: LearningCurve) -> list[Observation]:

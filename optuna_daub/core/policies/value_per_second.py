@@ -39,6 +39,7 @@ from typing import Literal
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
 from optuna_daub.core.checks import named
@@ -228,7 +229,7 @@ class ValuePerSecond:
         if pool.to_come is None and pool.runs_left == 0:
             is_known = (table.is_alive & (table.size > 0)).any()
             guess = pool.curves.once(self._guess, newcomer) if is_known else None
-            if guess is None or guess.latest <= self._seconds_left(pool):
+            if guess is None or math.exp(guess.log_cost) <= self._seconds_left(pool):
                 text = "the last run: all the data at once"
                 return Extend(newcomer, self.sizes[-1], Reason(text))
         if pool.to_come is not None or not is_compared or not table.is_full.any():
@@ -256,8 +257,6 @@ class ValuePerSecond:
         if table.size[place] == 0 or (pool.to_come is None and is_special):
             return decision.reason
         boxes = pool.once(self._boxes)
-        if boxes.rate < 0.0 and isinstance(decision, Extend):
-            return decision.reason
         own = float(boxes.values[place])
         if own == -math.inf:
             return Reason("the time left is too short to train it on all the data")
@@ -327,21 +326,18 @@ class ValuePerSecond:
     def _first_or_last(
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision | None:
-        """Return what to do in an open pool before its first full-data score, and at its end.
+        """Return what to do in an open pool before its first full-data score, or in its last run.
 
         None in between.
         """
         if pool.runs_left == 0:
-            last = self._last(pool, table, free)
+            last = self._last_run(pool, table, free)
             if last is not None:
                 return last
         if (table.size[table.is_alive] > 0).sum() < 2:
             return Propose(first, Reason("two learners must be known to compare them"))
         if not table.is_full.any():
             return self._first_model(pool, table, free, first)
-        if pool.once(self._newcomer)[1] < 0.0:
-            # No newcomer would be in time, so that seconds are worth nothing but to what is begun.
-            return self._last(pool, table, free)
         return None
 
     def _first_model(
@@ -356,7 +352,6 @@ class ValuePerSecond:
             affordable |= begun  # or the runs might be over before one is affordable
         left = self._seconds_left(pool)
         if math.isfinite(left):
-            affordable &= costs.latest(self.sizes[-1], table.size) <= left
             # With so little time left, a cheaper learner would come too late; but what would not
             # be through in time is no help.
             affordable |= begun & (cost == cost[begun].min()) & (cost <= left) & (left < 2 * cost)
@@ -381,8 +376,8 @@ class ValuePerSecond:
         text = "first full model: most promising per second, forecast {0}"
         return Extend(int(table.learners[best]), self.sizes[-1], Reason(text, (mean,)))
 
-    def _last(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
-        """Return what goes to N in the last run or the last seconds; None where none is in time.
+    def _last_run(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
+        """Return what goes to N in the last run of an open pool; None where none is in time.
 
         What is suspended then is lost, so that nothing smaller than N is worth training.
         """
@@ -392,25 +387,24 @@ class ValuePerSecond:
         begun = table.is_alive & (table.size > 0)
         if not begun.any():
             return Propose(full, Reason("the only run: all the data at once"))
-        forecast, costs = self.forecaster.forecasts(pool, full).all, self._costs(pool)
+        forecast, costs = (
+            self.forecaster.forecasts(pool, full).all,
+            self._costs(pool).at(full),
+        )
         best = float(table.score[table.is_full].max(initial=-math.inf))
         if not table.is_full.any():
             best = float(np.median(forecast.mean[begun]))
-        in_time = costs.latest(full, table.size) <= left
-        runs = begun & free & ~table.is_full & in_time
-        worth = forecast.expected_improvement(best) / (costs.at(full) + spent)
+        runs = begun & free & ~table.is_full & (costs <= left)
+        worth = forecast.expected_improvement(best) / (costs + spent)
         chosen = int(np.where(runs, worth, -1.0).argmax())
-        guess = pool.curves.once(self._guess, None)
+        later = float(np.median(costs[np.flatnonzero(begun)[-RECENT:]]))
         newcomer = self.forecaster.newcomer(pool, full)
-        new = float(newcomer.expected_improvement(best)) / (math.exp(guess.log_cost) + spent)
-        is_late = math.exp(guess.log_cost) > left
-        if runs.any() and (worth[chosen] >= new or is_late):
+        new = float(newcomer.expected_improvement(best)) / (later + spent)
+        if runs.any() and (worth[chosen] >= new or later > left):
             mean = float(np.asarray(forecast.mean)[chosen])
             text = "the last run: most promising on all the data, forecast {0}"
-            if pool.runs_left != 0:
-                text = "no time for newcomers: most promising on all the data, forecast {0}"
             return Extend(int(table.learners[chosen]), full, Reason(text, (mean,)))
-        if is_late:
+        if later > left:
             return None
         return Propose(full, Reason("the last run: a newcomer promises most on all the data"))
 
@@ -432,8 +426,13 @@ class ValuePerSecond:
         left = self._seconds_left(pool)
         if pool.to_come is None:
             overhead = self._overhead(pool)
-            start, rate = pool.once(self._newcomer)
+            start, rate = self._newcomer(pool)
             weight = max(rate, 0.0)
+            if rate < 0.0:
+                # No newcomer would be in time, and seconds are worth something to what is begun
+                # alone: half of what the best of it promises, so that its index is above `best`.
+                ahead = forecast.expected_improvement(best) / (to_full + overhead)
+                weight = float(ahead[begun & ~table.is_full].max(initial=0.0)) / 2.0
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
             gained = table.score[begun].max() - float(np.median(table.first[begun]))
@@ -447,8 +446,8 @@ class ValuePerSecond:
         index = np.where(
             table.is_full, table.score, forecast.reservation_value(later + weight * overhead)
         )
-        latest = costs.latest(full, table.size)
-        index[~table.is_full & (latest > left)] = -math.inf
+        in_time = to_full * self._margin(pool, np.maximum(table.size, 1.0)) <= left
+        index[~table.is_full & ~in_time] = -math.inf
         size = np.full(len(index), full)
         # Those that another worker trains now are expected to reach their forecasts.
         away = begun & ~pool.is_free
@@ -471,8 +470,8 @@ class ValuePerSecond:
             kept = np.sqrt(width[some] ** 2 - shown**2)
             now = weight * (factor[some] * costs.at(stop)[some] + overhead)
             found = _two_stage_index(mean[some], shown, kept, now, later[some], index[some])
-            in_time = costs.at(stop)[some] + latest[some] <= left
-            better = in_time & (found > index[some])
+            arrival = costs.at(stop)[some] + to_full[some] * self._margin(pool, stop)
+            better = (arrival <= left) & (found > index[some])
             index[some[better]], size[some[better]] = found[better], stop
         return _Boxes(index, size, to_beat, start, rate, self.cost[:-1])
 
@@ -492,9 +491,11 @@ class ValuePerSecond:
 
     def _forecast(self, pool: Pool, newcomer: int | None, size: int) -> Forecast:
         """Return the forecast of a newcomer; None is one not proposed yet."""
-        if newcomer is None:
-            return self.forecaster.newcomer(pool, size)
-        return self.forecaster.forecasts(pool, size)[newcomer]
+        if newcomer is not None:
+            forecast = self.forecaster.forecasts(pool, size)[newcomer]
+            if np.isfinite(_width(forecast)):
+                return forecast
+        return self.forecaster.newcomer(pool, size)
 
     def _starts(self, pool: Pool, guess: Guess, newcomer: int | None) -> list[_Start]:
         """Return the sizes that a newcomer which costs so much may start at, larger ones first.
@@ -520,13 +521,13 @@ class ValuePerSecond:
             now = seconds[size]
             if size == full:
                 ahead = np.full(len(POINTS), float(forecast.expected_improvement(best)))
-                if guess.latest <= left:
+                if later * math.exp(min(guess.error, 100.0)) <= left:
                     found.append(_Start(size, ahead, later + overhead, 0.0))
                 continue
             shown = min(width, float(_width(self._forecast(pool, newcomer, size))))
             kept = LOGISTIC * math.sqrt(width**2 - shown**2)
             ahead = Logistic(mean + shown * POINTS, kept).expected_improvement(best)
-            if guess.latest * (size / full) ** growth + later <= left:
+            if now + later <= left:  # of newcomers half are cheaper, and known to be so then
                 found.append(_Start(size, ahead, now + overhead, later))
         return found
 
@@ -539,6 +540,18 @@ class ValuePerSecond:
         found = [(_rate(x.ahead, x.later, x.now), x.size) for x in starts]
         rate, size = max(found, default=(-1.0, self.sizes[-1]))
         return size, rate
+
+    def _margin(self, pool: Pool, since: ArrayLike) -> NDArray[np.float64]:
+        """Return how many times as long as predicted training on N may take and be in time.
+
+        It is a standard deviation longer than predicted from `since` examples, once there is a
+        full-data model to fall back on in an open pool. Before, and in the last run, a training
+        that may be late is better than none.
+        """
+        table = pool.once(self._facts)
+        if pool.to_come is not None or pool.runs_left == 0 or not table.is_full.any():
+            return np.ones(np.shape(since))
+        return np.asarray((self.sizes[-1] / np.asarray(since)) ** self._costs(pool).error)
 
     def _overhead(self, pool: Pool) -> float:
         """Return what every action of an open pool costs besides."""

@@ -199,6 +199,41 @@ def test_a_learner_without_scores_is_forecast_like_a_newcomer() -> None:
     assert float(forecast.quantile(0.8)) == pytest.approx(float(newcomer.quantile(0.8)))
 
 
+def trees(i: int, *, size: int = 500) -> LearningCurve:
+    """Of more trees more is known to come; every fifth learner failed before its first score."""
+    if i % 5 == 4:
+        return LearningCurve(i, parameters={"trees": i + 1}).drop("it raised")
+    return LearningCurve(i, (Observation(size, 0.6 + 0.01 * i),), parameters={"trees": i + 1})
+
+
+def test_newcomers_are_forecast_by_their_parameters() -> None:
+    begun = [trees(i) for i in range(12)]
+    few, many, unknown = (
+        LearningCurve(12 + i, parameters=point)
+        for i, point in enumerate(({"trees": 1}, {"trees": 12}, {}))
+    )
+    pool = Pool(Curves([*begun, few, many, unknown]))
+    low, high, any_ = (Joint().forecasts(pool, FULL)[i] for i in (12, 13, 14))
+    newcomer = Joint().newcomer(pool, FULL)
+    assert float(any_.mean) == pytest.approx(float(newcomer.mean))
+    assert float(low.quantile(0.9)) < float(newcomer.mean) < float(high.quantile(0.1))
+    # Of those that were dropped without a score nothing is asked.
+    dropped = Joint().forecasts(pool, FULL)[4]
+    assert float(dropped.mean) == pytest.approx(float(newcomer.mean))
+
+
+def test_where_first_scores_tie_an_affine_change_changes_nothing() -> None:
+    """Means of equal numbers differ from them by rounding, now and then."""
+    for shift in (0.0, 0.1, 0.7, 1 / 3, 1e3):
+        tied = [
+            LearningCurve(i, (Observation(500, 0.6 + shift),), parameters={"trees": i})
+            for i in range(6)
+        ]
+        pool = Pool(Curves([*tied, LearningCurve(6, parameters={"trees": 9})]))
+        forecast = Joint().forecasts(pool, FULL)[6]
+        assert float(forecast.mean) == pytest.approx(0.6 + shift)
+
+
 def test_scores_that_are_no_numbers_do_not_spread() -> None:
     seen = curve(0, {500: 0.7}).extended(Observation(750, math.nan))
     pool = Pool(Curves([seen, curve(1, {500: 0.8, 750: 0.82})]))
