@@ -416,9 +416,7 @@ def forests(spent: float, *, is_named: bool = True) -> Pool:
         LearningCurve(
             i,
             tuple(
-                Observation(
-                    n, 0.6 + 0.01 * ((3 * i + 2) % 10) - n**-0.5, seconds=(i + 1) * n / 1e3
-                )
+                Observation(n, score - n**-0.5, seconds=(i + 1) * n / 1e3)
                 for n in (SIZES if i == 9 else SIZES[:1])
             ),
             parameters={"trees": i + 1} if is_named else {},
