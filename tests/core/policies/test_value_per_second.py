@@ -680,9 +680,9 @@ class TestTimeLeft:
         assert "time left" in str(decision.reason)
 
     def test_what_is_begun_goes_on_to_the_end_where_it_would_surely_be_in_time(self) -> None:
-        """16 s are predicted, or 17, a standard deviation later; of a newcomer twice as many."""
+        """16 s are predicted, or half a second more, to be sure; of a newcomer twice as many."""
         far, near = (0.795, 0.80), (0.60, 0.61)
-        for left, chosen in ((17.5, 2), (16.4, None), (15.0, None)):
+        for left, chosen in ((17.0, 2), (16.2, None), (15.0, None)):
             curves = [
                 curve(0, 0.70, 0.74, 0.77, 0.79, 0.80, seconds=(4, 8, 16, 32, 64)),
                 LearningCurve(1, _first_and_half(*near)),
