@@ -70,17 +70,15 @@ def test_seconds_that_are_known_at_a_size_are_predicted_there(
 
 @pytest.mark.parametrize("exponents", [(1.0, 1.0, 1.0), (0.6, 1.0, 1.4)])
 def test_how_exponents_differ_is_learnt(exponents: tuple[float, ...]) -> None:
-    """A weighted mean of the squares seen and of 0.17 squared, by e-foldings of size."""
+    """A weighted mean of squares, 0.17 squared among them; here the pool's exponent is 1."""
     curves = Curves(
         LearningCurve(i, tuple(Observation(n, 0.8, seconds=n**a) for n in (100, 1000)))
         for i, a in enumerate(exponents)
     )
-    folds, mean = math.log(10), (2.0 + 3 * math.log(10)) / (2.0 + 3 * math.log(10))
-    square = 2.0 * 0.17**2 + sum(folds * (a - mean) ** 2 for a in exponents)
+    folds = math.log(10)
+    square = 2.0 * 0.17**2 + sum(folds * (a - 1.0) ** 2 for a in exponents)
     assert in_seconds(curves).error == pytest.approx(math.sqrt(square / (2.0 + 3 * folds)))
-    assert (
-        in_seconds(Curves([LearningCurve(0, (Observation(9, 0.8, seconds=1.0),))])).error == 0.17
-    )
+    assert in_seconds(timed({9: 1.0})).error == pytest.approx(0.17)
 
 
 def test_where_no_time_is_known_sizes_are_costs() -> None:

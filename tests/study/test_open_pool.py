@@ -168,12 +168,21 @@ class TestRunsLeft:
 
     def test_optimize_in_a_loop_is_no_budget(self) -> None:
         """Were every run the last, each would be trained on all the data."""
+
+        def scattered(trial: optuna.Trial) -> float:
+            """Scores between those of `objective`, of which x says nothing."""
+            x, score = trial.suggest_float("x", 0, 1), 0.0
+            for size in training_sizes(trial):
+                score = 0.5 + (1 + math.sin(1e4 * x)) / 6 - 1 / size
+                report(trial, size, score, seconds=size / 100)
+            return score
+
         study = open_study(pruner=DAUBPruner(sizes=WIDE))
         for _ in range(25):
-            study.optimize(objective, n_trials=1)
+            study.optimize(scattered, n_trials=1)
         first = {c.learner: c.observations[0].size for c in learning_curves(study)}
         assert [first[i] for i in (0, 1)] == [WIDE[-1]] * 2, "no smaller part than all before"
-        assert all(first[i] <= WIDE[1] for i in (2, 3, 4))
+        assert [first[i] for i in (2, 3, 4)] == [WIDE[0]] * 3
 
     def test_what_is_left_is_counted(self) -> None:
         left: list[int | None] = []
@@ -425,7 +434,10 @@ def test_a_rule_of_a_closed_pool_asks_for_n_learners_before_anything_is_trained(
         assert study.best_trial.last_step == SIZES[-1]
 
 
-def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear() -> None:
+@pytest.mark.parametrize("level", [math.sin, lambda trees: -math.log(trees), math.log])
+def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear(
+    level: Callable[[float], float],
+) -> None:
     """Seconds grow with the trees: how dear a newcomer is, is known before it is trained."""
     known: set[float] = set()
     shares: list[tuple[int, float, int]] = []
@@ -440,7 +452,7 @@ def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear()
                 known.add(trees)
                 shares.append((trial.number, trees / 10 / max(spent, 1e-9), n))
             spent += trees * n / 1e6
-            score = 0.8 + 0.01 * math.sin(trees) - n**-0.5
+            score = 0.8 + 0.01 * level(trees) - n**-0.5
             report(trial, n, score, seconds=trees * n / 1e6)
         return score
 
@@ -455,7 +467,10 @@ def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear()
     # Half of what was spent is the limit; predictions may be off by a factor of two.
     assert max(share for _, share in at_once) < 1.0
     dear = [number for number, share, n in shares if share > 1.0 and n < 100_000]
-    assert any(number > at_once[0][0] for number in dear), "a cheaper one was begun on all before"
+    assert dear
+    if level is not math.log:  # where more trees are better, none that is cheap is begun on all
+        after = [number for number in dear if number > at_once[0][0]]
+        assert after, "a cheaper one was begun on all before"
     sizes = {trial.number: run.size for trial, run in runs(study)}
     assert all(sizes[number] == n for number, _, n in shares), "what was stored is what was done"
 

@@ -21,6 +21,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
+from optuna_daub.core.costs import in_seconds
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies import value_per_second
 from optuna_daub.core.policies.value_per_second import LOGISTIC
@@ -443,6 +444,27 @@ def test_newcomers_start_where_they_are_affordable_were_they_dear(
     assert policy.start_of(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
 
 
+@pytest.mark.parametrize("spent", [60.0, 250.0, 3e3])
+def test_of_newcomers_that_cost_the_same_a_poor_one_starts_smaller(spent: float) -> None:
+    curves = [
+        LearningCurve(
+            i,
+            tuple(
+                Observation(n, 0.6 + 0.02 * i - n**-0.5, seconds=n / 1e3)
+                for n in (SIZES if i in (3, 6) else SIZES[:1])
+            ),
+            parameters={"quality": i + 1},
+        )
+        for i in range(10)
+    ]
+    pool = Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
+    poor, good = (
+        ValuePerSecond(SIZES).start_of(pool.with_newcomer(10, {"quality": quality}), 10).size
+        for quality in (1, 10)
+    )
+    assert poor == SIZES[0] < good
+
+
 @pytest.mark.parametrize("slow", [1.0, 30.0, 1e6])
 @pytest.mark.parametrize("sizes", [(6, 9, 15, 24, 36, 54), (6, 9, 54), SIZES])
 def test_an_open_pool_without_an_end_does_not_end(sizes: tuple[int, ...], slow: float) -> None:
@@ -714,15 +736,33 @@ class TestTimeLeft:
         newcomer = ValuePerSecond(SIZES).start_of(last.with_newcomer(3, {"x": 1}), 3)
         assert newcomer.size == FULL
 
-    def test_a_stop_on_the_way_needs_less_of_a_margin(self) -> None:
-        """16 s are predicted; from 1,000 examples on 10 s more are no surprise, from 8,000 2 s."""
-        pool = self.pool(25.0)
-        sizes = set()
-        for left in (31.0, 28.0, 25.0):
-            decision = ValuePerSecond(SIZES).decide(replace(pool, left=Cost(0, left)))
-            assert isinstance(decision, Extend)
-            sizes.add(decision.size)
-        assert max(sizes) > 1000
+    def test_the_margin_grows_with_the_way_left(self) -> None:
+        """Half a standard deviation of exponents, once there is a full model to fall back on."""
+        policy, pool = ValuePerSecond(SIZES), self.pool(25.0)
+        error = in_seconds(pool.curves).error
+        assert 0.05 < error < 0.17, "one learner's exponent is known"
+        expected = [(16000 / n) ** (error / 2) for n in SIZES]
+        assert policy._margin(pool, np.array(SIZES)) == pytest.approx(expected)
+        begun = Curves([c.before(16000) for c in pool.curves.values()])
+        for other in (
+            replace(pool, curves=begun),
+            replace(pool, to_come=0),
+            replace(pool, runs_left=0),
+        ):
+            assert policy._margin(other, np.array(SIZES)) == pytest.approx(np.ones(len(SIZES)))
+
+    def test_what_would_be_too_late_keeps_nothing_else_from_going_on(self) -> None:
+        """It promises a thousand times as much per second; newcomers would be too late as well."""
+        curves = [
+            curve(0, 0.70, 0.74, 0.77, 0.79, 0.80, seconds=(4, 8, 16, 32, 64)),
+            LearningCurve(1, _first_and_half(0.77, 0.785)),
+            curve(2, 0.99, seconds=(4,)),
+            curve(3, 0.70, seconds=(4,)),
+        ]
+        pool = replace(self.pool(20.0), curves=Curves(curves))
+        decision = ValuePerSecond(SIZES).decide(pool)
+        assert isinstance(decision, Extend)
+        assert (decision.learner, decision.size) == (1, FULL)
 
     def test_examples_know_no_seconds(self) -> None:
         policy = ValuePerSecond(SIZES, cost="examples")
