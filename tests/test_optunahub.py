@@ -23,7 +23,9 @@ PACKAGE = REGISTRY / NAME
 
 @pytest.fixture
 def module() -> ModuleType:
-    if importlib.util.find_spec("optunahub") is None:
+    spec = importlib.util.find_spec("optunahub")
+    # The folder of that name is found as a package without an origin where `examples` is searched.
+    if spec is None or spec.origin is None:
         message = "optunahub is not installed: pip install optunahub"
         if "OPTUNA_DAUB_REQUIRE_SERVICES" in os.environ:
             pytest.fail(message)
