@@ -37,7 +37,8 @@ class BaseSamplerStudy(optuna.Study):
     training costs where the policy says so (`HasNetValues`); RUNNING before. Once enough learners
     have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
     sampler should know where they are. Were they hidden, TPE and GP would propose the
-    same corner of a space over and over, as they never see that it was tried. Idle trials are
+    same corner of a space over and over, as they never see that it was tried. Members of a
+    generation keep their values, as samplers that breed go on comparing them. Idle trials are
     hidden.
     """
 
@@ -102,7 +103,9 @@ class _RowStorage(BaseStorage):
             size = _telling_size(self._state)
             for row in rows:
                 is_known = row.number in self._state.learners and row.values is not None
-                if is_known and self._state.curve(row.number).size < size:
+                if not is_known or stored.is_of_generation(row):
+                    continue  # NSGA-II compares members of generations that were complete once
+                if self._state.curve(row.number).size < size:
                     # GridSampler proposes points that are running anew before it stops.
                     is_of_grid = stored.GRID_POINT in row.system_attrs
                     row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING

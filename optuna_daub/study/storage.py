@@ -48,6 +48,9 @@ and a name, one that the objective has (`trial.set_constraint`)."""
 GRID_POINT = "grid_id"
 """Of a trial: where GridSampler keeps which point of its grid it is."""
 
+GENERATION = "generation"
+"""Of a trial: how the name ends under which samplers keep which generation it belongs to."""
+
 METRIC_NAMES = "study:metric_names"
 """Optuna's own: what a study's scores are called."""
 
@@ -169,6 +172,11 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
     """Return the attributes that another sampler has left on the trial, as Grid does."""
     attrs = trial.system_attrs.items()
     return {name: value for name, value in attrs if not name.startswith((_PREFIX, _FIXED))}
+
+
+def is_of_generation(trial: FrozenTrial) -> bool:
+    """Return whether a sampler counts the trial in a generation, as NSGA-II and CMA-ES do."""
+    return any(name.endswith(GENERATION) for name in marks_of_others(trial))
 
 
 def violation(constraints: Mapping[str, Any]) -> str:

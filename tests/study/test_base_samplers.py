@@ -13,6 +13,7 @@ from optuna.samplers import BaseSampler
 from optuna.samplers import BruteForceSampler
 from optuna.samplers import CmaEsSampler
 from optuna.samplers import GridSampler
+from optuna.samplers import NSGAIIISampler
 from optuna.samplers import NSGAIISampler
 from optuna.samplers import PartialFixedSampler
 from optuna.samplers import QMCSampler
@@ -308,6 +309,25 @@ def test_no_point_of_a_grid_is_proposed_twice_though_some_stay_suspended() -> No
     assert len(learners_of(study)) == 63 > ENOUGH
     assert not repeats(study)
     assert len(study.trials) < 500
+
+
+@pytest.mark.parametrize("sampler", [NSGAIISampler, NSGAIIISampler])
+@pytest.mark.parametrize("objective", [flat, conditional])
+def test_generations_are_compared_though_their_members_stay_suspended(
+    sampler: type[NSGAIISampler], objective: Callable[[optuna.Trial], float]
+) -> None:
+    """Parents that lost their values would end the study: no number can be made of None."""
+    for seed in range(4):
+        recording = Recording(sampler(seed=seed, population_size=10))
+        study = optuna.create_study(
+            direction="maximize",
+            sampler=DataAllocationSampler(recording),
+            pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+        )
+        study.optimize(objective, n_trials=80)
+        assert len(learners_of(study)) > 2 * ENOUGH
+        rows = [row for _, view in recording.views for row in view[:-1]]
+        assert {row.state for row in rows} == {TrialState.COMPLETE}
 
 
 def test_a_grid_survives_a_failure() -> None:
