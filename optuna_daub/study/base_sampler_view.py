@@ -38,8 +38,8 @@ class BaseSamplerStudy(optuna.Study):
     have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
     sampler should know where they are. Were they hidden, TPE and GP would propose the
     same corner of a space over and over, as they never see that it was tried. Members of a
-    generation keep their values, as samplers that breed go on comparing them. Idle trials are
-    hidden.
+    generation keep a value, the worst of all where they failed since, as samplers that breed go on
+    comparing them. Idle trials are hidden.
     """
 
     def __init__(self, study: optuna.Study, state: State, policy: Policy) -> None:
@@ -101,11 +101,17 @@ class _RowStorage(BaseStorage):
         with self._state.lock:  # which other threads of this process hold while they fold trials
             rows = one_row_per_learner(trials, self._state, self._values())
             size = _telling_size(self._state)
+            sign = self._state.sign
+            worst = min((sign * row.values[0] for row in rows if row.values), default=None)
             for row in rows:
-                is_known = row.number in self._state.learners and row.values is not None
-                if not is_known or stored.is_of_generation(row):
-                    continue  # NSGA-II compares members of generations that were complete once
-                if self._state.curve(row.number).size < size:
+                if row.number not in self._state.learners:
+                    continue
+                curve = self._state.curve(row.number)
+                if stored.is_of_generation(row):
+                    # NSGA-II goes on comparing parents: none may lose its value.
+                    if row.values is None and curve.observations and worst is not None:
+                        row.state, row.values = TrialState.COMPLETE, [sign * worst]
+                elif row.values is not None and curve.size < size:
                     # GridSampler proposes points that are running anew before it stops.
                     is_of_grid = stored.GRID_POINT in row.system_attrs
                     row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING

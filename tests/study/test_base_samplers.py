@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ from optuna.trial import TrialState
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
+from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import storage as stored
@@ -328,6 +330,40 @@ def test_generations_are_compared_though_their_members_stay_suspended(
         assert len(learners_of(study)) > 2 * ENOUGH
         rows = [row for _, view in recording.views for row in view[:-1]]
         assert {row.state for row in rows} == {TrialState.COMPLETE}
+
+
+@pytest.mark.parametrize("score", [None, math.nan])
+def test_a_parent_whose_learner_failed_since_is_the_worst(score: float | None) -> None:
+    def failing(trial: optuna.Trial) -> float:
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        found = 0.0
+        for size in training_sizes(trial):
+            found = 0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4 - size**-0.5
+            if size > SIZES[1] and x > 0.7:
+                if score is None:
+                    raise RuntimeError
+                found = score
+            report(trial, size, found)
+        return found
+
+    n_lost = 0
+    for seed in range(4):
+        recording = Recording(NSGAIISampler(seed=seed, population_size=5))
+        study = optuna.create_study(
+            direction="maximize",
+            sampler=DataAllocationSampler(recording),
+            pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+        )
+        study.optimize(failing, n_trials=80, catch=(RuntimeError,))
+        curves = learning_curves(study)
+        lost = {curve.learner for curve in curves if curve.state == "dropped"}
+        _, rows = recording.views[-1]
+        for row in rows[:-1]:
+            if row.number in lost and row.intermediate_values:
+                n_lost += 1
+                assert row.value == min(other.value for other in rows if other.value is not None)
+        assert study.best_params["x"] <= 0.7
+    assert n_lost
 
 
 def test_a_grid_survives_a_failure() -> None:
