@@ -107,7 +107,7 @@ class Joint:
         mean = table.score + mean
         scale = LOGISTIC * np.sqrt(variance)
         if not table.is_begun.all():
-            middle, own, gained = _newcomers(pool.curves, size)
+            middle, own, gained = pool.curves.once(_newcomers, size)
             shift, left = pool.curves.once(_levels)
             differ = np.where(np.isfinite(left), left, own)
             mean = np.where(table.is_begun, mean, middle + shift)
@@ -119,7 +119,7 @@ class Joint:
 
         Before any learner has a score, it may be anything.
         """
-        middle, own, gained = _newcomers(pool.curves, size)
+        middle, own, gained = pool.curves.once(_newcomers, size)
         return Logistic(middle, LOGISTIC * math.sqrt(own + gained))
 
 
@@ -298,7 +298,7 @@ def _levels(curves: Curves) -> tuple[Numbers, Numbers]:
     if np.ptp(scores) > 0.0:
         asked = [curves[i].parameters for i in curves.learners[new].tolist()]
         mean, left[new] = gaussian_process(points, scores, variance, asked)
-        shift[new] = mean - _newcomers(curves, round(2.0**to))[0]
+        shift[new] = mean - curves.once(_newcomers, round(2.0**to))[0]
     return shift, left
 
 

@@ -240,16 +240,15 @@ class ValuePerSecond:
                 return Extend(newcomer, self.sizes[-1], Reason(text))
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
-        boxes = pool.once(self._boxes)
         guess = pool.curves.once(self._guess, newcomer)
-        rate = max(boxes.rate, 0.0)
+        rate = max(pool.once(self._newcomer)[1], 0.0)
         size, worth = first, -math.inf
         for start in self._starts(pool, guess, newcomer):
             ahead = np.maximum(0.0, start.ahead - rate * start.later) @ WEIGHTS
             if ahead - rate * start.now > worth:
                 size, worth = start.size, float(ahead - rate * start.now)
         cost = math.exp(guess.log_cost)
-        text = f"a newcomer, predicted to take {cost:.3g} {boxes.unit}s on all the data"
+        text = f"a newcomer, predicted to take {cost:.3g} {self.cost[:-1]}s on all the data"
         return Extend(newcomer, size, Reason(text))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
@@ -308,7 +307,7 @@ class ValuePerSecond:
         is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
-        rate = max(0.0, pool.once(self._boxes).rate)
+        rate = max(0.0, pool.once(self._newcomer)[1])
         return np.asarray(mean - rate * self._costs(pool).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
@@ -434,7 +433,7 @@ class ValuePerSecond:
         runs = begun & pool.is_free & ~table.is_full
         if pool.to_come is None:
             overhead = self._overhead(pool)
-            start, rate = self._newcomer(pool)
+            start, rate = pool.once(self._newcomer)
             weight = max(rate, 0.0)
             if rate < 0.0:
                 # No newcomer would be in time, and seconds are worth something to what is begun
