@@ -197,9 +197,10 @@ class ValuePerSecond:
                 if math.isfinite(boxes.to_beat):
                     text += "; to beat is {1}"
                 return Extend(int(table.learners[chosen]), size, Reason(text, values))
-        if is_open and boxes.rate >= 0.0:
-            text = f"a newcomer promises {{0}} of improvement per {boxes.unit}, more than others"
-            return Propose(boxes.start, Reason(text, (boxes.rate,)))
+        start, rate = pool.once(self._newcomer) if is_open else (first, -1.0)
+        if rate >= 0.0:
+            text = "a newcomer promises {0} of improvement per " + self.cost[:-1]
+            return Propose(start, Reason(text + ", more than others", (rate,)))
         busy = table.is_alive & ~free
         if busy.any():
             return Wait(Reason("what the learners being trained reach decides which goes on"))
@@ -241,7 +242,8 @@ class ValuePerSecond:
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
         guess = pool.curves.once(self._guess, newcomer)
-        rate = max(pool.once(self._newcomer)[1], 0.0)
+        _, rate = pool.once(self._newcomer)
+        rate = max(rate, 0.0)
         size, worth = first, -math.inf
         for start in self._starts(pool, guess, newcomer):
             ahead = np.maximum(0.0, start.ahead - rate * start.later) @ WEIGHTS
@@ -307,8 +309,8 @@ class ValuePerSecond:
         is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
-        rate = max(0.0, pool.once(self._newcomer)[1])
-        return np.asarray(mean - rate * self._costs(pool).at(self.sizes[-1]))
+        _, rate = pool.once(self._newcomer)
+        return np.asarray(mean - max(rate, 0.0) * self._costs(pool).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
@@ -425,7 +427,6 @@ class ValuePerSecond:
         unit = float(to_full[begun].mean()) if begun.any() else 1.0
         # How each learner's predicted cost counts, what every action costs besides, the weight.
         factor, overhead = np.ones(len(to_full)), OVERHEAD * unit
-        start, rate = full, 0.0
         # A learner that would not be through in time is not begun again: its last training is what
         # counts, and the time for it is kept in reserve.
         left = self._seconds_left(pool)
@@ -433,7 +434,7 @@ class ValuePerSecond:
         runs = begun & pool.is_free & ~table.is_full
         if pool.to_come is None:
             overhead = self._overhead(pool)
-            start, rate = pool.once(self._newcomer)
+            _, rate = pool.once(self._newcomer)
             weight = max(rate, 0.0)
             if rate < 0.0:
                 # No newcomer would be in time, and seconds are worth something to what is begun
@@ -479,7 +480,7 @@ class ValuePerSecond:
             arrival = costs.at(stop)[some] + to_full[some] * self._margin(pool, stop)
             better = (arrival <= left) & (found > index[some])
             index[some[better]], size[some[better]] = found[better], stop
-        return _Boxes(index, size, to_beat, start, rate, self.cost[:-1])
+        return _Boxes(index, size, to_beat)
 
     def _guess(self, curves: Curves, newcomer: int | None) -> Guess:
         """Return what training a newcomer on all the data costs; None is one not proposed yet."""
@@ -630,13 +631,6 @@ class _Boxes(NamedTuple):
     """Where the learner goes next."""
     to_beat: float
     """The best full-data score, or what a learner being trained now is expected to reach."""
-    start: int
-    """The size that a newcomer is best started at."""
-    rate: float
-    """Improvement by newcomers per second, or per example; 0 in a closed pool, -1 where there is
-    no time for another."""
-    unit: str
-    """"second" or "example"."""
 
 
 def _facts(curve: LearningCurve) -> tuple[float, float, float, float]:

@@ -497,15 +497,17 @@ def test_in_the_last_run_a_learner_that_lost_its_worker_is_not_in_the_way() -> N
 def test_where_runs_are_scarce_newcomers_start_on_more() -> None:
     pool = forests(250.0)
     few = replace(pool, runs_left=9)
-    assert ValuePerSecond(SIZES)._boxes(pool).start < ValuePerSecond(SIZES)._boxes(few).start
+    policy = ValuePerSecond(SIZES)
+    assert policy._newcomer(pool)[0] < policy._newcomer(few)[0]
 
 
 def test_without_parameters_a_newcomer_starts_where_it_was_proposed_for() -> None:
     policy, starts = ValuePerSecond(SIZES), set[int]()
     for spent in (3.0, 250.0, 3e3, 3e4):
         pool = forests(spent, is_named=False)
-        starts.add(policy._boxes(pool).start)
-        assert policy.start_of(pool.with_newcomer(10), 10).size == policy._boxes(pool).start
+        start, _ = policy._newcomer(pool)
+        starts.add(start)
+        assert policy.start_of(pool.with_newcomer(10), 10).size == start
     assert starts == {500, 1000, FULL}
 
 
@@ -516,7 +518,7 @@ def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
 
     def rate(spent: float, left: float | None) -> float:
         end = None if left is None else Cost(10**9, left)
-        return policy._boxes(Pool(curves, to_come=None, spent=Cost(0, spent), left=end)).rate
+        return policy._newcomer(Pool(curves, to_come=None, spent=Cost(0, spent), left=end))[1]
 
     assert rate(1e3, 1e5) == rate(1e5, 1e3) == rate(1e3, None)
     assert rate(1e5, 1e4) < rate(1e5, 1e3)
@@ -539,7 +541,7 @@ def forecast_means(pool: Pool) -> list[float]:
 def test_net_values_are_forecasts_less_what_training_costs_at_the_rate_of_newcomers() -> None:
     curves = known(1)
     pool, policy = open_pool(curves), ValuePerSecond(SIZES)
-    rate = policy._boxes(pool).rate
+    _, rate = policy._newcomer(pool)
     assert rate > 0.0
     taken_off = np.array(forecast_means(pool)) - policy.net_values(pool)
     # Times are known on all the data of two learners, and of the others grow as size does.
