@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
@@ -102,15 +103,17 @@ class _RowStorage(BaseStorage):
             rows = one_row_per_learner(trials, self._state, self._values())
             size = _telling_size(self._state)
             sign = self._state.sign
-            worst = min((sign * row.values[0] for row in rows if row.values), default=None)
+            found = [sign * row.values[0] for row in rows if row.values]
+            # Where no other has a value, one is as bad as another.
+            worst = sign * min(filter(math.isfinite, found), default=0.0)
             for row in rows:
                 if row.number not in self._state.learners:
                     continue
                 curve = self._state.curve(row.number)
                 if stored.is_of_generation(row):
                     # NSGA-II goes on comparing parents: none may lose its value.
-                    if row.values is None and curve.observations and worst is not None:
-                        row.state, row.values = TrialState.COMPLETE, [sign * worst]
+                    if row.values is None and curve.observations:
+                        row.state, row.values = TrialState.COMPLETE, [worst]
                 elif row.values is not None and curve.size < size:
                     # GridSampler proposes points that are running anew before it stops.
                     is_of_grid = stored.GRID_POINT in row.system_attrs

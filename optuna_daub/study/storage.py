@@ -176,7 +176,7 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
 
 def is_of_generation(trial: FrozenTrial) -> bool:
     """Return whether a sampler counts the trial in a generation, as NSGA-II and CMA-ES do."""
-    return any(name.endswith(GENERATION) for name in marks_of_others(trial))
+    return any(name.endswith(GENERATION) for name in trial.system_attrs)
 
 
 def violation(constraints: Mapping[str, Any]) -> str:

@@ -70,6 +70,15 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 }
 
 
+def open_study(base: BaseSampler, direction: str = "maximize") -> optuna.Study:
+    """Return a study of an open pool, which a seed makes the same on every machine."""
+    return optuna.create_study(
+        direction=direction,
+        sampler=DataAllocationSampler(base),
+        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+    )
+
+
 class Recording(BaseSampler):
     """Writes down what another sampler sees whenever it is asked."""
 
@@ -188,11 +197,7 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
     if name == "partial fixed" and objective is flat:
         pytest.skip("the fixed parameter is not in this space")
     recording = Recording(SAMPLERS[name]())
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(recording),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    study = open_study(recording)
     n_trials = 40
     study.optimize(ON_GRID[objective] if name == "brute force" else objective, n_trials=n_trials)
     assert len(study.trials) == n_trials
@@ -302,11 +307,7 @@ def test_a_grid_is_tried_once_each_over_restarts(n_trials: int) -> None:
 
 def test_no_point_of_a_grid_is_proposed_twice_though_some_stay_suspended() -> None:
     grid = {"x": [k / 20 for k in range(21)], "y": [0, 3, 6]}
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(GridSampler(grid, seed=0)),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    study = open_study(GridSampler(grid, seed=0))
     study.optimize(flat_grid, n_trials=500)
     assert len(learners_of(study)) == 63 > ENOUGH
     assert not repeats(study)
@@ -321,25 +322,28 @@ def test_generations_are_compared_though_their_members_stay_suspended(
     """Parents that lost their values would end the study: no number can be made of None."""
     for seed in range(4):
         recording = Recording(sampler(seed=seed, population_size=10))
-        study = optuna.create_study(
-            direction="maximize",
-            sampler=DataAllocationSampler(recording),
-            pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-        )
+        study = open_study(recording)
         study.optimize(objective, n_trials=80)
         assert len(learners_of(study)) > 2 * ENOUGH
         rows = [row for _, view in recording.views for row in view[:-1]]
         assert {row.state for row in rows} == {TrialState.COMPLETE}
 
 
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize("score", [None, math.nan])
-def test_a_parent_whose_learner_failed_since_is_the_worst(score: float | None) -> None:
+@pytest.mark.parametrize("least", [0.7, -1.0])
+def test_a_parent_whose_learner_failed_since_is_the_worst(
+    least: float, score: float | None, direction: str
+) -> None:
+    """Those with a larger x fail on more data than two sizes, so that no learner may be left."""
+    sign = 1 if direction == "maximize" else -1
+
     def failing(trial: optuna.Trial) -> float:
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
         found = 0.0
         for size in training_sizes(trial):
-            found = 0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4 - size**-0.5
-            if size > SIZES[1] and x > 0.7:
+            found = sign * (0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4 - size**-0.5)
+            if size > SIZES[1] and x > least:
                 if score is None:
                     raise RuntimeError
                 found = score
@@ -349,20 +353,16 @@ def test_a_parent_whose_learner_failed_since_is_the_worst(score: float | None) -
     n_lost = 0
     for seed in range(4):
         recording = Recording(NSGAIISampler(seed=seed, population_size=5))
-        study = optuna.create_study(
-            direction="maximize",
-            sampler=DataAllocationSampler(recording),
-            pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-        )
-        study.optimize(failing, n_trials=80, catch=(RuntimeError,))
+        study = open_study(recording, direction)
+        study.optimize(failing, n_trials=60, catch=(RuntimeError,))
         curves = learning_curves(study)
         lost = {curve.learner for curve in curves if curve.state == "dropped"}
         _, rows = recording.views[-1]
+        worst = min(sign * row.value for row in rows if row.value is not None)
         for row in rows[:-1]:
             if row.number in lost and row.intermediate_values:
                 n_lost += 1
-                assert row.value == min(other.value for other in rows if other.value is not None)
-        assert study.best_params["x"] <= 0.7
+                assert row.value == sign * worst
     assert n_lost
 
 
