@@ -114,9 +114,11 @@ class Race:
         if self.curve and self.curve[-1][1] >= PERFECT:
             raise OutOfBudgetError
         begun = time.process_time()
-        score, seconds = train(left)
-        self.note(score, size, seconds)
-        self.cpu += time.process_time() - begun
+        try:
+            score, seconds = train(left)
+            self.note(score, size, seconds)
+        finally:  # a training that is cut off is not what the method thought
+            self.cpu += time.process_time() - begun
         return score, seconds
 
     def note(self, score: float, size: int, seconds: float) -> None:

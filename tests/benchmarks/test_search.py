@@ -254,6 +254,7 @@ def test_training_is_cut_off_when_the_seconds_are_used_up(tmp_path: Path) -> Non
     with pytest.raises(OutOfBudgetError):
         one.evaluate(slow, problem.full)
     assert one.seconds == 0.3
+    assert one.cpu > 0.2  # which the method did not think
     assert one.curve == []
     quick = {"algorithm": "logistic", "logistic.C": 1.0, "logistic.tol": 1e-3}
     other = Race(problem, budget=30.0)
