@@ -50,6 +50,10 @@ MOST_REPEATS = 10
 """Proposals in a row that repeat a known learner, after which the base sampler counts as having
 nothing new: on a space of a few points it would repeat itself for ever."""
 
+MOMENT = 0.01
+"""Share of the time left that may pass before it is looked at anew: until then what was worked out
+of a pool holds. Nobody knows better how long a training takes."""
+
 RECENT = 60.0
 """Seconds for which a worker that was heard of counts as there, also between two trials."""
 
@@ -133,7 +137,7 @@ class State:
         self._well: set[str] = set()
         self._policy: Policy | None = None
         self._drops: dict[int, str] = {}
-        self._answered: tuple[tuple[Any, ...], Answer] | None = None
+        self._shown = Pool()
 
     def sync(self) -> None:
         """Take in what has happened since the last call."""
@@ -170,38 +174,40 @@ class State:
                 self._policy, dropped, self._drops = policy, self._drops, {}
                 for learner in dropped:  # by another policy, which has no say any more
                     self._put(self._pool.curves[learner])
-            left = None
+            last, left = self._shown, None
             if self.horizon is not None:
-                left = Cost(0, max(0.0, self.horizon - time.monotonic()))
+                seconds = max(0.0, self.horizon - time.monotonic())
+                left = Cost(0, seconds)
+                passed = math.inf if last.left is None else last.left.seconds - seconds
+                if 0.0 <= passed <= MOMENT * seconds:
+                    left = last.left
             busy, runs_left = self.busy(but_for=number), self._runs_left()
             own = self._begun_by(number) if runs_left == 0 else None
             if own is not None:  # should it end now, there is no run in which another could go on
                 busy = frozenset(self._pool.curves) - {own}
-            return replace(
+            pool = replace(
                 self._pool,
                 busy=busy,
                 to_come=self._to_come(number),
                 left=left,
                 runs_left=runs_left,
             )
+            # Nothing has happened since: what was worked out for that pool holds.
+            if pool.curves is last.curves and pool == last:
+                return last
+            self._shown = pool
+            return pool
 
     def answer(self, policy: Policy, number: int | None = None) -> Answer:
         """Return what the policy says to the worker of trial `number`, and of which pool."""
         with self.lock:
-            question = policy, number, self.n_learners, self._runs_left()
-            if self._answered is not None and self._answered[0] == question:
-                return self._answered[1]  # nothing has happened since
             while True:
                 pool = self.pool(policy, number)
-                decision = policy.decide(pool)
+                decision = pool.once(policy.decide)
                 if not isinstance(decision, Drop):
-                    break
+                    return Answer(pool, decision)
                 self._drops[decision.learner] = str(decision.reason)
                 self._put(pool.curves[decision.learner])
-            answer = Answer(pool, decision)
-            if self.horizon is None:  # or else the time left changes at every moment
-                self._answered = question, answer
-            return answer
 
     def decide(self, policy: Policy, number: int | None = None) -> Decision:
         """Return what the policy says to the worker of trial `number`."""
@@ -236,13 +242,11 @@ class State:
     def lose(self, learner: int, size: int) -> None:
         """Forget the score at `size`, whose run does not end COMPLETE."""
         self._put(self.curve(learner).without(size))
-        self._answered = None
 
     def fail(self, learner: int, number: int, failure: Failure) -> None:
         """Take in that run `number` of a learner has failed, as soon as it is stored."""
         self._note(learner, number, failure)
         self._put(self.curve(learner))
-        self._answered = None
 
     def has_failed(self, learner: int) -> bool:
         """Return whether a learner was dropped for its errors or for a score that is no number."""
@@ -404,7 +408,6 @@ class State:
         """Take in a trial as it is now."""
         trial, facts = stored.read(self._storage, trial)
         number, run = trial.number, facts.run
-        self._answered = None
         self._queue.discard(number)
         self.copies.discard(number)
         if facts.is_given_up:

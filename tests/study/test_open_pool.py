@@ -203,6 +203,26 @@ class TestRunsLeft:
         study.optimize(counting, n_trials=3)
         assert left[4:] == [None] * 4, "a smaller part of the study's trials"
 
+    def test_the_time_left_is_looked_at_anew_once_a_hundredth_of_it_has_passed(self) -> None:
+        study = open_study(seconds=1000.0)
+        study.optimize(objective, n_trials=6)
+        assert isinstance(study.pruner, AllocationPruner)
+        policy, state = study.pruner.policy, state_of(study)
+        shown = state.pool(policy)
+        assert shown.left is not None
+        assert state.horizon is not None
+        assert 950.0 < shown.left.seconds <= 1000.0
+        state.horizon -= 5.0
+        assert state.pool(policy) is shown, "nothing has happened"
+        for moved, most in ((-15.0, 985.0), (40.0, 1025.0)):
+            state.horizon += moved
+            left = state.pool(policy).left
+            assert left is not None
+            assert most - 50.0 < left.seconds <= most
+        shown = state.pool(policy)
+        study.tell(study.ask(), state=TrialState.FAIL)
+        assert state.pool(policy) is not shown
+
 
 def test_a_study_that_is_loaded_goes_on(tmp_path: Path) -> None:
     open_study(sqlite(tmp_path)).optimize(objective, n_trials=12)
