@@ -9,6 +9,7 @@ from benchmarks.fit.calibrated import decision_points
 from benchmarks.fit.calibrated import fit_quantile
 from benchmarks.fit.gain_spread import gains
 from benchmarks.fit.gain_spread import spreads
+from benchmarks.fit.open_intervals import held
 from benchmarks.replay_problems import Problem
 from benchmarks.replay_problems import made_lcdb
 from optuna_daub.core import LearningCurve
@@ -63,3 +64,21 @@ def test_every_data_set_weighs_the_same_and_has_one_fold() -> None:
     assert all(len({*points.fold[points.openml_id == number]}) == 1 for number in numbers)
     assert not (points.learner == "DummyClassifier").any()
     assert (points.gain <= points.room + 0.1).all()
+
+
+@pytest.mark.parametrize(("late", "least", "most"), [(0.0, 0.85, 1.0), (0.3, 0.0, 0.6)])
+def test_intervals_hold_where_learners_gain_alike(late: float, least: float, most: float) -> None:
+    rng = np.random.default_rng(0)
+    sizes = (500, 1000, 2000, 4000, 8000, 16_000)
+    rise = 0.3 - 2.0 / np.sqrt(sizes)
+    known = []
+    for i in range(60):
+        # Every second learner is slow to begin with, and cheap ones are of the other kind.
+        scores = 0.5 + 0.1 * rng.random() + rise + rng.normal(0.0, 0.002, len(sizes))
+        scores -= late * (i % 2) * (np.array(sizes) < 16_000)
+        seconds = [size / 1000 * (1 + 9 * (i % 2)) for size in sizes]
+        known.append({"point": {"kind": i % 2}, "sizes": sizes, "scores": scores, "s": seconds})
+    found = [pair for seed in range(5) for pair in held(known, seed)[30]]
+    inside, above = np.mean(found, axis=0)
+    assert least <= inside <= most
+    assert above <= 1.0 - inside

@@ -19,6 +19,7 @@ from benchmarks import two_workers
 from benchmarks import watching
 from benchmarks.fit import calibrated
 from benchmarks.fit import gain_spread
+from benchmarks.fit import open_intervals
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
@@ -97,6 +98,8 @@ def test_the_fit_leaves_the_package_alone_in_smoke_mode(
     assert json.loads((tmp_path / calibrated.COEFFICIENTS).read_text()).keys() > folds[0].keys()
     gain_spread.main(["--smoke"])
     assert "| N / 16 |" in capsys.readouterr().out
+    open_intervals.main(["--smoke", "--results", str(tmp_path)])
+    assert "| made | " in capsys.readouterr().out
 
 
 def test_no_program_has_nothing_to_say_where_the_files_are_absent(
