@@ -52,7 +52,7 @@ nothing new: on a space of a few points it would repeat itself for ever."""
 
 MOMENT = 0.01
 """Share of the time left that may pass before it is looked at anew: until then what was worked out
-of a pool holds. Nobody knows better how long a training takes."""
+of a pool holds. How long a training will take is known less well."""
 
 RECENT = 60.0
 """Seconds for which a worker that was heard of counts as there, also between two trials."""
