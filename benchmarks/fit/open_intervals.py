@@ -53,8 +53,9 @@ from optuna_daub.core.sizes import geometric_sizes
 
 
 SMALLEST = 500
+"""Rows that candidates are first trained on."""
 SMALLEST_MADE = 50
-"""Of the drawn rows of a smoke run."""
+"""The same of the drawn rows of a smoke run."""
 ORDERS = 40
 """In which an open pool meets the candidates."""
 MOMENTS = 10, 30, 100
@@ -111,8 +112,11 @@ def _training(name: str) -> tuple[tuple[np.ndarray, np.ndarray], object]:
 
 
 def report(rows: list[Row]) -> Iterable[str]:
-    """Yield how often intervals hold."""
-    yield "Share of suspended learners whose score on all the data lies in the interval, above it:"
+    """Yield how often intervals hold, and what scores on the fewest rows tell."""
+    yield (
+        "Share of suspended learners whose score on all the data lies in the interval, above it; "
+        "correlation of all candidates' scores on the fewest rows and on all:"
+    )
     lines = []
     for name, known in grouped(rows, "problem").items():
         found = [held(known, seed) for seed in range(ORDERS)]
@@ -124,8 +128,10 @@ def report(rows: list[Row]) -> Iterable[str]:
                 if seen
                 else ""
             )
-        lines.append([name, *cells])
-    yield table(["data", *(f"after {moment} trainings" for moment in MOMENTS)], lines)
+        scores = np.array([row["scores"] for row in known])
+        lines.append([name, *cells, f"{np.corrcoef(scores[:, 0], scores[:, -1])[0, 1]:.2f}"])
+    head = ["data", *(f"after {moment} trainings" for moment in MOMENTS), "correlation"]
+    yield table(head, lines)
 
 
 def held(known: Sequence[Row], seed: int) -> dict[int, list[tuple[bool, bool]]]:
