@@ -255,17 +255,25 @@ def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, 
     """
     if classes is None:
         return 1, None
-    arrivals = [_arrivals(fold, classes) for fold in folds]
-    latest = np.max(arrivals, axis=0)
+    latest = np.max([_arrivals_of_all(fold, classes) for fold in folds], axis=0)
     return int(latest.max()), classes.names[latest.argmax()]
 
 
-def _arrivals(fold: Fold, classes: Classes) -> Indices:
-    """Return for every class the smallest size whose subset holds it."""
+def arrivals(fold: Fold, classes: Classes) -> tuple[Indices, Indices]:
+    """Return the codes of the classes that a fold trains on, and when each comes in.
+
+    The latter is the smallest size whose subset holds the class.
+    """
     taken = classes.codes[fold.training[::-1] if fold.recent else fold.training]
     present, first = np.unique(taken, return_index=True)
+    return present, first + 1
+
+
+def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
+    """Return for every class the smallest size whose subset holds it."""
+    present, first = arrivals(fold, classes)
     if len(present) == len(classes.names):
-        return first + 1
+        return first
     code = np.setdiff1d(classes.codes, present)[0]
     count = np.count_nonzero(classes.codes == code)
     raise ValueError(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import arrivals
 from optuna_daub.objective.subsets import fold_of
 
 
@@ -52,6 +56,8 @@ class Folds:
     """The same rows in the order of the splitter."""
     n_classes: int
     """The number of classes; 1 where there are none."""
+    complete_from: int = 1
+    """The smallest size at which each subset holds all classes that its fold trains on."""
 
     @property
     def n_train(self) -> int:
@@ -101,11 +107,17 @@ def divided(
         classes = class_labels(np.asarray(y).ravel())
     is_shuffled = not isinstance(splitter, TimeSeriesSplit)
     layout = Layout(len(every), seed, classes, shuffle=is_shuffled)
-    return Folds(
+    folds = Folds(
         tuple(fold_of(layout, train, test) for train, test in splits),
         tuple(train for train, _ in splits),
         1 if classes is None else len(classes.names),
     )
+    if classes is None:
+        return folds
+    # A smaller fold takes its share: ceil(size * len / n_train) rows, which are `last` from here.
+    latest = ((len(fold.training), arrivals(fold, classes)[1].max()) for fold in folds.folds)
+    complete = max((last - 1) * folds.n_train // n_rows + 1 for n_rows, last in latest)
+    return replace(folds, complete_from=int(complete))
 
 
 def size_grid(
@@ -142,7 +154,7 @@ def size_grid(
             )
         return geometric_sizes(min_resources, full, factor)
     # As HalvingRandomSearchCV has it, for whom a fold must have two rows of each class.
-    least = 2 * len(folds.folds) * folds.n_classes
+    least = max(2 * len(folds.folds) * folds.n_classes, folds.complete_from)
     if min_resources == "auto":
         fewest, most_rows = (round(share * full) for share in FIRST_SHARES)
         least = max(least, fewest, min(FIRST_ROWS, most_rows))
@@ -167,6 +179,8 @@ class Evaluation:
     score_params: Mapping[str, Any]
     error_score: Any
     return_train_score: bool
+    errors: list[FitError] = field(default_factory=list)
+    """Of all fits that failed, in the order in which they did."""
 
     def __call__(self, params: Mapping[str, Any], size: int) -> list[Measured]:
         """Train and score on the subsets of a size, and return what came of each fold.
@@ -193,19 +207,43 @@ class Evaluation:
                 error_score=self.error_score,
             )
             error = found.pop("fit_error")
-            if error is not None and not math.isfinite(self.error_score):
-                raise FitError(f"{error.strip().splitlines()[-1]}\n\n{error.strip()}")
+            if error is not None:
+                failed = FitError(f"{error.strip().splitlines()[-1]}\n\n{error.strip()}")
+                self.errors.append(failed)
+                if not math.isfinite(self.error_score):
+                    raise failed
             measured.append({name: _plain(value) for name, value in found.items()})
         return measured
 
 
+def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:
+    """Return what was measured with a score for each scorer.
+
+    Of a scorer that is a function and returns several scores scikit-learn has a single number
+    where a fit failed.
+
+    >>> by_scorer([{"fit_time": 1.0, "test_scores": 0.0}], ["a", "b"])
+    [{'fit_time': 1.0, 'test_scores': {'a': 0.0, 'b': 0.0}}]
+    """
+    names = [*names]
+    return [
+        {
+            name: dict.fromkeys(names, value)
+            if name.endswith("_scores") and not isinstance(value, Mapping)
+            else value
+            for name, value in fold.items()
+        }
+        for fold in measured
+    ]
+
+
 def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:
     """Return the scores that are searched by: those that `refit` names, or the first ones."""
-    scores = [fold["test_scores"] for fold in measured]
-    if not isinstance(scores[0], Mapping):
-        return scores
-    name = refit if refit in scores[0] else next(iter(scores[0]))
-    return [fold[name] for fold in scores]
+    names = next((s for fold in measured if isinstance(s := fold["test_scores"], Mapping)), None)
+    if names is None:
+        return [fold["test_scores"] for fold in measured]
+    name = refit if isinstance(refit, str) and refit in names else next(iter(names))
+    return [fold["test_scores"][name] for fold in by_scorer(measured, names)]
 
 
 def _plain(value: Any) -> Any:

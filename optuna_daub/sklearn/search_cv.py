@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 from contextlib import contextmanager
 from numbers import Integral
 from numbers import Real
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
 from typing import Literal
+from zlib import crc32
 
 import numpy as np
 import optuna
@@ -47,10 +48,13 @@ from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _num_samples
 
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
+from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import Measured
+from optuna_daub.sklearn.folds import by_scorer
 from optuna_daub.sklearn.folds import divided
 from optuna_daub.sklearn.folds import metric_of
 from optuna_daub.sklearn.folds import size_grid
@@ -65,6 +69,7 @@ from optuna_daub.study import learning_curves
 from optuna_daub.study import one_row_per_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.storage import check_search
 from optuna_daub.study.storage import read_folds
 from optuna_daub.study.storage import read_summary
 from optuna_daub.study.storage import write_folds
@@ -290,10 +295,11 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.error_score,
             self.return_train_score,
         )
-        with _log_level(self.verbose):
-            errors = self._search(evaluate, space, grid, seed_of_sampler)
+        begun_with = _begun_with(self, X, y, folds, space, scorers)
+        with _quiet(self.verbose):
+            params_of = self._search(evaluate, space, grid, seed_of_sampler, begun_with)
             best = best_learner(self.study_)
-            results = self._results(space, errors)
+            results = self._results(params_of, evaluate, best is not None)
         self.n_candidates_ = len(results["params"])
         # What follows is what BaseSearchCV does after its search.
         if self.multimetric_:
@@ -302,7 +308,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             if callable(self.refit):
                 self.best_index_ = self._select_best_index(self.refit, refit_metric, results)
             else:
-                assert best is not None  # some candidate has a score
+                assert best is not None  # or `_results` would have raised
                 self.best_index_ = int(np.flatnonzero(results["learner"] == best.learner)[0])
                 self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
@@ -330,8 +336,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         space: Callable[[BaseTrial], dict[str, Any]],
         grid: tuple[int, ...],
         seed: int,
-    ) -> list[FitError]:
-        """Search in a new or continued `study_`, and return the errors of fits."""
+        begun_with: Mapping[str, str],
+    ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+        """Search in a new or continued `study_`.
+
+        Returns:
+            A function from what the study knows as a candidate's parameters to those that its
+            estimator has.
+        """
         n_candidates = self._n_candidates(space, grid)
         study = optuna.create_study(
             storage=self.storage,
@@ -344,22 +356,25 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )
+        check_search(study, begun_with)
         self.study_ = study  # for whoever ends the search by Ctrl-C
         config = get_config()  # which scikit-learn keeps for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
         scored: list[int] = []
         runs: list[int] = []
-        errors: list[FitError] = []
+        given: dict[str, dict[str, Any]] = {}
+
+        def params_of(known: Mapping[str, Any]) -> dict[str, Any]:
+            # Other processes' candidates, and those of earlier searches, are asked for once more.
+            found = given.get(repr(sorted(known.items())))
+            return space(FixedTrial({**known})) if found is None else found
 
         def objective(trial: Trial) -> float:
             with config_context(**config):
                 params = space(trial)
+                given[repr(sorted(trial.params.items()))] = params
                 for size in training_sizes(trial):
-                    try:
-                        measured = evaluate(params, size)
-                    except FitError as error:
-                        errors.append(error)
-                        raise
+                    measured = evaluate(params, size)
                     score = float(np.mean(metric_of(measured, self.refit)))
                     if math.isfinite(score):
                         scored.append(trial.number)
@@ -381,12 +396,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             catch=(FitError,),
             callbacks=[end_if_all_fail],
         )
-        return errors
+        return params_of
 
     def _n_candidates(self, space: Any, grid: tuple[int, ...]) -> int | None:
         """Return the number of candidates to choose among, None for no limit."""
         wanted = self.n_candidates
         n_points = space.n_points if isinstance(space, Space) else math.inf
+        if n_points == 1:
+            return 1
         if wanted is None and self.timeout is None:
             wanted = min(max(grid[-1] // grid[0], FEWEST), MOST)
         elif wanted is not None and wanted > n_points:
@@ -399,32 +416,46 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         return None if wanted is None else int(min(wanted, n_points))
 
     def _results(
-        self, space: Callable[[BaseTrial], dict[str, Any]], errors: Sequence[FitError]
+        self,
+        params_of: Callable[[Mapping[str, Any]], dict[str, Any]],
+        evaluate: Evaluation,
+        has_best: bool,
     ) -> dict[str, Any]:
         """Return `cv_results_`.
 
+        Args:
+            params_of: from what the study knows as a candidate's parameters to the estimator's.
+            evaluate: what the candidates of this process were evaluated by.
+            has_best: whether some candidate is left that has a score.
+
         Raises:
-            ValueError: where no candidate has a score.
+            ValueError: where no candidate is left that has a score.
         """
         study = self.study_
         # Others may be waiting for their first training, at another worker.
         curves = [c for c in learning_curves(study) if c.observations or c.state == "dropped"]
-        if not any(math.isfinite(seen.score) for curve in curves for seen in curve.observations):
-            if not curves:
-                raise ValueError(
-                    f"No candidate was trained within `timeout={self.timeout}` seconds. Give more."
-                )
+        if not curves:
+            raise ValueError(
+                f"No candidate was trained within `timeout={self.timeout}` seconds. Give more."
+            )
+        errors = evaluate.errors
+        n_fits = self.n_splits_ * sum(len(curve.observations) for curve in curves)
+        if not has_best or len(errors) == n_fits:
+            seen = "above is the first error, and " if errors else ""
             raise ValueError(
                 f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
-                "likely that the estimator is misconfigured, or cannot be fitted on few rows; "
-                'above is the first error, and `error_score="raise"` shows where. Below are all:\n'
+                "likely that the estimator is misconfigured, or cannot be fitted or scored on few "
+                f"rows: then let `min_resources` be more than {self.min_resources_:,}; {seen}"
+                '`error_score="raise"` shows where a fit fails. Below are all reasons:\n'
                 + "\n".join({curve.reason: None for curve in curves})
             ) from (errors[0] if errors else None)
         measured, seconds = self._measured()
-        some = next(iter(measured.values()))[0]["test_scores"]
+        shown = [fold["test_scores"] for folds in measured.values() for fold in folds]
+        some = next((scores for scores in shown if isinstance(scores, Mapping)), shown[0])
         self.multimetric_ = isinstance(some, Mapping)
-        if self.multimetric_:
+        if isinstance(some, Mapping):
             self._check_refit_for_multimetric(some)
+            measured = {i: by_scorer(folds, some) for i, folds in measured.items()}
         failed: Any = dict.fromkeys(some, np.nan) if isinstance(some, Mapping) else np.nan
         nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
         nothing |= {"train_scores": failed} if self.return_train_score else {}
@@ -450,11 +481,19 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             "upper_test_score": numbers(curve.bound for curve in curves),
         }
         out = [fold for i in ids for fold in measured.get(i, [nothing] * self.n_splits_)]
-        params = [space(FixedTrial({**curve.params})) for curve in curves]
+        params = [params_of(curve.params) for curve in curves]
+        if errors and math.isfinite(self.error_score):
+            warnings.warn(
+                f"{len(errors)} fits failed, whose score is `error_score={self.error_score}`. "
+                f"Below are the errors:\n" + "\n".join(dict.fromkeys(map(str, errors))),
+                FitFailedWarning,
+                stacklevel=4,
+            )
         if dropped := [curve for curve in curves if curve.state == "dropped"]:
             warnings.warn(
                 f"{len(dropped)} of {len(curves)} candidates were dropped. Below are the reasons; "
-                '`error_score="raise"` shows where a fit fails.\n'
+                '`error_score="raise"` shows where a fit fails, and a larger `min_resources` than '
+                f"{self.min_resources_:,} helps where that is for want of rows.\n"
                 + "\n".join({curve.reason: None for curve in dropped}),
                 FitFailedWarning,
                 stacklevel=4,
@@ -464,9 +503,10 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         for name in [name for name in results if name.startswith("rank_test_")]:
             results[name] = _ranks(is_full, results[name.replace("rank", "mean", 1)])
         if not is_full.any():
+            within = "" if self.timeout is None else f" within `timeout={self.timeout}` seconds"
             warnings.warn(
-                f"No candidate was trained on all {self.max_resources_:,} rows of a fold within "
-                f"`timeout={self.timeout}` seconds: the one with the best forecast is chosen.",
+                f"No candidate was trained on all {self.max_resources_:,} rows of a fold{within}: "
+                "the one with the best forecast is chosen.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -504,15 +544,62 @@ def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np
     return np.asarray(rankdata(-place.ravel(), method="min"), dtype=np.int32)
 
 
+def _begun_with(
+    search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any, scorers: Any
+) -> dict[str, str]:
+    """Return what all searches of one study must have in common, in words.
+
+    Targets and folds are told from others by checksums; features, which may be large and of any
+    kind, by their names or their number.
+    """
+    columns = getattr(X, "columns", getattr(X, "shape", ("",))[1:])
+    targets = np.asarray(y)
+    is_plain = targets.dtype.kind in "biufc"
+    of_targets = targets.tobytes() if is_plain else repr(targets.tolist()).encode()
+    of_table = crc32(repr([*columns]).encode(), crc32(of_targets))
+    of_rows = b"".join(fold.training.tobytes() + fold.validation.tobytes() for fold in folds.folds)
+    parts = search.estimator.get_params(deep=True).values()
+    kinds = {type(part).__name__ for part in parts if hasattr(part, "get_params")}
+    is_several = isinstance(scorers, _MultimetricScorer)
+    given = "a function"
+    if isinstance(space, Space):
+        given = str([{one.key: one.distribution for one in some} for some in space.sets])
+    return {
+        "data": f"{_num_samples(X):,} rows, checksum {of_table}",
+        "cv and random_state": f"{len(folds.folds)} folds, checksum {crc32(of_rows)}",
+        "estimator": ", ".join([type(search.estimator).__name__, *sorted(kinds)]),
+        "param_distributions": given,
+        "scoring": str([*scorers._scorers] if is_several else search.scoring),
+        "return_train_score": str(search.return_train_score),
+    }
+
+
+_quiet_searches = 0
+_levels: list[tuple[logging.Logger, int]] = []
+_levels_lock = threading.Lock()
+
+
 @contextmanager
-def _log_level(verbose: int) -> Iterator[None]:
-    """Keep Optuna's log, and ours, to errors where it was not asked for."""
-    loggers = [logging.getLogger(name) for name in ("optuna", "optuna_daub")]
-    before = [logger.level for logger in loggers]
+def _quiet(verbose: int) -> Iterator[None]:
+    """Keep Optuna's log, and ours, to errors where it was not asked for.
+
+    Levels are the whole process's: the last of several searches at a time puts them back.
+    """
+    global _quiet_searches
+    if verbose:
+        yield
+        return
+    with _levels_lock:
+        _quiet_searches += 1
+        if _quiet_searches == 1:
+            for logger in map(logging.getLogger, ("optuna", "optuna_daub")):
+                _levels.append((logger, logger.level))
+                logger.setLevel(max(logger.level, logging.ERROR))
     try:
-        for logger in loggers if not verbose else ():
-            logger.setLevel(max(logger.level, logging.ERROR))
         yield
     finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
+        with _levels_lock:
+            _quiet_searches -= 1
+            while not _quiet_searches and _levels:
+                logger, level = _levels.pop()
+                logger.setLevel(level)

@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.trial import BaseTrial
+from scipy.stats import rv_discrete
 
 
 CHOICE = "param_distributions"
@@ -136,6 +138,8 @@ def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial],
 def _parameter(name: str, given: Any) -> Parameter:
     if isinstance(given, _KINDS):
         return Parameter(name, name, given)
+    if hasattr(given, "freeze"):  # such as `scipy.stats.uniform`, with its defaults
+        given = given.freeze()
     if hasattr(given, "dist") and hasattr(given, "ppf"):
         return _of_scipy(name, given)
     if hasattr(given, "rvs"):
@@ -174,12 +178,31 @@ def _of_scipy(name: str, frozen: Any) -> Parameter:
         return Parameter(name, name, FloatDistribution(float(low), float(high)))
     if kind in ("loguniform", "reciprocal") and shift == 0:
         return Parameter(name, name, FloatDistribution(float(low), float(high), log=True))
+    if isinstance(frozen.dist, rv_discrete):
+        points = _points(frozen)
+        if np.array_equal(points, np.arange(points[0], points[-1] + 1)):
+            return Parameter(name, name, IntDistribution(int(points[0]), int(points[-1])))
+        return Parameter(name, name, CategoricalDistribution(points.tolist()))
 
     def value(quantile: float) -> Any:
         return np.asarray(frozen.ppf(quantile)).item()
 
     quantiles = FloatDistribution(TAIL, 1 - TAIL)
     return Parameter(name, f"{name} (quantile)", quantiles, value)
+
+
+def _points(frozen: Any) -> NDArray[Any]:
+    """Return the values that a discrete distribution of scipy takes, but for its tails.
+
+    >>> from scipy.stats import binom
+    >>> _points(binom(4, 0.5, loc=1))
+    array([1, 2, 3, 4, 5])
+    """
+    if hasattr(frozen.dist, "xk"):  # given value by value, which need not be whole numbers
+        points = np.unique(frozen.dist.xk)
+        return np.asarray(points + (frozen.support()[0] - points[0]))
+    low, high = (int(frozen.ppf(share)) for share in (TAIL, 1 - TAIL))
+    return np.arange(low, high + 1)
 
 
 def _is_plain(values: list[Any]) -> bool:

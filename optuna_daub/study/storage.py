@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import optuna
 from optuna.storages import BaseStorage
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
@@ -33,6 +34,7 @@ _FOLDS = _PREFIX + "folds:"
 _FAILED = _PREFIX + "failed"
 _EXHAUSTED = _PREFIX + "exhausted"
 _SETTINGS = _PREFIX + "settings"
+_SEARCH = _PREFIX + "search"
 _DRAWN = _PREFIX + "drawing"
 _LEARNERS_OF = _PREFIX + "learners_of"
 _REPLACES = _PREFIX + "replaces"
@@ -349,6 +351,37 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
                 f"A study must go on with the {name} it was begun with: study "
                 f"'{study.study_name}' was begun with {begun[name]}, but now has {value}. Use "
                 "the earlier settings, or begin a study of another name."
+            )
+
+
+def check_search(study: optuna.Study, begun_with: Mapping[str, str]) -> None:
+    """Store what a search is begun with, or compare with what its study was begun with.
+
+    As long as nothing was observed it may still be mended.
+
+    Args:
+        study: new, or continued.
+        begun_with: what searches of one study must have in common, by name, in words.
+
+    Raises:
+        ValueError: where something differs, or the study minimizes.
+    """
+    if study.direction != StudyDirection.MAXIMIZE:
+        raise ValueError(
+            f"A search maximizes its score, but study '{study.study_name}' minimizes. Take "
+            "another `study_name`."
+        )
+    begun = study._storage.get_study_system_attrs(study._study_id).get(_SEARCH)
+    trials = study.get_trials(deepcopy=False)
+    if begun is None or not any(trial.intermediate_values for trial in trials):
+        study._storage.set_study_system_attr(study._study_id, _SEARCH, {**begun_with})
+        return
+    for name, value in begun_with.items():
+        if begun.get(name, value) != value:
+            raise ValueError(
+                f"A search must go on with the {name} it was begun with: study "
+                f"'{study.study_name}' was begun with {begun[name]}, but now has {value}. Use "
+                "what it was begun with, or another `study_name`."
             )
 
 

@@ -143,3 +143,19 @@ def test_the_smallest_size_is_that_of_halving_or_a_share_of_many_rows() -> None:
 def test_sizes_that_do_not_fit_are_refused(least: Any, most: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         size_grid(folds_of(100), least, most, 2)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_rare_class_is_in_the_first_subset_of_each_fold_in_time_order(seed: int) -> None:
+    rare = (np.random.default_rng(seed).random(len(ROWS)) < 0.15).astype(int)
+    folds = divided(TimeSeriesSplit(3), LogisticRegression(), ROWS[:, None], rare, {}, seed=0)
+    first = size_grid(folds, "auto", "auto", 1.1)[0]
+    assert first >= folds.complete_from
+    for place in range(3):
+        rows, _ = folds.rows(place, first)
+        assert set(rare[rows]) == set(rare[folds.training[place]])
+    # It is the smallest such size.
+    before = [folds.rows(place, folds.complete_from - 1)[0] for place in range(3)]
+    every = [set(rare[folds.training[place]]) for place in range(3)]
+    found = [set(rare[rows]) for rows in before]
+    assert found != every

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -478,7 +480,8 @@ def test_errors_are_raised_where_asked_for() -> None:
 
 def test_a_number_counts_for_a_fit_that_fails() -> None:
     search = Search(Recorder(), {"error": ["", "fit"]}, scoring=quality, error_score=-1.0)
-    search.set_params(n_candidates=2).fit(X, Y)
+    with pytest.warns(FitFailedWarning, match="3 fits failed, whose score is `error_score=-1.0`"):
+        search.set_params(n_candidates=2).fit(X, Y)
     scores = {
         p["error"]: s
         for p, s in zip(
@@ -494,6 +497,121 @@ def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
     search.set_params(error_score=np.nan, **ends)
     with pytest.raises(ValueError, match=r"(?s)All the \d+ candidates failed.*told to fail"):
         search.fit(X, Y)
+
+
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("error_score", [0.0, np.nan])
+def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) -> None:
+    """Also where each has a score on fewer rows, and where a number counts for what fails."""
+    error = "large" if np.isnan(error_score) else "fit"
+    search = Search(Recorder(error=error), {"quality": uniform()}, scoring=quality, refit=refit)
+    search.set_params(error_score=error_score, n_candidates=2)
+    with pytest.raises(ValueError, match=r"(?s)All the 2 candidates failed.*`min_resources`"):
+        search.fit(X, Y)
+
+
+def test_a_failure_is_said_to_be_at_the_size_that_was_fitted() -> None:
+    log = Log()
+    search = Search(Recorder(error="large", log=log), {"quality": uniform()}, scoring=quality)
+    search.set_params(error_score=np.nan, n_candidates=1)
+    with pytest.raises(ValueError, match="All the 1 candidates failed") as raised:
+        search.fit(X, Y)
+    failed_at = {len(X) for X, *_ in log.calls if len(X) > 100}
+    assert len(failed_at) == 1
+    assert f"failed 2 times at {failed_at.pop()} examples" in str(raised.value)
+
+
+def test_a_function_of_several_scores_counts_a_number_for_each_where_a_fit_fails() -> None:
+    def scores(model: Any, X: Any, y: Any) -> dict[str, float]:
+        return {"other": 1.0, "quality": model.quality}
+
+    search = Search(Recorder(), {"error": ["", "fit"]}, scoring=scores, refit="quality")
+    with pytest.warns(FitFailedWarning, match="3 fits failed"):
+        search.set_params(n_candidates=2, error_score=0.0).fit(X, Y)
+    found = search.cv_results_
+    for name, score in (("quality", 0.5), ("other", 1.0)):
+        by_error = zip(found["params"], found[f"mean_test_{name}"], strict=True)
+        assert {p["error"]: s for p, s in by_error} == {"": score, "fit": 0.0}
+
+
+C = {"C": loguniform(0.01, 10)}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "y"),
+    [
+        ("param_distributions", {"param_distributions": {"C": loguniform(0.01, 5)}}, Y),
+        ("param_distributions", {"param_distributions": [C, {"tol": [1e-3]}]}, Y),
+        ("scoring", {"scoring": "neg_log_loss"}, Y),
+        ("scoring", {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
+        ("cv and random_state", {"cv": 4}, Y),
+        ("cv and random_state", {"random_state": 1}, Y),
+        ("estimator", {"estimator": SVC()}, Y),
+        ("return_train_score", {"return_train_score": True}, Y),
+        ("data", {}, Y[::-1]),
+        ("data", {}, Y.astype(str)),
+    ],
+)
+def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
+    name: str, changes: dict[str, Any], y: Any
+) -> None:
+    storage = optuna.storages.InMemoryStorage()
+    given = {"storage": storage, "study_name": "s", "n_candidates": 2}
+    Search(LogisticRegression(), C, **(SETTINGS | given)).fit(X, Y)
+    n_trials = len(optuna.load_study(study_name="s", storage=storage).trials)
+    search = Search(LogisticRegression(), C, **(SETTINGS | given)).set_params(**changes)
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was begun with"):
+        search.fit(X, y)
+    assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
+    again = Search(LogisticRegression(), C, **(SETTINGS | given | {"n_candidates": 3}))
+    assert again.fit(X, Y).n_candidates_ == 3
+
+
+def test_a_study_that_minimizes_is_refused() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    optuna.create_study(study_name="s", storage=storage, direction="minimize")
+    search = Search(LogisticRegression(), C, storage=storage, study_name="s")
+    with pytest.raises(ValueError, match="A search maximizes its score, but study 's' minimizes"):
+        search.fit(X, Y)
+
+
+def test_searches_in_threads_leave_the_logs_as_they_were() -> None:
+    loggers = [logging.getLogger(name) for name in ("optuna", "optuna_daub")]
+    before = [logger.level for logger in loggers]
+    begun = threading.Barrier(2, timeout=60)
+
+    def search(pause: float) -> None:
+        class Slow(Recorder):
+            def fit(self, X: Any, y: Any, **arguments: Any) -> Recorder:
+                if not hasattr(Slow, "waited"):
+                    Slow.waited = True  # type: ignore[attr-defined]
+                    begun.wait()
+                    time.sleep(pause)
+                if len(X) < 300:  # the last fit, on all rows, is none of the search
+                    assert loggers[0].level == logging.ERROR
+                return super().fit(X, y, **arguments)
+
+        Search(Slow(), {"quality": [0.5, 0.6]}, scoring=quality, n_candidates=2).fit(X, Y)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(search, pause) for pause in (0.0, 0.2)]:
+            done.result()
+    assert [logger.level for logger in loggers] == before
+
+
+def test_a_space_of_one_point_is_one_candidate() -> None:
+    assert Search(DecisionTreeClassifier(), {}, n_candidates=None, timeout=60).fit(X, Y)
+    search = Search(DecisionTreeClassifier(), {}, n_candidates=3).fit(X, Y)
+    assert search.n_candidates_ == 1
+
+
+def test_a_function_is_asked_with_trials_of_the_study_only() -> None:
+    def space(trial: optuna.Trial) -> dict[str, Any]:
+        assert trial.study.direction.name == "MAXIMIZE"  # a FixedTrial has none
+        return {"C": trial.suggest_float("C", 0.1, 10), "random_state": trial.number}
+
+    search = Search(LogisticRegression(), space, n_candidates=3).fit(X, Y)
+    assert len({params["random_state"] for params in search.cv_results_["params"]}) == 3
 
 
 def test_where_all_fail_the_first_error_is_there_in_full() -> None:
@@ -730,7 +848,7 @@ def test_a_stored_study_is_continued(tmp_path: Any) -> None:
     assert more.n_candidates_ == 6
     assert more.best_score_ >= search.best_score_
     assert len(learning_curves(more.study_)) == 6
-    with pytest.raises(ValueError, match="begun by a search with the same `cv`, 4 folds"):
+    with pytest.raises(ValueError, match=r"begun with 3 folds, .* but now has 4 folds"):
         clone(more).set_params(cv=KFold(4), max_resources=200, min_resources=25).fit(X, Y)
 
 

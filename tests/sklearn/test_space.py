@@ -21,6 +21,9 @@ from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
 
 
+ONE_TWO_FOUR = CategoricalDistribution([1, 2, 4])
+
+
 @pytest.mark.parametrize(
     ("given", "distribution"),
     [
@@ -30,6 +33,12 @@ from optuna_daub.sklearn.space import checked_space
         (scipy.stats.uniform(), FloatDistribution(0, 1)),
         (scipy.stats.loguniform(1e-3, 10), FloatDistribution(1e-3, 10, log=True)),
         (scipy.stats.reciprocal(1, 4, scale=2), FloatDistribution(2, 8, log=True)),
+        (scipy.stats.uniform, FloatDistribution(0, 1)),
+        (scipy.stats.binom(4, 0.5, loc=1), IntDistribution(1, 5)),
+        (scipy.stats.poisson(0.1), IntDistribution(0, 2)),
+        (scipy.stats.geom(0.3), IntDistribution(1, 20)),
+        (scipy.stats.rv_discrete(values=([1, 2, 4], [0.2, 0.3, 0.5])), ONE_TWO_FOUR),
+        (scipy.stats.rv_discrete(values=([0, 1, 3], [0.2, 0.3, 0.5]))(loc=1), ONE_TWO_FOUR),
         (["a", None, 3], CategoricalDistribution(["a", None, 3])),
         ((True, False), CategoricalDistribution([True, False])),
         (range(3), CategoricalDistribution([0, 1, 2])),
@@ -54,8 +63,6 @@ def test_what_optuna_has_is_searched_as_that(given: Any, distribution: BaseDistr
         scipy.stats.norm(3, 2),
         scipy.stats.expon(scale=10),
         scipy.stats.loguniform(1, 4, loc=1),
-        scipy.stats.poisson(0.1),
-        scipy.stats.geom(0.3),
     ],
 )
 def test_others_are_searched_by_their_quantiles(given: Any) -> None:
