@@ -187,9 +187,13 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         return np.asarray(self.classes_[best])
 
     def _probabilities(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
-        positive = 0.5 * (1.0 + np.tanh(0.5 * self._logit_scale * votes))  # logistic function
+        scaled = self._logit_scale * votes
         if votes.shape[1] == 1:
+            positive = 0.5 * (1.0 + np.tanh(0.5 * scaled))  # logistic function
             return np.hstack([1.0 - positive, positive])
+        # Its logarithm: where all votes are far below 0, their functions would all be 0.
+        logs = -np.logaddexp(0.0, -scaled)
+        positive = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(positive / positive.sum(axis=1, keepdims=True))
 
     def __sklearn_tags__(self) -> Any:

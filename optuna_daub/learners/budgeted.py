@@ -95,7 +95,7 @@ class PurchaseSource:
             best = self._select(candidates, budget)
             if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
                 if not self.budget.bought:
-                    raise ValueError(self._too_dear(candidates, best))
+                    raise ValueError(self._too_dear(candidates, best, budget))
                 return None  # [1] Alg. 1: set T = t - 1
             hypothesis = candidates.hypothesis(best)
             budget = budget.buy(hypothesis.features)
@@ -121,11 +121,19 @@ class PurchaseSource:
             scores = np.where(can_pay, scores, -np.inf)
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
-    def _too_dear(self, candidates: Candidates, best: int) -> str:
+    def _too_dear(self, candidates: Candidates, best: int, budget: Budget) -> str:
+        """Return why the first round cannot be paid; `budget` has paid for a part of it."""
+        way_out = "raise the budget or set affordable_only=True."
+        cost = candidates.total_cost(budget.unpaid)[best]
+        if budget.bought:
+            return (
+                f"`budget` must pay for a hypothesis for each of the {len(self._data.labels)} "
+                f"classes, but got {budget.limit}: the first ones cost {budget.spent} together, "
+                f"and the next one {cost} more: {way_out}"
+            )
         return (
             f"{nothing_bought(self.budget, self._data.names)} The hypothesis chosen first costs "
-            f"{candidates.total_cost(self.budget.costs)[best]}: raise the budget or set "
-            "affordable_only=True."
+            f"{cost}: {way_out}"
         )
 
 

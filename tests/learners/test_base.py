@@ -262,3 +262,14 @@ def test_a_class_that_is_solved_early_does_not_end_the_others(model: Any) -> Non
     assert np.flatnonzero(weights[:, 2]).max() < 10
     assert (weights[-1, :2] > 0.0).any()
     assert model.score(X[y == 2], y[y == 2]) == 1.0
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1000.0])
+def test_probabilities_are_a_distribution_however_far_from_0_the_votes(scale: float) -> None:
+    votes = scale * np.array([[-1.0, -2.0, -3.0], [1.0, -1.0, -2.0], [0.5, 0.4, -1.0]])
+    found = AdaBoostRSClassifier(budget=1)._probabilities(votes)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert (found.argmax(axis=1) == votes.argmax(axis=1)).all()
+    if scale == 1.0:
+        each = 1.0 / (1.0 + np.exp(-AdaBoostRSClassifier(budget=1)._logit_scale * votes))
+        np.testing.assert_allclose(found, each / each.sum(axis=1, keepdims=True))
