@@ -79,6 +79,11 @@ def in_examples(curves: Curves) -> Costs:
     return Costs(np.zeros(len(curves)), np.ones(len(curves)), 0.0)
 
 
+def is_timed(curves: Curves) -> bool:
+    """Return whether the seconds of any probe were measured."""
+    return bool(len(curves)) and bool(np.isfinite(curves.columns(LearningCurve.log_times)).any())
+
+
 def in_seconds(curves: Curves) -> Costs:
     """Return the seconds of every learner; training sizes where no time was measured.
 
@@ -91,10 +96,10 @@ def in_seconds(curves: Curves) -> Costs:
     >>> in_seconds(Curves([slow, fast])).at(1000)
     array([6., 2.])
     """
+    if not is_timed(curves):
+        return in_examples(curves)
     seen = curves.columns(LearningCurve.log_times)
     timed = np.isfinite(seen[:, 1])
-    if not timed.any():
-        return in_examples(curves)
     first, first_cost, before, before_cost, last, last_cost = seen.T
     longer = np.where(timed, last - first, 0.0)
     slower = np.where(timed, last_cost - first_cost, 0.0)

@@ -176,8 +176,10 @@ def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Row
             "both, or none for a held-out part of the rows."
         )
     rows = checked_rows(X, y, sample_weight, suffix="_valid", first=len(like))
-    wanted, shape = (getattr(table.X, "shape", ())[1:] for table in (like, rows))
-    if wanted != shape:
+    wanted, shape = (
+        table.X.shape[1:] if hasattr(table.X, "shape") else None for table in (like, rows)
+    )
+    if None not in (wanted, shape) and wanted != shape:  # a list tells no shape
         raise ValueError(
             "`X_valid` must have as many features as `X`, but has rows of shape "
             f"{shape} while `X` has {wanted}."

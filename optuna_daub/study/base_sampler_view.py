@@ -175,15 +175,20 @@ def one_row_per_learner(
             continue
         if run is None or trial.number in state.copies or trial.state == TrialState.WAITING:
             rows[trial.number] = trial
-        elif run.learner == trial.number or run.learner not in (None, *rows):
-            assert run.learner is not None
+        elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
             rows[run.learner] = trial  # a worker that waited may have resumed a later learner
         else:
             # Else GridSampler, which marks what it proposes, would propose the same for ever. It
             # marks a later run where the worker of the first one died before it could.
             marked = run.repeats if run.learner is None else run.learner
             if marked is not None and not run.inherited:
-                marks.setdefault(marked, {}).update(stored.marks_of_others(trial))
+                own = stored.marks_of_others(trial)
+                if run.learner is None and stored.GRID_POINT in own:
+                    # Another point of the grid, which differs in what the learner asks not for.
+                    rows[trial.number] = copy.copy(trial)
+                    rows[trial.number].state, rows[trial.number].values = TrialState.FAIL, None
+                    continue
+                marks.setdefault(marked, {}).update(own)
     busy = state.busy()
     for learner, known in state.learners.items():
         if learner not in rows:

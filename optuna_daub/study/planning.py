@@ -114,8 +114,13 @@ class Plan:
             lines.append(f"{'every learner on all the data':<52}{self._cost(self.everything)}")
             lines.append("(on made learning curves that rise as those of LCDB do)")
         if self.newcomers is not None:
-            lines.append(f"{self.seconds:,.0f} seconds are enough for {self.newcomers:,} first")
-            lines[-1] += " probes and the last training"
+            assert self.seconds is not None
+            said = f"{self.seconds:,.4g} seconds are"
+            if self.seconds < self.last_training.seconds:
+                lines.append(f"{said} too short for a training on all the data")
+            else:
+                lines.append(f"{said} enough for {self.newcomers:,} first probes")
+                lines[-1] += " and the last training"
         return "\n".join(lines)
 
     def _cost(self, cost: Cost) -> str:
@@ -398,6 +403,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     gains = [
         (later.score - first.score) / math.log2(later.size / first.size)
         for first, later, *_ in (seen for seen in known.values() if len(seen) > 1)
+        if first.is_finite and later.is_finite
     ]
     gain = float(np.median(gains)) if gains else 0.0
     curves = {i: LearningCurve(i) for i in pool.curves}

@@ -7,6 +7,7 @@ import math
 import time
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import NoReturn
@@ -191,6 +192,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         _check_held(trial, state)
         if size not in state.curve(run.learner).sizes:
             yield from _handed_out(trial, size, is_run=True)
+            _note_time(trial)
             state.sync()
             if trial.number not in state.runs:
                 _end_lost(trial, state)
@@ -244,7 +246,22 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
 
 def _handed_out(trial: optuna.Trial, size: int, *, is_run: bool) -> Iterator[int]:
     _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
+    if is_run:
+        state_of(trial.study).handed_out[trial.number] = size
     yield size
+
+
+def _note_time(trial: optuna.Trial) -> None:
+    """Store how long a size took whose score Optuna's own `trial.report` has stored."""
+    turn = _TURNS[trial]
+    if turn.is_reported or not _is_stored(trial, turn.size):
+        return
+    seconds = time.perf_counter() - turn.since
+    score = trial._cached_frozen_trial.intermediate_values.get(turn.size, math.nan)
+    with suppress(host.FinishedTrialError):  # of a run that others have taken over
+        stored.write_observation(
+            trial.study, trial._trial_id, Observation(turn.size, score, seconds=seconds)
+        )
 
 
 def _check_trial(trial: object) -> None:

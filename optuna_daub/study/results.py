@@ -108,7 +108,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     state = synced_state_of(study)
     policy = _pruner_of(study).policy
     with state.lock:  # which other threads of this process hold while they fold trials in
-        pool, decision = state.answer(policy)
+        pool, decision = state.answer(policy, is_at_work=False)
         best = _winner(study, state, decision) if isinstance(decision, Finish) else None
         running = {run.learner: run.reason for run in state.runs.values()}
         curves = []
@@ -183,7 +183,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     state = synced_state_of(study)
     policy = _pruner_of(study).policy
     with state.lock:  # which other threads of this process hold while they fold trials in
-        pool, decision = state.answer(policy)
+        pool, decision = state.answer(policy, is_at_work=False)
         is_final = isinstance(decision, Finish)
         learner = _winner(study, state, decision) if is_final else policy.leader(pool)
         if learner is None:

@@ -224,7 +224,8 @@ class DataAllocationSampler(BaseSampler):
         if run.learner is None:
             is_over = state.horizon is not None and time.monotonic() >= state.horizon
             is_finished = isinstance(state.decide(policy), Finish)
-            if is_finished and [*state.unfinished] == [trial.number]:
+            is_asked_for_more = self._n_learners is not None and not _has_just_ended(study)
+            if is_finished and is_asked_for_more and [*state.unfinished] == [trial.number]:
                 _logger.warning(
                     "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
                     "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
@@ -483,7 +484,8 @@ class DataAllocationSampler(BaseSampler):
             return None if left is None else time.monotonic() + left
         elapsed = host.seconds_since_begin()
         if elapsed is None:  # ask-and-tell: from the first question on
-            return state.horizon or time.monotonic() + self._seconds
+            state.asked_since = state.asked_since or time.monotonic()
+            return state.asked_since + self._seconds
         return time.monotonic() - elapsed + self._seconds
 
     def _assigned_of(self, study: optuna.Study) -> dict[int, _Assigned]:
@@ -545,6 +547,15 @@ def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
         raise
 
 
+def _has_just_ended(study: optuna.Study) -> bool:
+    """Return whether the thread's `study.optimize` has ended a trial, maybe in another thread."""
+    begun = host.begin()
+    if begun is None:
+        return False
+    ends = (trial.datetime_complete for trial in study.get_trials(deepcopy=False))
+    return any(end is not None and end >= begun for end in ends)
+
+
 def _close(
     study: optuna.Study,
     known: State,
@@ -560,11 +571,14 @@ def _close(
     curve = known.curve(run.learner)
     is_full = known.is_done(run.learner, full_size)
     worker = liveness.this_worker()
+    # A run that has reported what it was handed out would have gone on to the next size at least.
+    trained_on = known.handed_out.pop(trial.number, run.size)
+    failed_at = max(trained_on, next_size(policy.sizes, curve.size) or full_size)
     failure: Failure | None = None
     if state == TrialState.COMPLETE and not is_full:
         # The idiom for infeasible trials: a value returned before the sizes are at an end.
         error = f"the objective returned after {curve.size:,} of {full_size:,} examples"
-        failure = Failure(next_size(policy.sizes, curve.size) or full_size, error, worker, True)
+        failure = Failure(failed_at, error, worker, True)
         _take_back(known, values)
     elif state == TrialState.FAIL or (
         state == TrialState.PRUNED and (is_full or curve.size <= run.inherited)
@@ -575,8 +589,9 @@ def _close(
             curve = known.curve(run.learner)
         cause = host.error_of_run()
         if not isinstance(cause, KeyboardInterrupt):
-            failed_at = next_size(policy.sizes, curve.size) or full_size
-            failure = Failure(failed_at, message_of(cause), worker)
+            # The objective's own TrialPruned rejects the parameters: to ask again is no use.
+            is_rejected = isinstance(cause, optuna.TrialPruned) and not is_full
+            failure = Failure(failed_at, message_of(cause), worker, is_rejected)
     if failure is not None:
         stored.write_failure(study, trial._trial_id, failure)
         if failure.is_final:

@@ -37,6 +37,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.study import host
 from optuna_daub.study import storage as stored
 from optuna_daub.study.failures import reason_to_drop
+from optuna_daub.study.messages import sentence
 from optuna_daub.study.points import Point
 from optuna_daub.study.points import is_explored
 from optuna_daub.study.points import point
@@ -95,6 +96,8 @@ class State:
         """Running and waiting trials by number."""
         self.runs: dict[int, Run] = {}
         """What each running trial was assigned, by number; others are missing."""
+        self.handed_out: dict[int, int] = {}
+        """The size that each run of this process trains on, by trial number."""
         self.unchanged_since: dict[int, float] = {}
         """When this process saw each unfinished trial change last (`time.monotonic`): the clocks
         of two machines are never compared."""
@@ -105,6 +108,8 @@ class State:
         """How many learners the study's sampler was asked for; None for an open pool."""
         self.horizon: float | None = None
         """When the sampler's seconds are over (`time.monotonic`), None where it has no limit."""
+        self.asked_since: float | None = None
+        """When the first trial was asked for outside `study.optimize` (`time.monotonic`)."""
         self.is_begun = False
         """Whether any score has been observed."""
         self.agreed: Policy | None = None
@@ -167,15 +172,19 @@ class State:
                 self._n_trials += 1
                 self._fold(self._storage.get_trial(trial_id))
 
-    def pool(self, policy: Policy, number: int | None = None) -> Pool:
-        """Return all that a decision may use, as the worker of trial `number` sees it."""
+    def pool(self, policy: Policy, number: int | None = None, *, is_at_work: bool = True) -> Pool:
+        """Return all that a decision may use, as the worker of trial `number` sees it.
+
+        Where nobody works but looks on (`is_at_work` is False), no end is known: the seconds are
+        those of this process, and every other is to be told the same of the study.
+        """
         with self.lock:
             if policy is not self._policy:
                 self._policy, dropped, self._drops = policy, self._drops, {}
                 for learner in dropped:  # by another policy, which has no say any more
                     self._put(self._pool.curves[learner])
             last, left = self._shown, None
-            if self.horizon is not None:
+            if self.horizon is not None and is_at_work:
                 seconds = max(0.0, self.horizon - time.monotonic())
                 left = Cost(0, seconds)
                 passed = math.inf if last.left is None else last.left.seconds - seconds
@@ -195,18 +204,21 @@ class State:
             # Nothing has happened since: what was worked out for that pool holds.
             if pool.curves is last.curves and pool == last:
                 return last
-            self._shown = pool
+            if is_at_work or self.horizon is None:
+                self._shown = pool
             return pool
 
-    def answer(self, policy: Policy, number: int | None = None) -> Answer:
+    def answer(
+        self, policy: Policy, number: int | None = None, *, is_at_work: bool = True
+    ) -> Answer:
         """Return what the policy says to the worker of trial `number`, and of which pool."""
         with self.lock:
             while True:
-                pool = self.pool(policy, number)
+                pool = self.pool(policy, number, is_at_work=is_at_work)
                 decision = pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return Answer(pool, decision)
-                self._drops[decision.learner] = str(decision.reason)
+                self._drops[decision.learner] = sentence(decision.reason, self.sign)
                 self._put(pool.curves[decision.learner])
 
     def decide(self, policy: Policy, number: int | None = None) -> Decision:

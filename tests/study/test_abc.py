@@ -755,3 +755,22 @@ def test_a_score_that_is_no_mean_is_warned_of_once(scoring: str) -> None:
     assert len(caught) == 1
     assert f"`scoring` is {scoring!r}" in str(caught[0].message)
     objective_study(objective, epsilon=0.2).optimize(objective)  # a warning would be an error
+
+
+def test_the_promise_says_of_how_many_learners_nothing_is_claimed() -> None:
+    """Whatever they failed by: here the objective returns before the sizes are at an end."""
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 4)
+        skill = 0.5 + row / 10
+        for size in training_sizes(trial):
+            if row in (1, 3):
+                return 0.0
+            report(trial, size, skill, training_score=skill, n_validation=10_000)
+        return skill
+
+    study = abc_study(5, max_resource=GRID[-1], n_validation=10_000)
+    study.optimize(objective)
+    best = best_learner(study)
+    assert best is not None
+    assert "of the best of 5 learners (2 failed or infeasible, of which" in best.promise

@@ -24,6 +24,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 MADE, WINNER = expected()
@@ -201,3 +202,29 @@ def test_an_end_as_it_should_be_is_left_alone() -> None:
     study = table_study()
     study.optimize(TableObjective(RIVALS))
     assert_sound(study)
+
+
+def test_parameters_that_the_objective_rejects_are_not_tried_again() -> None:
+    asked: list[float] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        skill = trial.suggest_float("skill", 0.0, 1.0)
+        asked.append(skill)
+        if skill > 0.5:
+            raise optuna.TrialPruned("too dear to train")
+        return trained(trial, skill)
+
+    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=8)
+    study = optuna.create_study(
+        direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES)
+    )
+    study.optimize(objective)
+    rejected = [skill for skill in asked if skill > 0.5]
+    assert len(rejected) == len(set(rejected)) > 2
+    curves = learning_curves(study)
+    reasons = {curve.reason for curve in curves if curve.params["skill"] > 0.5}
+    assert len(reasons) == 1
+    assert "TrialPruned: too dear to train" in reasons.pop()
+    best = best_learner(study)
+    assert best is not None
+    assert best.params["skill"] == max(skill for skill in asked if skill <= 0.5)

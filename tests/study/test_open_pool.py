@@ -576,3 +576,83 @@ def test_what_was_enqueued_and_is_no_parameter_says_nothing_of_costs() -> None:
     trial.suggest_float("x", 0, 1)
     report(trial, next(iter(training_sizes(trial))), 0.5)
     assert dict(state_of(study).curve(0).parameters) == {"x": 0.5}
+
+
+def told_by_optuna(trial: optuna.Trial) -> float:
+    """Report by `trial.report`, which measures no time."""
+    x = trial.suggest_float("x", 0, 1)
+    for size in training_sizes(trial):
+        time.sleep(0.01)
+        trial.report(0.5 + x / 3 - 1 / size, size)
+    return 0.5 + x / 3 - 1 / SIZES[-1]
+
+
+def plain(trial: optuna.Trial) -> float:
+    """An objective that knows Optuna alone."""
+    x = trial.suggest_float("x", 0, 1)
+    for size in SIZES:
+        time.sleep(0.01)
+        trial.report(0.5 + x / 3 - 1 / size, size)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return 0.5 + x / 3 - 1 / SIZES[-1]
+
+
+@pytest.mark.parametrize("objective", [told_by_optuna, plain])
+def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
+    objective: Callable[[optuna.Trial], float],
+) -> None:
+    study = open_study(pruner=DAUBPruner(sizes=SIZES))
+    begun = time.monotonic()
+    study.optimize(objective, timeout=1.0)
+    assert time.monotonic() - begun > 0.8
+    assert study.best_trial.last_step == SIZES[-1]
+    best = best_learner(study)
+    assert best is not None
+    assert (best.seconds > 0.0) == (objective is told_by_optuna)
+
+
+def test_every_process_is_told_the_same_of_a_study_whose_time_is_over(tmp_path: Path) -> None:
+    storage = sqlite(tmp_path)
+    pruner = DAUBPruner(sizes=SIZES)
+    study = open_study(storage, pruner)
+    study.optimize(slow(0.02), timeout=0.5)
+    other = optuna.load_study(study_name="open", storage=storage, pruner=pruner)
+    assert best_learner(study) == best_learner(other)
+    assert learning_curves(study) == learning_curves(other)
+    assert_usable(study)
+
+
+def test_seconds_count_from_the_first_question_on_after_an_optimize_too() -> None:
+    study = open_study(seconds=0.5)
+    study.optimize(slow(0.02))
+    trial = study.ask()
+    trial.suggest_float("x", 0, 1)
+    assert next(training_sizes(trial)) in SIZES
+
+
+def test_threads_that_end_a_study_warn_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    for seed in range(4):
+        study = open_study(n_learners=5)
+        study.sampler = DataAllocationSampler(RandomSampler(seed=seed), n_learners=5)
+        study.optimize(slow(0.005), n_jobs=3)
+    assert "come to its end" not in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) -> None:
+    """Points that differ only in what is not asked for are one learner."""
+    grid = {"x": [0.1, 0.5, 0.9], "kind": ["a", "b"], "y": [0.0, 0.5, 1.0]}
+
+    def objective(trial: optuna.Trial) -> float:
+        score = trial.suggest_float("x", 0, 1)
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            score += trial.suggest_float("y", 0, 1)
+        for size in training_sizes(trial):
+            report(trial, size, score - 1 / size)
+        return score - 1 / SIZES[-1]
+
+    study = open_study()
+    study.sampler = DataAllocationSampler(GridSampler(grid, seed=seed))
+    study.optimize(objective, n_trials=200)
+    assert len(learning_curves(study)) == 3 * 3 + 3

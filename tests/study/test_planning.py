@@ -13,6 +13,8 @@ from optuna_daub import ABCPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import plan
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
@@ -107,7 +109,10 @@ class TestPlan:
         assert (found.seconds, found.newcomers) == (100.0, math.floor((100 - 24) / 3))
         assert "enough for 25 first probes and the last training" in str(found)
         assert plan(study).newcomers is None, "nothing was timed"
-        assert plan(study, probe_seconds=30.0).newcomers == 0
+        too_slow = plan(study, probe_seconds=30.0)
+        assert too_slow.newcomers == 0
+        assert "100 seconds are too short for a training on all the data" in str(too_slow)
+        assert f"100 seconds are enough for {found.newcomers} first probes" in str(found)
 
     def test_asking_changes_nothing_and_answers_the_same(self) -> None:
         study = studies.running()
@@ -225,6 +230,27 @@ class TestWhatIf:
     def test_minimized_scores_are_those_of_the_user(self) -> None:
         found = what_if(studies.minimized(), DAUBPruner.paper(sizes=SIZES))
         assert found.replayed.score == 0.125
+
+    @pytest.mark.parametrize("broken", [0, 1])
+    def test_a_learner_without_a_score_does_not_spoil_what_is_guessed_of_others(
+        self, broken: int
+    ) -> None:
+        """Smaller sizes than any that was trained are guessed from gains."""
+        sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
+        study = optuna.create_study(
+            direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES[-3:])
+        )
+
+        def objective(trial: optuna.Trial) -> float:
+            skill = trial.suggest_float("skill", 0.5, 0.9)
+            for size in training_sizes(trial):
+                is_broken = trial.number == broken and size > SIZES[-3]
+                report(trial, size, float("nan") if is_broken else skill - 10 / size)
+            return skill
+
+        study.optimize(objective)
+        found = what_if(study, DAUBPruner.paper(sizes=SIZES))
+        assert found.replayed.learner == found.actual.learner is not None
 
     def test_the_study_is_not_changed(self) -> None:
         study = studies.running()

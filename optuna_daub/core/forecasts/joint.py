@@ -295,10 +295,13 @@ def _levels(curves: Curves) -> tuple[Numbers, Numbers]:
     gain, variance = (part[known] for part in group.ahead(to))
     scores = table.score[known] + gain
     scores = np.maximum(scores, np.median(scores) - FLOOR * spread_of(scores) / UPPER_TENTH)
-    if np.ptp(scores) > 0.0:
+    unit = float(np.ptp(scores))  # squares of tiny scores would be 0
+    if unit > 0.0:
         asked = [curves[i].parameters for i in curves.learners[new].tolist()]
-        mean, left[new] = gaussian_process(points, scores, variance, asked)
-        shift[new] = mean - curves.once(_newcomers, round(2.0**to))[0]
+        variance = (np.sqrt(variance) / unit) ** 2
+        mean, left[new] = gaussian_process(points, scores / unit, variance, asked)
+        left[new] *= unit**2
+        shift[new] = mean * unit - curves.once(_newcomers, round(2.0**to))[0]
     return shift, left
 
 

@@ -44,6 +44,9 @@ from optuna_daub.core.sizes import next_size
 VALIDATION_FACTOR = 2
 """Validation examples per training example of a probe: 2,000 for 1,000 ([1] Section 5)."""
 
+RULED_OUT = "upper end"
+"""How the reason begins for which this rule drops a learner; other reasons are failures."""
+
 ASSUMPTIONS = (
     "scores are means over examples of values in [0, 1]",
     "training and validation data come from one distribution",
@@ -164,8 +167,8 @@ class ABC:
             for learner, end in ends.items():
                 if learner != leader and end.upper - largest <= self.epsilon:  # Alg. 1, line 8
                     text = (
-                        f"upper end {{0}} is within {self.epsilon:g} of the {{largest}} lower end "
-                        f"{{1}} of learner {leader}"
+                        f"{RULED_OUT} {{0}} is within {self.epsilon:g} of the {{largest}} lower "
+                        f"end {{1}} of learner {leader}"
                     )
                     return Drop(learner, Reason(text, (end.upper, largest)))
             if len(alive) == 1:
@@ -209,8 +212,9 @@ class ABC:
         guess = self.guess(pool, learner)
         probes = [seen for curve in pool.curves.values() for seen in curve.observations]
         rule = self.confidence.__module__.rpartition(".")[2].replace("_", "-").title()
-        failed = sum(c.dropped.startswith(("failed", "score")) for c in pool.curves.values())
-        left_out = f" ({failed} failed, of which nothing is claimed)" if failed else ""
+        reasons = [curve.dropped for curve in pool.curves.values() if curve.dropped]
+        lost = sum(not reason.startswith(RULED_OUT) for reason in reasons)
+        left_out = f" ({lost} failed or infeasible, of which nothing is claimed)" if lost else ""
         return (
             f"Learner {learner} is within {guess.gap:.3g} of the best of {self._n(pool)} learners"
             f"{left_out} with probability {guess.probability:g}. Seen: {self._extent(probes)}. "
@@ -284,17 +288,10 @@ class ABC:
         return len(pool.curves) + (pool.to_come or 0)
 
     def _intervals(self, pool: Pool) -> Mapping[int, Interval]:
-        failure = self.failure(pool) if pool.curves else self.delta
-        return {
-            curve.learner: confidence_interval(
-                curve,
-                self.sizes[-1],
-                full_validation=self.n_validation or _all_scored(curve),
-                failure=failure,
-                half_width=self.confidence,
-            )
-            for curve in pool.curves.values()
-        }
+        if not pool.curves:
+            return {}
+        failure = self.failure(pool)
+        return {i: curve.once(_interval, self, failure) for i, curve in pool.curves.items()}
 
     def _alive(self, pool: Pool) -> Mapping[int, Interval]:
         """Return the intervals of learners of which something is known, none dropped."""
@@ -329,17 +326,7 @@ class ABC:
         if not free:
             return Wait(Reason("every undecided learner is being trained, or is fully trained"))
         failure = self.failure(pool)
-
-        def interval(curve: LearningCurve) -> Interval:
-            return confidence_interval(
-                curve,
-                self.sizes[-1],
-                full_validation=self.n_validation or _all_scored(curve),
-                failure=failure,
-                half_width=self.confidence,
-            )
-
-        order = self.scheduler(candidates(started, interval))
+        order = self.scheduler(candidates(started, lambda c: c.once(_interval, self, failure)))
         chosen = free[next(learner for learner in order if learner in free)]
         size = next_size(self.sizes, chosen.size)
         assert size is not None
@@ -358,6 +345,17 @@ class ABC:
             f"(all: {self.sizes[-1]:,}), scored on {_range(scored)} (all: {all_scored:,}), "
             f"in {seconds:,.1f} s"
         )
+
+
+def _interval(curve: LearningCurve, rule: ABC, failure: float) -> Interval:
+    """Return where a learner's score on all examples lies, but for a probability `failure`."""
+    return confidence_interval(
+        curve,
+        rule.sizes[-1],
+        full_validation=rule.n_validation or _all_scored(curve),
+        failure=failure,
+        half_width=rule.confidence,
+    )
 
 
 def _range(numbers: Sequence[int]) -> str:

@@ -49,6 +49,7 @@ from optuna_daub.core.costs import Guess
 from optuna_daub.core.costs import by_parameters
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
+from optuna_daub.core.costs import is_timed
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -64,7 +65,6 @@ from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.parameters import MOST_COMPARED
 from optuna_daub.core.policy import Needs
-from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import checked_sizes
@@ -199,25 +199,13 @@ class ValuePerSecond:
                 return Extend(int(table.learners[chosen]), size, Reason(text, values))
         start, rate = pool.once(self._newcomer) if is_open else (first, -1.0)
         if rate >= 0.0:
-            text = "a newcomer promises {0} of improvement per " + self.cost[:-1]
-            return Propose(start, Reason(text + ", more than others", (rate,)))
+            # An improvement, not a score: it has no direction, and may be far below 0.001.
+            text = f"a newcomer promises {rate:.2g} of improvement per {self._unit(pool)[:-1]}"
+            return Propose(start, Reason(text + ", more than others"))
         busy = table.is_alive & ~free
         if busy.any():
             return Wait(Reason("what the learners being trained reach decides which goes on"))
-        winner = int(table.learners[table.leader])
-        score = float(table.score[table.leader])
-        rest = np.flatnonzero(table.is_alive & ~table.is_full)
-        if not len(rest):
-            return Finish(winner, Reason("best of all on all the data with {0}", (score,)))
-        other = int(rest[boxes.values[rest].argmax()])
-        if not math.isfinite(boxes.values[other]):
-            text = "full-data score {0}; the time left is too short for another training on all"
-            return Finish(winner, Reason(text, (score,)))
-        text = (
-            f"full-data score {{0}}; going on with learner {int(table.learners[other])} pays up "
-            "to {1} only"
-        )
-        return Finish(winner, Reason(text, (score, float(boxes.values[other]))))
+        return self._end(pool)
 
     def start_of(self, pool: Pool, newcomer: int) -> Extend:
         """Return where a newcomer starts, given what its parameters promise and cost.
@@ -250,7 +238,7 @@ class ValuePerSecond:
             if ahead - rate * start.now > worth:
                 size, worth = start.size, float(ahead - rate * start.now)
         cost = math.exp(guess.log_cost)
-        text = f"a newcomer, predicted to take {cost:.3g} {self.cost[:-1]}s on all the data"
+        text = f"a newcomer, predicted to take {cost:.3g} {self._unit(pool)} on all the data"
         return Extend(newcomer, size, Reason(text))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
@@ -351,7 +339,7 @@ class ValuePerSecond:
         self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
     ) -> Decision:
         """Return what to do in an open pool without a full-data score."""
-        costs, spent = self._costs(pool), self._amount(pool.spent)
+        costs, spent = self._costs(pool), self._spent(pool)
         cost = costs.at(self.sizes[-1])
         begun = table.is_alive & (table.size > 0)
         affordable = begun & (FIRST_MODEL * cost <= spent)
@@ -389,7 +377,7 @@ class ValuePerSecond:
         What is suspended then is lost, so that nothing smaller than N is worth training.
         """
         full = self.sizes[-1]
-        spent = self._amount(pool.spent)
+        spent = self._spent(pool)
         left = self._seconds_left(pool)
         begun = table.is_alive & (table.size > 0)
         if not begun.any():
@@ -414,6 +402,27 @@ class ValuePerSecond:
         if later > left:
             return None
         return Propose(full, Reason("the last run: a newcomer promises most on all the data"))
+
+    def _end(self, pool: Pool) -> Finish:
+        """Return with which learner the study ends, and why."""
+        table, boxes, winner = pool.once(self._facts), pool.once(self._boxes), self.leader(pool)
+        assert winner is not None
+        score = pool.curves[winner].score
+        rest = np.flatnonzero(table.is_alive & ~table.is_full)
+        if not len(rest):
+            return Finish(winner, Reason("best of all on all the data with {0}", (score,)))
+        if not table.is_full.any():
+            text = "best forecast, after {0}; the time left is too short for any training on all"
+            return Finish(winner, Reason(text, (score,)))
+        other = int(rest[boxes.values[rest].argmax()])
+        if not math.isfinite(boxes.values[other]):
+            text = "full-data score {0}; the time left is too short for another training on all"
+            return Finish(winner, Reason(text, (score,)))
+        text = (
+            f"full-data score {{0}}; going on with learner {int(table.learners[other])} pays up "
+            "to {1} only"
+        )
+        return Finish(winner, Reason(text, (score, float(boxes.values[other]))))
 
     def _boxes(self, pool: Pool) -> _Boxes:
         """Return every learner's index, where it would go next, and what is to beat."""
@@ -511,7 +520,7 @@ class ValuePerSecond:
         """
         table, costs = pool.once(self._facts), self._costs(pool)
         begun = table.is_alive & (table.size > 0)
-        full, left, spent = self.sizes[-1], self._seconds_left(pool), self._amount(pool.spent)
+        full, left, spent = self.sizes[-1], self._seconds_left(pool), self._spent(pool)
         best = float(table.score[table.is_full].max(initial=-math.inf))
         most = PROBE * spent
         if pool.runs_left is not None and pool.runs_left < begun.sum():
@@ -567,7 +576,7 @@ class ValuePerSecond:
 
     def _overhead(self, pool: Pool) -> float:
         """Return what every action of an open pool costs besides."""
-        overhead = HASTE * min(self._amount(pool.spent), self._seconds_left(pool))
+        overhead = HASTE * min(self._spent(pool), self._seconds_left(pool))
         if pool.runs_left is not None:
             # Towards the end runs are scarce, not seconds: each costs as a growing share of what
             # the others took.
@@ -576,13 +585,17 @@ class ValuePerSecond:
             overhead *= max(1.0, begun / (pool.runs_left + 1))
         return overhead
 
-    def _amount(self, spent: Cost) -> float:
-        """Return seconds or examples, whichever costs are counted in."""
-        return spent.seconds if self.cost == "seconds" and spent.seconds else spent.examples
+    def _unit(self, pool: Pool) -> Literal["seconds", "examples"]:
+        """Return what costs are counted in: examples also where no probe was timed."""
+        return self.cost if pool.curves.once(is_timed) else "examples"
+
+    def _spent(self, pool: Pool) -> float:
+        """Return what was spent so far, in the unit of costs."""
+        return pool.spent.seconds if self._unit(pool) == "seconds" else pool.spent.examples
 
     def _seconds_left(self, pool: Pool) -> float:
-        """Return the seconds left; infinite where there is no end, or where examples are spent."""
-        if pool.left is None or self.cost != "seconds":
+        """Return the seconds left; infinite where there is no end, or costs are in examples."""
+        if pool.left is None or self._unit(pool) == "examples":
             return math.inf
         return pool.left.seconds
 

@@ -775,3 +775,34 @@ class TestTimeLeft:
         behind = next(c.learner for c in pool.curves.values() if c.size < SIZES[-1])
         text = str(policy.explain(pool, behind))
         assert text == "the time left is too short to train it on all the data"
+
+
+class TestNothingTimed:
+    """Costs are in examples then, and no time left can be compared with them."""
+
+    @pytest.mark.parametrize("to_come", [0, None])
+    def test_the_search_goes_on_as_if_no_end_were_known(self, to_come: int | None) -> None:
+        curves = Curves([curve(0, 0.70, 0.72, 0.73, 0.74, 0.75), curve(1, 0.745, 0.76)])
+        pool = Pool(curves, to_come=to_come, spent=Cost(50_000, 0.0))
+        policy = ValuePerSecond(SIZES)
+        decision = policy.decide(pool)
+        assert not isinstance(decision, Finish)
+        assert policy.decide(replace(pool, left=Cost(0, 5.0))) == decision
+
+    def test_sentences_name_the_unit_that_counts(self) -> None:
+        curves = Curves([curve(i, 0.5, 0.5, 0.5, 0.5, 0.5) for i in range(3)])
+        pool = Pool(curves, to_come=None, spent=Cost(10_000, 0.0))
+        decision = ValuePerSecond(SIZES).decide(pool)
+        assert isinstance(decision, Propose)
+        assert "of improvement per example" in str(decision.reason)
+
+
+@pytest.mark.parametrize("dropped", ["", "score nan at 1,000 examples"])
+def test_without_time_for_a_full_training_the_best_forecast_is_the_answer(dropped: str) -> None:
+    curves = [curve(i, score, seconds=(1.0,)) for i, score in enumerate((0.5, 0.9, 0.7))]
+    curves[0] = replace(curves[0], dropped=dropped)
+    pool = Pool(Curves(curves), to_come=0, spent=Cost(3_000, 3.0), left=Cost(0, 2.0))
+    decision = ValuePerSecond(SIZES).decide(pool)
+    assert isinstance(decision, Finish)
+    assert decision.learner == 1
+    assert "full-data score" not in str(decision.reason)
