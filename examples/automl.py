@@ -2,9 +2,8 @@
 
     python examples/automl.py table.csv --target income --minutes 10 --save model.joblib
 
-Text and dates become numbers, values may be missing. Spaces are like FLAML's, scaled to the rows;
-its cheapest points are tried first, then middling and large ones. Without a file it reads digits.
-In another program: `pipeline, classes = joblib.load(...); classes[pipeline.predict(new_rows)]`.
+Text and dates become numbers, values may be missing. Spaces are like FLAML's, cheap points first.
+Later: `pipeline, classes = joblib.load("model.joblib"); classes[pipeline.predict(new_rows)]`.
 """
 
 import argparse
@@ -85,7 +84,7 @@ def build(trial: optuna.Trial, n_rows: int, n_classes: int) -> Any:
 def main() -> None:
     """Read, search, print what was found, and save it."""
     parser = argparse.ArgumentParser(description="CSV or Parquet in, fitted pipeline out.")
-    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("file", nargs="?", type=Path, help="without one it reads digits")
     saved = Path("model.joblib")
     for name, default in ("target", "target"), ("minutes", 10.0), ("jobs", 1), ("save", saved):
         parser.add_argument(f"--{name}", type=type(default), default=default)

@@ -129,10 +129,10 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             `scoring`.
         param_distributions: from names of parameters to distributions of scipy (`randint`,
             `uniform`, `loguniform`), to distributions of Optuna (`IntDistribution(1, 100,
-            log=True)`), or to lists of values, which are categories. Other distributions of scipy
-            are searched by their quantiles, from 0.1 to 99.9 %, and are called
-            "<parameter> (quantile)" in `study_`. Of a list of dicts each candidate takes one. A
-            function is given an Optuna trial and returns the parameters:
+            log=True)`), or to lists of values, which are categories. Other discrete distributions
+            of scipy are whole numbers, others are searched by their quantiles, from 0.1 to 99.9 %,
+            and are called "<parameter> (quantile)" in `study_`. Of a list of dicts each candidate
+            takes one. A function is given an Optuna trial and returns the parameters:
             `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
         timeout: seconds of search, above 0; new candidates are proposed for as long as it lasts.
         n_candidates: number of candidates to choose among, at least 1.
@@ -146,7 +146,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             For many rows one division is enough and five times as fast:
             `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
         min_resources: rows of each fold to train a candidate on first. "smallest": two for each
-            fold and class, as in `HalvingRandomSearchCV`. "auto": at least as many, and 500, or
+            fold and class, as in `HalvingRandomSearchCV`, and as many as it takes to have each
+            class in each subset. "auto": at least as many, and 500, or
             1/8 of all where that is less, or 1/64 of all where that is more. Where that leaves no
             room for three sizes it is less. Without `timeout` the first round is on about 1/16 of
             all, if that is more.
@@ -157,13 +158,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         sampler: proposes new candidates. None: `TPESampler`, seeded by `random_state`.
         storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
         study_name: name of the study there. A study of that name that exists is continued: fit
-            with the same data, `cv` and an int as `random_state`, also from several processes at a
-            time. With `timeout` the time counts anew; `n_candidates` counts those that are there.
+            with the same data, space, scorers, `cv` and an int as `random_state`, also from
+            several processes at a time. With `timeout` the time counts anew; `n_candidates` counts
+            those that are there.
         random_state: seed of candidates and of the subsets of rows.
         verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
         error_score: what happens where a fit fails. nan: the candidate is tried once more, and
             then dropped; a `FitFailedWarning` says so at the end. "raise": the search ends with
-            the error. A number counts as the score.
+            the error. A number counts as the score, and a `FitFailedWarning` names the errors.
         return_train_score: whether `cv_results_` has training scores. They are not used.
 
     Attributes:
@@ -186,8 +188,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         n_candidates_: the number of candidates, `len(cv_results_["params"])`.
 
     Raises:
-        ValueError: in `fit`, where an argument breaks its rule, all candidates fail, or none was
-            trained in time.
+        ValueError: in `fit`, where an argument breaks its rule, all candidates fail, none was
+            trained in time, or the study was begun with something else.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -104,8 +104,8 @@ class DataAllocationSampler(BaseSampler):
             BruteForce) there are fewer; with several workers let it then be the size of the
             space, or the last proposals may come twice.
         seconds: how long each `study.optimize` may take, above 0: the default rule then begins
-            nothing that would not be through in time. None (the default): the `timeout` of
-            `study.optimize`, if it has one.
+            nothing that would not be through in time, but for the first full training. None (the
+            default): the `timeout` of `study.optimize`, if it has one.
         stale_after: seconds without a report after which a run counts as dead and its learner is
             free again; None (the default) waits, except for processes of this machine, which are
             known to be dead at once. Give more than the longest training takes.
