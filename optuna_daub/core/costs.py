@@ -32,18 +32,19 @@ decide, a dear forest would be begun on all the data as if it took a tenth of it
 ENOUGH = 5
 """Learners whose times are known, from which on one is disbelieved. Among fewer a dear learner
 cannot be told from a slow call, and to take it for cheap may cost all the time there is."""
-SLOWEST = 0.1, 2.0
-"""Range of growth exponents that measured times are believed to show."""
+LEAST_GROWTH, MOST_GROWTH = 0.1, 2.0
+"""Range of growth exponents believed of one learner, for its own costs and for the pool's
+exponent: it ends below `steps.SLOWEST`, since one slow call would move all."""
 ALPHA_WEIGHT = 2.0
-"""E-foldings of size that the prior of the pool's exponent, 1, counts as; a learner's own is drawn
-to the pool's as by one."""
+"""Weight of the prior of the pool's exponent, 1, in e-foldings of size seen; a learner's own
+exponent is drawn to the pool's with weight 1."""
 RIDGE = 2.0
-"""Learners that the prior belief counts as, by which a parameter has no effect on times. From 1 to
-5 predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
+"""Weight, in learners, of the belief that a parameter has no effect on times. From 1 to 5
+predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
 PRIOR_ERROR = 1.5
-"""Of a prediction from parameters, before any was compared with the truth; a standard deviation of
-logarithms, and counts as one learner. As much as others' median is off where parameters are drawn
-on logarithmic scales."""
+"""Standard deviation of the logarithm of a predicted cost before any prediction was checked;
+counts as one learner. As much as others' median is off where parameters are drawn on logarithmic
+scales."""
 GROWTH_ERROR = 0.17
 """Standard deviation of growth exponents around the pool's before any is known; counts as
 `ALPHA_WEIGHT` e-foldings of size. Boosted trees, forests, linear models and neighbours on adult,
@@ -103,7 +104,7 @@ def in_seconds(curves: Curves) -> Costs:
     first, first_cost, before, before_cost, last, last_cost = seen.T
     longer = np.where(timed, last - first, 0.0)
     slower = np.where(timed, last_cost - first_cost, 0.0)
-    slower = np.clip(slower, SLOWEST[0] * longer, SLOWEST[1] * longer)
+    slower = np.clip(slower, LEAST_GROWTH * longer, MOST_GROWTH * longer)
     alpha = (slower.sum() + ALPHA_WEIGHT) / (longer.sum() + ALPHA_WEIGHT)
     # What a learner would take for one example, if its seconds grew as the pool's do.
     level = last_cost - alpha * last

@@ -16,8 +16,8 @@ from optuna_daub.core.curve import is_finite
 MOST_COMPARED = 100
 """Learners begun last, from whose parameters a newcomer's cost and score are predicted."""
 LEAST_SPREAD = 0.3
-"""Of a parameter's logarithms: where learners differ by less, what they show of its effect is not
-magnified."""
+"""Least standard deviation by which logarithms of a parameter are divided: learners that differ by
+less show little of its effect."""
 
 
 class Features(NamedTuple):

@@ -51,7 +51,8 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
 
     `put` returns a new mapping that shares all but one chunk with the old one, so that one more
     observation costs no more among 20,000 learners than among 20. What rests on curves alone is
-    asked of them (`once`), what rests on more of the pool, which changes with every second.
+    asked of `curves.once`; what also rests on the rest of the pool, which changes with every
+    second, of `pool.once`.
 
     >>> before = Curves([LearningCurve(3), LearningCurve(0)])
     >>> after = before.put(LearningCurve(3, (Observation(500, 0.8),)))
@@ -235,6 +236,16 @@ class Pool(Remembers):
         if not self.busy:
             return np.ones(len(self.curves), bool)
         return np.isin(self.curves.learners, [*self.busy], invert=True)
+
+    def furthest(self) -> int | None:
+        """Return the learner with the best score at the largest size that any has reached.
+
+        Dropped learners do not count; None where no other has a score.
+        """
+        begun = [c for c in self.curves.values() if c.observations and not c.dropped]
+        if not begun:
+            return None
+        return max(begun, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
 
     def put(self, curve: LearningCurve) -> Pool:
         """Return the pool with `curve` in place of what was known of its learner."""

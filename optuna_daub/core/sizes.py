@@ -41,8 +41,9 @@ def geometric_sizes(
     (500, 750, 1125, 1688, 2532, 3798, 5000)
 
     Raises:
-        ValueError: where `min_resource` < 1, `reduction_factor` <= 1, or the sizes are fewer
-            than three before `max_resource` is exceeded (b r^2 > N).
+        ValueError: where `min_resource` < 1, `reduction_factor` <= 1 or infinite, either size is
+            above 10^15, the sizes are fewer than three before `max_resource` is exceeded
+            (b r^2 > N), or they are more than a thousand.
     """
     smallest = whole_number("min_resource", min_resource)
     full = whole_number("max_resource", max_resource)
@@ -86,8 +87,8 @@ def checked_sizes(sizes: Iterable[int], name: str = "sizes") -> tuple[int, ...]:
     (1000, 5000, 20000)
 
     Raises:
-        ValueError: where a size is no integer or below 1, the sizes do not increase, or there
-            are fewer than three or more than a thousand.
+        ValueError: where a size is no integer, below 1 or above 10^15, the sizes do not increase,
+            or there are fewer than three or more than a thousand.
     """
     grid = size_list(name, sizes)
     if any(later <= earlier for earlier, later in pairwise(grid)):

@@ -199,8 +199,9 @@ def checked_test_size(test_size: Any) -> float:
 def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> tuple[Fold, ...]:
     """Return the folds of `cv`, an int or a scikit-learn splitter, fixed once and for all.
 
-    An int means k folds drawn with the layout's seed: stratified where there are classes, of whole
-    groups where there are groups, a `TimeSeriesSplit` in time order.
+    An int means k folds: stratified where there are classes, of whole groups where there are
+    groups, a `TimeSeriesSplit` in time order. They are drawn with the layout's seed, but for those
+    of groups without classes (`GroupKFold`) and in time order, where nothing is drawn.
 
     >>> rows = np.arange(6)
     >>> [

@@ -47,6 +47,7 @@ from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import best_learner
+from optuna_daub.study import learning_curves
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 
@@ -412,6 +413,13 @@ class TrainingSizeObjective:
         is_scored = any(trial.intermediate_values for trial in trials)
         leader = best_learner(study) if is_scored else None
         if leader is None:
+            curves = learning_curves(study) if is_scored else []
+            reasons = dict.fromkeys(curve.reason for curve in curves)
+            if reasons:
+                raise ValueError(
+                    "A learner must be left to be fitted again, but all those of study "
+                    f"{study.study_name!r} were dropped: {'; '.join(reasons)}."
+                )
             raise ValueError(
                 "A learner must have been trained to be fitted again, but no trial of study "
                 f"{study.study_name!r} has a score yet. Continue it with `study.optimize`."

@@ -47,7 +47,8 @@ class DAUBPruner(AllocationPruner):
     some other trial has already reached (DAUB's Remark 1): a drop-in replacement for
     `optuna.pruners.HyperbandPruner` where the step is the number of training examples.
 
-    `DAUBPruner.paper(...)` is the algorithm of the DAUB paper, exactly.
+    `DAUBPruner.paper(...)` is the algorithm of the DAUB paper, but that it ends only when the
+    learner with the largest bound is fully trained; `stop="first"` ends as the paper does.
 
     Args:
         min_resource: smallest training size, in examples, at least 1. Default from the paper. The

@@ -315,8 +315,9 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     best = best_learner(study)
     if best is None:
         raise ValueError(
-            "`what_if` replays the scores of a study, but none has been reported yet: look at "
-            "`plan(study)`."
+            "`what_if` replays the scores of a study's learners, but none has been reported yet: "
+            "look at `plan(study)`. Trials are learners where the sampler of the study is a "
+            "DataAllocationSampler."
         )
     assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
     own, other = study.pruner.policy, pruner.policy

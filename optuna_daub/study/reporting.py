@@ -122,8 +122,11 @@ def report(
             unless given.
 
     Raises:
-        ValueError: where the size was never handed out, or was reported before; where
-            `n_validation` is below 1, or `seconds` is negative or not finite.
+        ValueError: where `trial` is none of Optuna's; where the size was never handed out, or was
+            reported before; where a score or `seconds` is no number, `n_validation` is no whole
+            number or below 1, or `seconds` is negative or not finite; where what the policy needs
+            is missing: `ABCPruner` needs `training_score` and `n_validation`, scores in [0, 1],
+            and a study that maximizes.
         optuna.TrialPruned: where others have taken this worker for dead and resumed the learner;
             let it pass through.
     """
@@ -137,7 +140,8 @@ def report(
             f"`size` must be the one that was handed out, but got {size:,} while "
             f"trial {trial.number} was to train on {turn.size:,}."
         )
-    if turn.is_reported if turn else _is_stored(trial, size):
+    was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
+    if was_reported:
         raise ValueError(
             f"A size must be reported once, but {size:,} was reported for trial "
             f"{trial.number} before."
@@ -191,7 +195,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     while isinstance(size, int):
         _check_held(trial, state)
         if size not in state.curve(run.learner).sizes:
-            yield from _handed_out(trial, size, is_run=True)
+            yield _hand_out(trial, size, is_run=True)
             _note_time(trial)
             state.sync()
             if trial.number not in state.runs:
@@ -237,18 +241,19 @@ def _end_lost(trial: optuna.Trial, state: State) -> NoReturn:
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
     """Yield every size to a trial of another sampler, until the pruner ends it for good."""
     for size in policy.sizes:
-        yield from _handed_out(trial, size, is_run=False)
+        yield _hand_out(trial, size, is_run=False)
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
             raise optuna.TrialPruned(f"pruned at {size:,}: bound below a score already reached")
 
 
-def _handed_out(trial: optuna.Trial, size: int, *, is_run: bool) -> Iterator[int]:
+def _hand_out(trial: optuna.Trial, size: int, *, is_run: bool) -> int:
+    """Note that a trial is to train on a size from now on, and return the size."""
     _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
     if is_run:
         state_of(trial.study).handed_out[trial.number] = size
-    yield size
+    return size
 
 
 def _note_time(trial: optuna.Trial) -> None:

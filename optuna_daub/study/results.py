@@ -13,7 +13,6 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
-from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Finish
 from optuna_daub.study import storage as stored
 from optuna_daub.study.messages import status
@@ -184,8 +183,11 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     policy = _pruner_of(study).policy
     with state.lock:  # which other threads of this process hold while they fold trials in
         pool, decision = state.answer(policy, is_at_work=False)
-        is_final = isinstance(decision, Finish)
-        learner = _winner(study, state, decision) if is_final else policy.leader(pool)
+        learner = (
+            _winner(study, state, decision)
+            if isinstance(decision, Finish)
+            else policy.leader(pool)
+        )
         if learner is None:
             return None
         curve = pool.curves[learner]
@@ -202,7 +204,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
             size=curve.size,
             bound=_finite(state.sign * policy.interval(pool, learner).upper),
             rival_bound=state.sign * max(rivals) if rivals else None,
-            is_final=is_final,
+            is_final=isinstance(decision, Finish),
             reason=status(policy, pool, state.sign, learner, decision),
             promise=policy.promise(pool, learner) or "",
             better_size=_better_size(curve),
@@ -221,7 +223,7 @@ def _pruner_of(study: optuna.Study) -> AllocationPruner:
     )
 
 
-def _winner(study: optuna.Study, state: State, decision: Decision) -> int | None:
+def _winner(study: optuna.Study, state: State, decision: Finish) -> int | None:
     """Return the learner of the best trial, so that there is one answer to which is the best.
 
     Where the policy ended without training on all the data there is none but the policy's.
@@ -234,7 +236,7 @@ def _winner(study: optuna.Study, state: State, decision: Decision) -> int | None
         and run.learner is not None
         and state.is_feasible(run.learner)
     ]
-    chosen = decision.learner if isinstance(decision, Finish) else None
+    chosen = decision.learner
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
 
 

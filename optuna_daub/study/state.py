@@ -4,7 +4,8 @@ Nothing in here is more than a cache of the storage: a new process reads the tri
 the same. Each finished trial is read once, each unfinished one at every `sync`, so that the cost
 of a decision does not grow with the study.
 
-Scores are signed on the way in, so that larger is better; `results` and `messages` sign them back.
+Scores are signed on the way in, so that larger is better. On the way out the code that hands one
+to the user or to the base sampler signs it back (`State.sign`), and `messages` does in sentences.
 """
 
 from __future__ import annotations
@@ -119,29 +120,46 @@ class State:
         `study.add_trials` and Optuna's retries copy all that a trial bears."""
         self._storage = study._storage
         self._study_id = study._study_id
+        # All learners and what was spent on them; `pool` adds what one worker sees.
         self._pool = Pool()
+        # How many trials were read so far: the number of the next one.
         self._n_trials = 0
+        # The number of the newest run, whose record last said `n_learners`.
         self._newest_run = -1
+        # Whether the base sampler had nothing left to propose.
         self._is_exhausted = False
+        # Idle trials for which a known learner was proposed once more, and how many of them were
+        # read since anything was trained.
         self._repeats: set[int] = set()
         self._n_repeats = 0
+        # By trial, how many of its observations are in `spent` already.
         self._n_counted: dict[int, int] = {}
+        # Learners by what `_key` says of their parameters.
         self._by_params: dict[str, tuple[int, ...]] = {}
+        # Enqueued trials that were assigned nothing yet.
         self._queue: set[int] = set()
+        # Trials whose parameters were enqueued anew.
         self._replaced: set[int] = set()
         # Trials whose learner others have taken over: it is theirs, whatever the worker writes.
         self._given_up: set[int] = set()
         # Runs of learners that are read later: a worker may wait and then resume a learner whose
         # first trial has a higher number than its own.
         self._early: dict[int, dict[int, FrozenTrial]] = {}
+        # Learners with a COMPLETE trial on all the data.
         self._completed: set[int] = set()
+        # Of each unfinished trial, what `_sign_of_life` said when it was read last.
         self._signs_of_life: dict[int, tuple[Any, ...]] = {}
+        # Trials of other samplers, each as a learner, and the two best scores of them, by trial.
         self._alone = Pool()
         self._leaders: dict[int, float] = {}
+        # When a run of each worker was read last while it went on (`time.monotonic`).
         self._workers: dict[str, float] = {}
+        # Workers that have trained something.
         self._well: set[str] = set()
+        # The policy that was asked last, and why it drops learners, by learner.
         self._policy: Policy | None = None
         self._drops: dict[int, str] = {}
+        # The pool that was handed out last; where time is limited, the last one with its end.
         self._shown = Pool()
 
     def sync(self) -> None:
@@ -175,7 +193,7 @@ class State:
     def pool(self, policy: Policy, number: int | None = None, *, is_at_work: bool = True) -> Pool:
         """Return all that a decision may use, as the worker of trial `number` sees it.
 
-        Where nobody works but looks on (`is_at_work` is False), no end is known: the seconds are
+        Where one only looks on (`is_at_work` is False), no end is known: the seconds are
         those of this process, and every other is to be told the same of the study.
         """
         with self.lock:

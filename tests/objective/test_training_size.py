@@ -524,6 +524,13 @@ def test_refit_needs_a_score() -> None:
         objective.refit(paused_study(objective, 0, SIZES))
 
 
+def test_refit_says_why_no_learner_is_left() -> None:
+    objective = TrainingSizeObjective(build, X, Y, scoring=lambda model, X, y: float("nan"))
+    study = paused_study(objective, 2, SIZES)
+    with pytest.raises(ValueError, match=r"all those of study '.*' were dropped: .*score nan at"):
+        objective.refit(study)
+
+
 @pytest.mark.skipif(not hasattr(ValueError(), "add_note"), reason="notes came with Python 3.11")
 def test_an_error_while_refitting_names_learner_and_rows() -> None:
     objective = TrainingSizeObjective(witness, *numbered(200))

@@ -6,6 +6,7 @@ one entry (of `Quantiles`: one row) per learner, and every answer has the same s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -201,6 +202,10 @@ class Quantiles:
         edges = self._edges
         middles = (edges[..., 1:] + edges[..., :-1]) / 2.0
         return np.diff(middles, axis=-1, prepend=0.0, append=1.0)
+
+
+LOGISTIC = math.sqrt(3.0) / math.pi
+"""Scale of a logistic distribution whose standard deviation is 1."""
 
 
 @dataclass(frozen=True)

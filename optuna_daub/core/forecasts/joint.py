@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.forecasts.forecast import LOGISTIC
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
@@ -50,12 +51,12 @@ FADING = 0.78
 """Ratio of the gains of two successive doublings where the later one was not seen yet: power laws
 n^-0.35, the median of LCDB's data sets between N / 64 and N."""
 PRIOR_WEIGHT = 0.5
-"""How many learners seen the gain expected from the doubling before counts as."""
+"""Weight of the gain expected from the doubling before, in learners seen."""
 NEAR = 0.3
 """In spreads of the first scores: a learner that started so far behind the best counts half for
 the mean gain. Learners that will be compared are those near the top."""
 GAP_SHARE = 0.16
-"""B: standard deviation of the gain of one doubling that goes with the gap to the leader."""
+"""B: standard deviation of one doubling's gain, as a share of the gap to the leader."""
 GAIN_SHARE = 0.95
 """C: standard deviation of the gain of one doubling, as a share of its mean."""
 WIDEST_GAP = 0.5
@@ -63,14 +64,12 @@ WIDEST_GAP = 0.5
 OWN_SHARE = 0.5
 """How much of its lead in earlier gains a learner is expected to show again."""
 SPREAD_WEIGHT = 4.0
-"""How many learners trained further the prior of phi, which is 1, counts as."""
+"""Weight of phi = 1, the prior, in learners trained further."""
 OUTLIER = 3.0
 """Gains further off than so many standard deviations count as this far, for phi: one learner that
 collapses must not make all others uncertain."""
-LOGISTIC = math.sqrt(3.0) / math.pi
-"""Scale of a logistic distribution whose standard deviation is 1."""
 MEAN_DEVIATION = 2.0 * math.log(2.0) * LOGISTIC
-"""Mean absolute deviation of that distribution."""
+"""Mean absolute deviation of a logistic distribution whose standard deviation is 1."""
 LARGEST = 50
 """Doublings from one example on that forecasts reach: 10^15 examples."""
 RECENT = 30
@@ -151,6 +150,7 @@ class _Group(NamedTuple):
     phi: float
     """How much more gains vary than expected, at least 0."""
     widest_gap: float
+    """The largest gap that counts, in units of the score."""
     at: Numbers
     """Doublings to each learner's largest size."""
     gain_at: Numbers
@@ -161,7 +161,7 @@ class _Group(NamedTuple):
     """How far each learner is behind the best, by forecast, at most `widest_gap`."""
     lead: Numbers
     """What each learner gained so far more than the others did, in the share that lasts."""
-    behind: Numbers
+    passed: Numbers
     """What the group gained between each learner's first and largest size."""
 
     def ahead(self, to: float) -> tuple[Numbers, Numbers]:
@@ -172,7 +172,7 @@ class _Group(NamedTuple):
         """
         gain = np.where(self.at < to, _up_to(self.sums, to) - self.gain_at, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(self.behind > 0.0, np.clip(gain / self.behind, 0.0, 1.0), 0.0)
+            ratio = np.where(self.passed > 0.0, np.clip(gain / self.passed, 0.0, 1.0), 0.0)
         square = np.maximum(0.0, _up_to(self.squares, to) - self.square_at)
         variance = self.variance(np.maximum(0.0, to - self.at), square, self.gap)
         return gain + self.lead * ratio, variance
@@ -285,7 +285,7 @@ def _levels(curves: Curves) -> tuple[Numbers, Numbers]:
     """
     table, group = curves.once(_table), curves.once(_group)
     shift, left = np.zeros(len(table.score)), np.full(len(table.score), np.inf)
-    known = np.flatnonzero(table.is_begun & table.is_alive)[-MOST_COMPARED:]
+    known = np.flatnonzero(table.is_alive)[-MOST_COMPARED:]
     points = [curves[i].parameters for i in curves.learners[known].tolist()]
     # Learners that were dropped have no more forecasts that count.
     new = np.flatnonzero(~table.is_begun & curves.columns(_is_waiting)[:, 0].astype(bool))

@@ -29,8 +29,8 @@ from optuna_daub.core.parameters import Features
 SHARES = 0.0, 0.25, 0.5, 0.75, 0.9, 0.97
 """r, each as likely as the other before any score is seen."""
 CERTAINTY = 4.0
-"""How many learners v, which is taken from the scores themselves, counts as: the fewer are known,
-the wider are forecasts."""
+"""Weight of v, in learners: it is estimated from the scores themselves, so that forecasts are
+wider the fewer there are."""
 
 
 def gaussian_process(

@@ -4,7 +4,8 @@ Each learner is first trained on three sizes; from then on the learner with the 
 bound on its full-data score gets its next size, until the leader is fully trained.
 
 The bound is a quantile of a forecast, and the next size is a step rule's: with `Projection` and
-`next_of_grid`, the defaults here, this is the algorithm of [1].
+`next_of_grid`, the defaults here, this is the algorithm of [1], but that it ends only when the
+learner with the largest bound is fully trained; `stop="first"` ends as [1] does.
 
 [1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
     Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
@@ -175,10 +176,7 @@ class DAUB:
 
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best score at the largest size that any has reached."""
-        alive = [c for c in pool.curves.values() if c.observations and not c.dropped]
-        if not alive:
-            return None
-        return max(alive, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
+        return pool.furthest()
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return the range up to the learner's bound; all numbers before its first sizes."""

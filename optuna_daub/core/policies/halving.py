@@ -90,10 +90,7 @@ class SuccessiveHalving:
 
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best score at the largest size that any has reached."""
-        alive = [c for c in pool.curves.values() if c.observations and not c.dropped]
-        if not alive:
-            return None
-        return max(alive, key=lambda curve: (curve.size, *_order(curve))).learner
+        return pool.furthest()
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return all numbers: halving bounds nothing."""

@@ -57,6 +57,7 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
+from optuna_daub.core.forecasts.forecast import LOGISTIC
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Logistic
@@ -123,8 +124,6 @@ WEIGHTS = np.array([0.02, 0.13, 0.22, 0.26, 0.22, 0.13, 0.02])
 """Their probabilities."""
 HALVINGS = 16
 """Of the interval in which an index lies, by bisection."""
-LOGISTIC = math.sqrt(3.0) / math.pi
-"""Scale of a logistic distribution whose standard deviation is 1."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class ValuePerSecond:
 
     def decide(self, pool: Pool) -> Decision:
         """Return what to do next."""
-        table = pool.once(self._facts)
+        table = pool.once(self._table)
         free = table.is_alive & pool.is_free
         first = self._first_size(pool)
         is_open = pool.to_come is None
@@ -184,7 +183,7 @@ class ValuePerSecond:
                 return decision
         if not table.is_alive.any():
             return Finish(None, Reason("no learner is left"))
-        if not (table.is_alive & (table.size > 0)).any():
+        if not table.is_begun.any():
             return Wait(Reason("every learner left is being trained for the first time"))
         boxes = pool.once(self._boxes)
         places = np.flatnonzero(free & ~table.is_full)
@@ -219,10 +218,10 @@ class ValuePerSecond:
         A learner that is predicted to be dear so starts smaller than a cheap one, and a poor one
         smaller than one that promises much.
         """
-        table, first = pool.once(self._facts), self._first_size(pool)
-        is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
+        table, first = pool.once(self._table), self._first_size(pool)
+        is_compared = table.is_begun.sum() >= 2
         if pool.to_come is None and pool.runs_left == 0:
-            is_known = (table.is_alive & (table.size > 0)).any()
+            is_known = table.is_begun.any()
             guess = pool.curves.once(self._guess, newcomer) if is_known else None
             if guess is None or math.exp(guess.log_cost) <= self._seconds_left(pool):
                 text = "the last run: all the data at once"
@@ -244,7 +243,7 @@ class ValuePerSecond:
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why the turn went from `learner` to another."""
         decision = pool.once(self.decide)
-        table = pool.once(self._facts)
+        table = pool.once(self._table)
         place = int(np.searchsorted(table.learners, learner))
         if isinstance(decision, Extend) and decision.learner == learner:
             return decision.reason
@@ -268,10 +267,10 @@ class ValuePerSecond:
 
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best full-data score; before any, with the best forecast."""
-        table = pool.once(self._facts)
+        table = pool.once(self._table)
         if table.is_full.any():
             return int(table.learners[table.leader])
-        begun = np.flatnonzero(table.is_alive & (table.size > 0))
+        begun = np.flatnonzero(table.is_begun)
         if not len(begun):
             return None
         mean = self.forecaster.forecasts(pool, self.sizes[-1]).all.mean[begun]
@@ -292,9 +291,9 @@ class ValuePerSecond:
         the search goes on. In a closed pool, and before the first full-data score, it is the
         forecast alone.
         """
-        table = pool.once(self._facts)
+        table = pool.once(self._table)
         mean = np.asarray(self.forecaster.forecasts(pool, self.sizes[-1]).all.mean)
-        is_compared = (table.is_alive & (table.size > 0)).sum() >= 2
+        is_compared = table.is_begun.sum() >= 2
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
         _, rate = pool.once(self._newcomer)
@@ -305,12 +304,12 @@ class ValuePerSecond:
         forecast = self.forecaster.forecasts(pool, self.sizes[-1]).all
         return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])
 
-    def _facts(self, pool: Pool) -> _Facts:
+    def _table(self, pool: Pool) -> _Table:
         facts = pool.curves.columns(_facts) if len(pool.curves) else np.empty((0, 4))
         is_alive = facts[:, 0] == 0.0
         size, score, first = facts[:, 1], facts[:, 2], facts[:, 3]
         is_full = is_alive & (size >= self.sizes[-1])
-        return _Facts(pool.curves.learners, is_alive, size, score, first, is_full)
+        return _Table(pool.curves.learners, is_alive, size, score, first, is_full)
 
     def _first_size(self, pool: Pool) -> int:
         """Return the size that a newcomer starts at, where nothing else decides it."""
@@ -319,7 +318,7 @@ class ValuePerSecond:
         return min(nearest(self.sizes, FIRST_SHARE * self.sizes[-1]), self.sizes[-3])
 
     def _first_or_last(
-        self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
+        self, pool: Pool, table: _Table, free: NDArray[np.bool_], first: int
     ) -> Decision | None:
         """Return what to do in an open pool before its first full-data score, or in its last run.
 
@@ -329,19 +328,19 @@ class ValuePerSecond:
             last = self._last_run(pool, table, free)
             if last is not None:
                 return last
-        if (table.size[table.is_alive] > 0).sum() < 2:
+        if table.is_begun.sum() < 2:
             return Propose(first, Reason("two learners must be known to compare them"))
         if not table.is_full.any():
             return self._first_model(pool, table, free, first)
         return None
 
     def _first_model(
-        self, pool: Pool, table: _Facts, free: NDArray[np.bool_], first: int
+        self, pool: Pool, table: _Table, free: NDArray[np.bool_], first: int
     ) -> Decision:
         """Return what to do in an open pool without a full-data score."""
         costs, spent = self._costs(pool), self._spent(pool)
         cost = costs.at(self.sizes[-1])
-        begun = table.is_alive & (table.size > 0)
+        begun = table.is_begun
         affordable = begun & (FIRST_MODEL * cost <= spent)
         if pool.runs_left is not None and pool.runs_left < begun.sum():
             affordable |= begun  # or the runs might be over before one is affordable
@@ -371,7 +370,7 @@ class ValuePerSecond:
         text = "first full model: most promising per second, forecast {0}"
         return Extend(int(table.learners[best]), self.sizes[-1], Reason(text, (mean,)))
 
-    def _last_run(self, pool: Pool, table: _Facts, free: NDArray[np.bool_]) -> Decision | None:
+    def _last_run(self, pool: Pool, table: _Table, free: NDArray[np.bool_]) -> Decision | None:
         """Return what goes to N in the last run of an open pool; None where none is in time.
 
         What is suspended then is lost, so that nothing smaller than N is worth training.
@@ -379,7 +378,7 @@ class ValuePerSecond:
         full = self.sizes[-1]
         spent = self._spent(pool)
         left = self._seconds_left(pool)
-        begun = table.is_alive & (table.size > 0)
+        begun = table.is_begun
         if not begun.any():
             return Propose(full, Reason("the only run: all the data at once"))
         forecast, costs = (
@@ -405,7 +404,7 @@ class ValuePerSecond:
 
     def _end(self, pool: Pool) -> Finish:
         """Return with which learner the study ends, and why."""
-        table, boxes, winner = pool.once(self._facts), pool.once(self._boxes), self.leader(pool)
+        table, boxes, winner = pool.once(self._table), pool.once(self._boxes), self.leader(pool)
         assert winner is not None
         score = pool.curves[winner].score
         rest = np.flatnonzero(table.is_alive & ~table.is_full)
@@ -426,14 +425,14 @@ class ValuePerSecond:
 
     def _boxes(self, pool: Pool) -> _Boxes:
         """Return every learner's index, where it would go next, and what is to beat."""
-        table, costs = pool.once(self._facts), self._costs(pool)
+        table, costs = pool.once(self._table), self._costs(pool)
         full = self.sizes[-1]
         forecast = self.forecaster.forecasts(pool, full).all
         mean, width = forecast.quantile(0.5), _width(forecast)
-        begun = table.is_alive & (table.size > 0)
+        begun = table.is_begun
         best = float(table.score[table.is_full].max(initial=-math.inf))
         to_full = costs.at(full)
-        unit = float(to_full[begun].mean()) if begun.any() else 1.0
+        unit = float(to_full[begun].mean())
         # How each learner's predicted cost counts, what every action costs besides, the weight.
         factor, overhead = np.ones(len(to_full)), OVERHEAD * unit
         # A learner that would not be through in time is not begun again: its last training is what
@@ -518,8 +517,8 @@ class ValuePerSecond:
 
         One that is proposed already is forecast by its parameters; None is one that is not.
         """
-        table, costs = pool.once(self._facts), self._costs(pool)
-        begun = table.is_alive & (table.size > 0)
+        table, costs = pool.once(self._table), self._costs(pool)
+        begun = table.is_begun
         full, left, spent = self.sizes[-1], self._seconds_left(pool), self._spent(pool)
         best = float(table.score[table.is_full].max(initial=-math.inf))
         most = PROBE * spent
@@ -568,7 +567,7 @@ class ValuePerSecond:
         Args:
             since: the size from which on it is predicted.
         """
-        table = pool.once(self._facts)
+        table = pool.once(self._table)
         if pool.to_come is not None or pool.runs_left == 0 or not table.is_full.any():
             return np.ones(np.shape(since))
         error = LATE * self._costs(pool).error
@@ -580,8 +579,8 @@ class ValuePerSecond:
         if pool.runs_left is not None:
             # Towards the end runs are scarce, not seconds: each costs as a growing share of what
             # the others took.
-            table = pool.once(self._facts)
-            begun = float((table.is_alive & (table.size > 0)).sum())
+            table = pool.once(self._table)
+            begun = float(table.is_begun.sum())
             overhead *= max(1.0, begun / (pool.runs_left + 1))
         return overhead
 
@@ -604,7 +603,7 @@ class ValuePerSecond:
         return pool.curves.once(in_seconds if self.cost == "seconds" else in_examples)
 
 
-class _Facts(NamedTuple):
+class _Table(NamedTuple):
     """What a decision needs to know of each learner, arrays in the order of ids."""
 
     learners: NDArray[np.int64]
@@ -616,6 +615,11 @@ class _Facts(NamedTuple):
     """The first score."""
     is_full: NDArray[np.bool_]
     """Alive and trained on all the data."""
+
+    @property
+    def is_begun(self) -> NDArray[np.bool_]:
+        """Alive, with a score."""
+        return self.is_alive & (self.size > 0)
 
     @property
     def leader(self) -> int:

@@ -15,6 +15,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.forecasts import joint
+from optuna_daub.core.forecasts.forecast import LOGISTIC
 from optuna_daub.core.forecasts.joint import Joint
 
 
@@ -275,7 +276,7 @@ def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count:
         newcomer = Joint().newcomer(
             Pool(Curves([curve(i, {500: score}) for i, score in enumerate(of.tolist())])), 500
         )
-        return float(newcomer.mean), float(newcomer.scale / joint.LOGISTIC)
+        return float(newcomer.mean), float(newcomer.scale / LOGISTIC)
 
     recent, recent_hopeless = scores[-joint.RECENT :], hopeless[-joint.RECENT :]
     if count < joint.RECENT:

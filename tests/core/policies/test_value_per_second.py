@@ -22,9 +22,9 @@ from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
 from optuna_daub.core.costs import in_seconds
+from optuna_daub.core.forecasts.forecast import LOGISTIC
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies import value_per_second
-from optuna_daub.core.policies.value_per_second import LOGISTIC
 from optuna_daub.core.policies.value_per_second import POINTS
 from optuna_daub.core.policies.value_per_second import WEIGHTS
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
