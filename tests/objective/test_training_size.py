@@ -190,6 +190,14 @@ def test_a_fixed_validation_set_leaves_all_rows_for_training() -> None:
     assert Witness.predictions[0].tolist() == [*range(1000, 1040)]
 
 
+def test_a_list_and_an_array_may_be_one_table() -> None:
+    features, y = numbered(150)
+    of_lists = features.tolist()
+    for X_valid in (of_lists[:40], features[:40]):
+        objective = TrainingSizeObjective(witness, of_lists, y, X_valid=X_valid, y_valid=y[:40])
+        assert (objective.n_train, objective.n_validation) == (150, 40)
+
+
 @pytest.mark.parametrize("cv", [4, StratifiedKFold(4)])
 def test_cross_validated_scores_at_full_size_are_scikit_learns(cv: Any) -> None:
     objective = TrainingSizeObjective(build, X[:198], Y[:198], cv=cv, seed=3)

@@ -656,3 +656,22 @@ def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) 
     study.sampler = DataAllocationSampler(GridSampler(grid, seed=seed))
     study.optimize(objective, n_trials=200)
     assert len(learning_curves(study)) == 3 * 3 + 3
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-150, 1e50])
+def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
+    """But for scores whose squares are 0: these are searched all the same."""
+    made = []
+    for factor in (1.0, unit):
+
+        def scaled(trial: optuna.Trial, factor: float = factor) -> float:
+            x = trial.suggest_float("x", 0, 1)
+            for size in training_sizes(trial):
+                report(trial, size, factor * (0.5 + x / 3 - 1 / size))
+            return factor * (0.5 + x / 3 - 1 / SIZES[-1])
+
+        study = open_study()
+        study.optimize(scaled, n_trials=40)
+        assert study.best_trial.last_step == SIZES[-1]
+        made.append([(run.learner, run.size) for _, run in runs(study)])
+    assert unit**2 == 0.0 or made[0] == made[1]

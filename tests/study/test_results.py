@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
+import re
 
 import optuna
 import pytest
+from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
+from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.study import AllocationPruner
 from tests.strategies import PAPER
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -192,3 +199,22 @@ def test_optunas_own_tables_and_pictures_work() -> None:
     optuna.visualization.plot_optimization_history(study)
     optuna.visualization.plot_slice(study)
     optuna.visualization.plot_timeline(study)
+
+
+def test_reasons_to_drop_have_the_sign_of_the_users_scores() -> None:
+    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=4)
+    pruner = AllocationPruner(SuccessiveHalving((500, 1000, 2000)))
+    study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
+
+    def objective(trial: optuna.Trial) -> float:
+        error = 0.3 + trial.suggest_float("x", 0, 1)
+        for size in training_sizes(trial):
+            report(trial, size, error + 1 / size)
+        return error
+
+    study.optimize(objective)
+    reasons = [curve.reason for curve in learning_curves(study) if curve.state == "dropped"]
+    assert len(reasons) == 3
+    for reason in reasons:
+        assert re.search(r"score [01]\.\d+ at", reason), reason
+        assert "-" not in reason
