@@ -190,7 +190,7 @@ class DataAllocationSampler(BaseSampler):
             self._check(study, policy)
             self._release_left_behind(study)
             state = state_of(study)
-            state.horizon = self._horizon(state)
+            state.horizon = self._horizon(study, state)
             asked = host.trial_of_caller()
             try:
                 with liveness.thinking(study, trial):
@@ -477,12 +477,14 @@ class DataAllocationSampler(BaseSampler):
                 liveness.this_worker(),
             )
 
-    def _horizon(self, state: State) -> float | None:
+    def _horizon(self, study: optuna.Study, state: State) -> float | None:
         """Return when the seconds of this `optimize` are over, by the monotonic clock."""
+        # Ask-and-tell may be within the `optimize` of another study, whose time is not this one's.
+        is_optimizing = host.is_optimizing(study)
         if self._seconds is None:
-            left = host.seconds_left()  # until the `timeout` of `optimize`
+            left = host.seconds_left() if is_optimizing else None  # of the `timeout`
             return None if left is None else time.monotonic() + left
-        elapsed = host.seconds_since_begin()
+        elapsed = host.seconds_since_begin() if is_optimizing else None
         if elapsed is None:  # ask-and-tell: from the first question on
             state.asked_since = state.asked_since or time.monotonic()
             return state.asked_since + self._seconds
@@ -550,7 +552,7 @@ def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
 def _has_just_ended(study: optuna.Study) -> bool:
     """Return whether the thread's `study.optimize` has ended a trial, maybe in another thread."""
     begun = host.begin()
-    if begun is None:
+    if begun is None or not host.is_optimizing(study):
         return False
     ends = (trial.datetime_complete for trial in study.get_trials(deepcopy=False))
     return any(end is not None and end >= begun for end in ends)

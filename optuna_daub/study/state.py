@@ -120,6 +120,8 @@ class State:
         `study.add_trials` and Optuna's retries copy all that a trial bears."""
         self._storage = study._storage
         self._study_id = study._study_id
+        # Says of each thread whether it is in this study's `optimize`.
+        self._thread_local = study._thread_local
         # All learners and what was spent on them; `pool` adds what one worker sees.
         self._pool = Pool()
         # How many trials were read so far: the number of the next one.
@@ -416,7 +418,9 @@ class State:
         None where its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
-        asked = host.trials_asked_for() if self.n_learners is None else None
+        if self.n_learners is not None or not self._thread_local.in_optimize_loop:
+            return None  # it may be within the `optimize` of another study
+        asked = host.trials_asked_for()
         if asked is None:
             return None
         n_trials, n_begun = asked
