@@ -45,7 +45,7 @@ STARTS += [{"model": name, **USUAL, **size} for size in SIZES for name in TREES]
 
 
 def prepared(text: Any, numbers: Any) -> Any:
-    """Return what encodes text, dates and numbers; what is missing becomes NaN."""
+    """Return what encodes text, dates and numbers; missing ones become NaN, or the first date."""
     as_type = preprocessing.FunctionTransformer
     objects, floats = ({"dtype": kind, "na_value": np.nan} for kind in (object, float))
     of_text = make_pipeline(as_type(pd.DataFrame.to_numpy, kw_args=objects), text), TEXT
@@ -89,7 +89,7 @@ def main() -> None:
     for name, default in ("target", "target"), ("minutes", 10.0), ("jobs", 1), ("save", saved):
         parser.add_argument(f"--{name}", type=type(default), default=default)
     asked = parser.parse_args()
-    asked.save.touch()  # a folder that is not there is noticed now, not in ten minutes
+    assert asked.save.parent.is_dir(), f"--save must be in a folder that is there: {asked.save}"
     seconds = 5.0 if "OPTUNA_DAUB_SMOKE" in os.environ else 60 * asked.minutes
     table = load_digits(as_frame=True).frame
     if asked.file is not None:

@@ -442,7 +442,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             )
         errors = evaluate.errors
         n_fits = self.n_splits_ * sum(len(curve.observations) for curve in curves)
-        if not has_best or len(errors) == n_fits:
+        # Where `error_score` is a number, fits that failed are among those observed.
+        has_counted = bool(errors) and math.isfinite(self.error_score)
+        if not has_best or (has_counted and len(errors) == n_fits):
             seen = "above is the first error, and " if errors else ""
             raise ValueError(
                 f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
@@ -484,7 +486,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         }
         out = [fold for i in ids for fold in measured.get(i, [nothing] * self.n_splits_)]
         params = [params_of(curve.params) for curve in curves]
-        if errors and math.isfinite(self.error_score):
+        if has_counted:
             warnings.warn(
                 f"{len(errors)} fits failed, whose score is `error_score={self.error_score}`. "
                 f"Below are the errors:\n" + "\n".join(dict.fromkeys(map(str, errors))),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
 from scipy.sparse import csr_array
 from scipy.stats import loguniform
@@ -508,6 +509,24 @@ def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) 
     search.set_params(error_score=error_score, n_candidates=2)
     with pytest.raises(ValueError, match=r"(?s)All the 2 candidates failed.*`min_resources`"):
         search.fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("n_folds", [1, 2, 3])
+@pytest.mark.parametrize("n_failing", [1, 2, 3, 4])
+def test_however_many_fail_what_does_not_is_chosen(n_folds: int, n_failing: int) -> None:
+    """Also where as many fits failed as others were made."""
+    errors = ["", *(f"fit{i}" for i in range(n_failing))]
+
+    def space(trial: optuna.Trial) -> dict[str, Any]:
+        return {"error": trial.suggest_categorical("error", errors)[:3]}
+
+    cv = GroupShuffleSplit(n_folds, random_state=0)
+    search = Search(Recorder(), space, scoring=quality, cv=cv, error_score=np.nan)
+    search.set_params(n_candidates=len(errors), sampler=GridSampler({"error": errors}, seed=0))
+    with pytest.warns(FitFailedWarning, match=f"{n_failing} of {len(errors)} candidates"):
+        search.fit(X, Y, groups=np.arange(len(X)))
+    assert search.best_params_ == {"error": ""}
 
 
 def test_a_failure_is_said_to_be_at_the_size_that_was_fitted() -> None:
