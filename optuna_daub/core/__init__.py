@@ -54,6 +54,7 @@ from optuna_daub.core.policies.schedulers import ucb as ucb
 from optuna_daub.core.policies.value_per_second import ValuePerSecond as ValuePerSecond
 from optuna_daub.core.policy import HasNetValues as HasNetValues
 from optuna_daub.core.policy import HasStart as HasStart
+from optuna_daub.core.policy import MayDecline as MayDecline
 from optuna_daub.core.policy import Needs as Needs
 from optuna_daub.core.policy import Policy as Policy
 from optuna_daub.core.pool import Cost as Cost

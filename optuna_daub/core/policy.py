@@ -101,3 +101,14 @@ class HasStart(Protocol):
 
         The size for which it was proposed is for a learner of which nothing is known.
         """
+
+
+@runtime_checkable
+class MayDecline(Protocol):
+    """A policy that may decline a newcomer once its parameters are known."""
+
+    def declines(self, pool: Pool, newcomer: int) -> Reason | None:
+        """Return why a newcomer without any observation is not to be trained; None where it is.
+
+        Declined, it is no learner and costs nothing; the next proposal comes in its place.
+        """

@@ -23,6 +23,7 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.policy import HasStart
+from optuna_daub.core.policy import MayDecline
 from optuna_daub.core.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
@@ -47,6 +48,10 @@ such as reading the trials that ended meanwhile."""
 
 PATIENCE = 1.0
 """Seconds that the lower trial number waits for a rival to step back."""
+
+MOST_DECLINED = 10
+"""Newcomers in a row that a policy may decline: the next one is trained whatever it says, so that
+a base sampler that proposes the like for ever does not end in nothing being trained."""
 
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
@@ -111,20 +116,31 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run
 
 
 def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
-    """Return the run of a newcomer whose parameters are known, with the size that it starts at."""
-    if run.learner != trial.number or run.inherited or not isinstance(policy, HasStart):
+    """Return the run of a newcomer whose parameters are known, with the size that it starts at.
+
+    It is idle where the policy declines the newcomer.
+    """
+    if run.learner != trial.number or run.inherited:
         return run
     state = state_of(study)
     with state.lock:
         if trial.number not in state.runs or state.curve(trial.number).observations:
             return run
-        decision = policy.start_of(state.pool(policy, trial.number), trial.number)
-        if decision.size == run.size:
-            return run
-        reason = sentence(decision.reason, state.sign)
-        started = replace(run, size=decision.size, reason=reason)
-        stored.write_run(study, trial._trial_id, started)
-        state.sync()
+        pool = state.pool(policy, trial.number)
+        started = run
+        if isinstance(policy, HasStart):
+            decision = policy.start_of(pool, trial.number)
+            if decision.size != run.size:
+                reason = sentence(decision.reason, state.sign)
+                started = replace(run, size=decision.size, reason=reason)
+        if isinstance(policy, MayDecline) and state.n_declined < MOST_DECLINED:
+            declined = policy.declines(pool, trial.number)
+            if declined is not None:
+                reason = f"declined: {sentence(declined, state.sign)}"
+                started = replace(run, learner=None, size=0, reason=reason, is_declined=True)
+        if started is not run:
+            stored.write_run(study, trial._trial_id, started)
+            state.sync()
     return started
 
 

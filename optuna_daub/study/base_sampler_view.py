@@ -40,7 +40,7 @@ class BaseSamplerStudy(optuna.Study):
     sampler should know where they are. Were they hidden, TPE and GP would propose the
     same corner of a space over and over, as they never see that it was tried. Members of a
     generation keep a value, the worst of all where they failed since, as samplers that breed go on
-    comparing them. Idle trials are hidden.
+    comparing them. Idle trials are hidden, but for newcomers that the policy declined: RUNNING.
     """
 
     def __init__(self, study: optuna.Study, state: State, policy: Policy) -> None:
@@ -115,10 +115,7 @@ class _RowStorage(BaseStorage):
                     if row.values is None and curve.observations:
                         row.state, row.values = TrialState.COMPLETE, [worst]
                 elif row.values is not None and curve.size < size:
-                    # GridSampler proposes points that are running anew before it stops.
-                    is_of_grid = stored.GRID_POINT in row.system_attrs
-                    row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
-                    row.values = None
+                    row.state, row.values = _without_score(row), None
         rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
 
@@ -157,6 +154,12 @@ def _telling_size(state: State) -> int:
     return sizes[ENOUGH - 1] if len(sizes) >= ENOUGH else 0
 
 
+def _without_score(row: FrozenTrial) -> TrialState:
+    """Return the state of a row that was tried and has no score to learn from."""
+    # GridSampler proposes points that are running anew before it stops.
+    return TrialState.FAIL if stored.GRID_POINT in row.system_attrs else TrialState.RUNNING
+
+
 def one_row_per_learner(
     trials: Iterable[FrozenTrial], state: State, values: Mapping[int, float]
 ) -> list[FrozenTrial]:
@@ -177,6 +180,9 @@ def one_row_per_learner(
             rows[trial.number] = trial
         elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
             rows[run.learner] = trial  # a worker that waited may have resumed a later learner
+        elif run.is_declined:
+            row = rows[trial.number] = copy.copy(trial)
+            row.state, row.values = _without_score(row), None
         else:
             # Else GridSampler, which marks what it proposes, would propose the same for ever. It
             # marks a later run where the worker of the first one died before it could.

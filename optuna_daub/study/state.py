@@ -113,6 +113,8 @@ class State:
         """When the first trial was asked for outside `study.optimize` (`time.monotonic`)."""
         self.is_begun = False
         """Whether any score has been observed."""
+        self.n_declined = 0
+        """Newcomers that the policy has declined since anything was trained."""
         self.agreed: Policy | None = None
         """The policy whose sizes are known to be those that the study was begun with."""
         self.copies: set[int] = set()
@@ -134,6 +136,7 @@ class State:
         # read since anything was trained.
         self._repeats: set[int] = set()
         self._n_repeats = 0
+        self._declined: set[int] = set()  # those whose parameters the policy declined
         # By trial, how many of its observations are in `spent` already.
         self._n_counted: dict[int, int] = {}
         # Learners by what `_key` says of their parameters.
@@ -520,6 +523,9 @@ class State:
             if run.repeats is not None and trial.number not in self._repeats:
                 self._repeats.add(trial.number)
                 self._n_repeats += 1
+            if run.is_declined and trial.number not in self._declined:
+                self._declined.add(trial.number)
+                self.n_declined += 1
             return
         learner = run.learner
         if learner not in self.learners:
@@ -552,7 +558,7 @@ class State:
         if added or facts.failure is not None or facts.constraints or curve is not known:
             self._put(curve, *added)
         if news:
-            self._n_repeats = 0
+            self._n_repeats = self.n_declined = 0
             self._trust(run.worker)
 
     def _learn(self, learner: int, trial: FrozenTrial, facts: Facts) -> None:

@@ -83,6 +83,8 @@ class Run:
     """The number of the trial that it was written for; Optuna copies records to other trials."""
     repeats: int | None = None
     """For an idle trial: the learner whose parameters were proposed once more."""
+    is_declined: bool = False
+    """For an idle trial: whether the policy declined its parameters."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,18 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import optuna
 import pytest
 from optuna.pruners import BasePruner
+from optuna.samplers import BaseSampler
 from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
@@ -36,9 +42,11 @@ from optuna_daub.core import Propose
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.state import state_of
 from tests.strategies import PAPER
 from tests.study.table_study import SIZES
+from tests.study.table_study import InOrder
 from tests.study.table_study import idle
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
@@ -493,6 +501,100 @@ def test_a_newcomer_is_not_begun_on_all_the_data_where_its_parameters_are_dear(
         assert after, "a cheaper one was begun on all before"
     sizes = {trial.number: run.size for trial, run in runs(study)}
     assert all(sizes[number] == n for number, _, n in shares), "what was stored is what was done"
+
+
+@contextmanager
+def clock() -> Iterator[list[float]]:
+    """Show the library a clock that only the test moves."""
+    now = [0.0]
+    since = patch("optuna_daub.study.host.seconds_since_begin", lambda: now[0])
+    with patch("time.monotonic", lambda: now[0]), since:
+        yield now
+
+
+class Listed(InOrder):
+    """Proposes these numbers of trees, one after the other."""
+
+    def __init__(self, trees: Iterable[float]) -> None:
+        self.trees = iter(trees)
+
+    def sample_independent(self, *_: Any) -> float:
+        return next(self.trees)
+
+
+class TestDeclinedNewcomers:
+    """A training on all the data takes trees / 10 seconds, and there are 300 in all."""
+
+    def search(self, base: BaseSampler, **given: Any) -> tuple[optuna.Study, list[float]]:
+        """Return a study, and what was trained after the first full model, by its trees."""
+        begun: dict[float, bool] = {}
+
+        def objective(trial: optuna.Trial) -> float:
+            trees = trial.suggest_float("trees", 1, 10_000, log=True)
+            score = 0.0
+            for n in training_sizes(trial):
+                begun.setdefault(trees, any(t.state.is_finished() and t.values for t in trials()))
+                now[0] += trees * n / 1e6
+                score = 0.8 + 0.01 * math.log(trees) - n**-0.5
+                report(trial, n, score, seconds=trees * n / 1e6)
+            return score
+
+        def trials() -> list[optuna.trial.FrozenTrial]:
+            return study.get_trials(deepcopy=False)
+
+        with clock() as now:
+            study = optuna.create_study(
+                direction="maximize",
+                sampler=DataAllocationSampler(base, seconds=300.0),
+                pruner=DAUBPruner(min_resource=1500, max_resource=100_000),
+            )
+            study.optimize(objective, **given)
+        return study, [trees for trees, is_after in begun.items() if is_after]
+
+    def declined(self, study: optuna.Study) -> list[FrozenTrial]:
+        """Return the trials whose newcomer was declined."""
+        reasons = [(t, t.user_attrs.get("daub:reason", "")) for t in study.get_trials()]
+        return [trial for trial, reason in reasons if reason.startswith("declined: ")]
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_what_cannot_be_in_time_is_not_begun(self, seed: int) -> None:
+        study, begun = self.search(RandomSampler(seed=seed), n_trials=100)
+        declined = self.declined(study)
+        assert len(declined) > 5
+        assert min(trial.params["trees"] for trial in declined) > 50
+        assert not any(trial.intermediate_values for trial in declined)
+        assert {trial.state for trial in declined} == {TrialState.PRUNED}
+        with patch("optuna_daub.study.assignment.MOST_DECLINED", 0):
+            study, as_before = self.search(RandomSampler(seed=seed), n_trials=100)
+        assert not self.declined(study)
+        # Some that would take longer than there is are begun, while costs are hardly known.
+        assert 2 * sum(trees > 3000 for trees in begun) < sum(trees > 3000 for trees in as_before)
+
+    def test_they_are_no_learners_and_the_base_sampler_sees_that_they_were_tried(self) -> None:
+        study, _ = self.search(RandomSampler(seed=0), n_trials=100)
+        numbers = {trial.number for trial in self.declined(study)}
+        assert not numbers & {*state_of(study).learners}
+        assert isinstance(study.pruner, AllocationPruner)
+        rows = BaseSamplerStudy(study, state_of(study), study.pruner.policy).get_trials()
+        states = {row.number: row.state for row in rows}
+        assert {states[number] for number in numbers} == {TrialState.RUNNING}
+
+    def test_of_a_sampler_that_proposes_nothing_else_one_in_eleven_is_trained(self) -> None:
+        trees = [*(2**k for k in range(11)), *range(9000, 9100)]
+        study, begun = self.search(Listed(map(float, trees)), n_trials=60)
+        numbers = {trial.number for trial in self.declined(study)}
+        assert len(numbers) > 20
+        in_turn = groupby(study.get_trials(), lambda trial: trial.number in numbers)
+        assert max(len([*some]) for is_declined, some in in_turn if is_declined) == 10
+        assert any(trees >= 9000 for trees in begun)
+
+    def test_a_grid_of_them_comes_to_its_end(self) -> None:
+        points = {"trees": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8000.0, 8500.0, 9000.0]}
+        study, _ = self.search(GridSampler(points, seed=0), timeout=None)
+        assert len(study.get_trials()) < 40
+        known = [learner.params["trees"] for learner in state_of(study).learners.values()]
+        proposed = known + [trial.params["trees"] for trial in self.declined(study)]
+        assert {*proposed} == {*points["trees"]}
 
 
 def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:

@@ -18,7 +18,8 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
   more the longer it has run, so that a pool of near ties ends as well. The study ends when no
   index is above the best full-data score.
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
-  which a newcomer is worth its first probe: the marginal value of search. A newcomer is proposed
+  which a newcomer is worth its first probe: the marginal value of search, or half of what the best
+  learner begun promises per second, if that is more. A newcomer is proposed
   when no index is above the best full-data score at that weight. Only where the time that is left
   is known does it end by itself: when no training on all the data would be through. Where the runs
   that are left are known, the first full-data model is begun by half of them, the last run is on
@@ -229,16 +230,34 @@ class ValuePerSecond:
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
         guess = pool.curves.once(self._guess, newcomer)
-        _, rate = pool.once(self._newcomer)
-        rate = max(rate, 0.0)
+        weight = pool.once(self._weight)
         size, worth = first, -math.inf
         for start in self._starts(pool, guess, newcomer):
-            ahead = np.maximum(0.0, start.ahead - rate * start.later) @ WEIGHTS
-            if ahead - rate * start.now > worth:
-                size, worth = start.size, float(ahead - rate * start.now)
+            ahead = np.maximum(0.0, start.ahead - weight * start.later) @ WEIGHTS
+            if ahead - weight * start.now > worth:
+                size, worth = start.size, float(ahead - weight * start.now)
         cost = math.exp(guess.log_cost)
         text = f"a newcomer, predicted to take {cost:.3g} {self._unit(pool)} on all the data"
         return Extend(newcomer, size, Reason(text))
+
+    def declines(self, pool: Pool, newcomer: int) -> Reason | None:
+        """Return why a newcomer would be too late with all the data; None where it may be in time.
+
+        It would be late even were it cheaper than predicted by `DEAR` standard deviations. Then
+        its first probe is lost, and dear newcomers have long ones: with three minutes for 541,000
+        rows of covtype and the space of `examples/automl.py` they took 50 seconds.
+        """
+        table = pool.once(self._table)
+        if pool.to_come is not None or table.is_begun.sum() < 2 or not table.is_full.any():
+            return None
+        left = self._seconds_left(pool)
+        if not math.isfinite(left):
+            return None
+        guess = pool.curves.once(self._guess, newcomer)
+        if guess.log_cost - DEAR * guess.error <= math.log(max(left, 1e-9)):
+            return None
+        cost = math.exp(guess.log_cost)
+        return Reason(f"predicted to take {cost:.3g} seconds on all the data; {left:.3g} are left")
 
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why the turn went from `learner` to another."""
@@ -296,8 +315,8 @@ class ValuePerSecond:
         is_compared = table.is_begun.sum() >= 2
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
-        _, rate = pool.once(self._newcomer)
-        return np.asarray(mean - max(rate, 0.0) * self._costs(pool).at(self.sizes[-1]))
+        weight = pool.once(self._weight)
+        return np.asarray(mean - weight * self._costs(pool).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
@@ -438,18 +457,9 @@ class ValuePerSecond:
         # A learner that would not be through in time is not begun again: its last training is what
         # counts, and the time for it is kept in reserve.
         left = self._seconds_left(pool)
-        in_time = to_full * self._margin(pool, np.maximum(table.size, 1.0)) <= left
-        runs = begun & pool.is_free & ~table.is_full
+        in_time, runs = self._in_time(pool), begun & pool.is_free & ~table.is_full
         if pool.to_come is None:
-            overhead = self._overhead(pool)
-            _, rate = pool.once(self._newcomer)
-            weight = max(rate, 0.0)
-            if rate < 0.0:
-                # No newcomer would be in time, and seconds are worth something to what is begun
-                # alone: half of what the best that is in time promises, whose index so is above
-                # `best`.
-                ahead = forecast.expected_improvement(best) / (to_full + overhead)
-                weight = float(ahead[runs & in_time].max(initial=0.0)) / 2.0
+            overhead, weight = self._overhead(pool), pool.once(self._weight)
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
             gained = table.score[begun].max() - float(np.median(table.first[begun]))
@@ -557,6 +567,31 @@ class ValuePerSecond:
         found = [(_rate(x.ahead, x.later, x.now), x.size) for x in starts]
         rate, size = max(found, default=(-1.0, self.sizes[-1]))
         return size, rate
+
+    def _weight(self, pool: Pool) -> float:
+        """Return what a second is worth in an open pool, L: the rate at which the search improves.
+
+        Newcomers' rate, but at least half of that of the best learner begun, so that its index is
+        above the best full-data score. Where newcomers promise next to nothing, or would not be
+        in time, costs would count for nothing, and indices for those learners most of whom least
+        is known.
+        """
+        table = pool.once(self._table)
+        _, rate = pool.once(self._newcomer)
+        if not table.is_full.any():
+            return max(rate, 0.0)
+        full = self.sizes[-1]
+        best = float(table.score[table.is_full].max())
+        ahead = np.asarray(self.forecaster.forecasts(pool, full).all.expected_improvement(best))
+        runs = table.is_begun & pool.is_free & ~table.is_full & self._in_time(pool)
+        rates = ahead[runs] / (self._costs(pool).at(full)[runs] + self._overhead(pool))
+        return max(rate, float(rates.max(initial=0.0)) / 2.0)
+
+    def _in_time(self, pool: Pool) -> NDArray[np.bool_]:
+        """Return which learners would be through with all the data in the time left."""
+        to_full = self._costs(pool).at(self.sizes[-1])
+        size = np.maximum(pool.once(self._table).size, 1.0)
+        return np.asarray(to_full * self._margin(pool, size) <= self._seconds_left(pool))
 
     def _margin(self, pool: Pool, since: ArrayLike) -> NDArray[np.float64]:
         """Return how many times as long as predicted training on N may take and be in time.

@@ -465,6 +465,39 @@ def test_of_newcomers_that_cost_the_same_a_poor_one_starts_smaller(spent: float)
     assert poor == SIZES[0] < good
 
 
+@pytest.mark.parametrize("left", [1.0, 10.0, 100.0, 1e4, 1e6])
+def test_newcomers_are_declined_that_would_be_late_were_they_cheaper_than_predicted(
+    left: float,
+) -> None:
+    policy = ValuePerSecond(SIZES)
+    pool = replace(forests(250.0), left=Cost(0, left))
+    declined = {}
+    for trees in (1, 8, 1000):
+        asked = pool.with_newcomer(10, {"trees": trees})
+        guess = policy._guess(asked.curves, 10)
+        reason = policy.declines(asked, 10)
+        least = math.exp(guess.log_cost - value_per_second.DEAR * guess.error)
+        assert (reason is not None) == (least > left)
+        declined[trees] = reason is not None
+        if reason is not None:
+            assert f"{math.exp(guess.log_cost):.3g} seconds" in str(reason)
+            assert f"{left:.3g} are left" in str(reason)
+    assert declined[1] <= declined[8] <= declined[1000]
+    assert declined[1] == (left < 100.0)
+    assert declined[1000] == (left < 1e4)
+
+
+def test_none_is_declined_where_no_end_is_known_or_there_is_no_full_model_yet() -> None:
+    policy = ValuePerSecond(SIZES)
+    late = replace(forests(250.0), left=Cost(0, 1e-3)).with_newcomer(10, {"trees": 1000})
+    assert policy.declines(late, 10) is not None
+    assert policy.declines(replace(late, left=None), 10) is None
+    assert policy.declines(replace(late, to_come=3), 10) is None
+    assert replace(policy, cost="examples").declines(late, 10) is None
+    begun = [curve for curve in late.curves.values() if curve.size < FULL]
+    assert policy.declines(replace(late, curves=Curves(begun)), 10) is None
+
+
 @pytest.mark.parametrize("slow", [1.0, 30.0, 1e6])
 @pytest.mark.parametrize("sizes", [(6, 9, 15, 24, 36, 54), (6, 9, 54), SIZES])
 def test_an_open_pool_without_an_end_does_not_end(sizes: tuple[int, ...], slow: float) -> None:
@@ -538,15 +571,35 @@ def forecast_means(pool: Pool) -> list[float]:
     return [float(x) for x in Joint().forecasts(pool, FULL).all.mean]
 
 
-def test_net_values_are_forecasts_less_what_training_costs_at_the_rate_of_newcomers() -> None:
+def best_rate_of_begun(pool: Pool, seconds: list[float]) -> float:
+    """The improvement per second of the best learner begun, on the way straight to N."""
+    best = max(curve.score for curve in pool.curves.values() if curve.size == FULL)
+    forecasts = Joint().forecasts(pool, FULL)
+    overhead = value_per_second.HASTE * pool.spent.seconds
+    return max(
+        float(forecasts[i].expected_improvement(best)) / (seconds[i] + overhead)
+        for i, curve in pool.curves.items()
+        if curve.size < FULL
+    )
+
+
+@pytest.mark.parametrize("are_best_begun_on", [False, True])
+def test_net_values_are_forecasts_less_what_training_costs_at_what_a_second_is_worth(
+    *, are_best_begun_on: bool
+) -> None:
     curves = known(1)
+    if are_best_begun_on:  # then newcomers promise more than what is suspended
+        ordered = sorted(curves, key=lambda curve: -curve.score)
+        curves = [replace(curve, learner=i) for i, curve in enumerate(ordered)]
     pool, policy = open_pool(curves), ValuePerSecond(SIZES)
     _, rate = policy._newcomer(pool)
     assert rate > 0.0
     taken_off = np.array(forecast_means(pool)) - policy.net_values(pool)
     # Times are known on all the data of two learners, and of the others grow as size does.
     seconds = [c.observations[-1].seconds or 0.0 for c in curves]
-    assert taken_off == pytest.approx(rate * np.array(seconds))
+    half = best_rate_of_begun(pool, seconds) / 2
+    assert (half < rate) == are_best_begun_on
+    assert taken_off == pytest.approx(max(rate, half) * np.array(seconds))
 
 
 def test_of_two_learners_forecast_alike_the_cheaper_is_worth_more() -> None:
