@@ -243,9 +243,9 @@ class ValuePerSecond:
     def declines(self, pool: Pool, newcomer: int) -> Reason | None:
         """Return why a newcomer would be too late with all the data; None where it may be in time.
 
-        It would be late even were it cheaper than predicted by `DEAR` standard deviations. Then
-        its first probe is lost, and dear newcomers have long ones: with three minutes for 541,000
-        rows of covtype and the space of `examples/automl.py` they took 50 seconds.
+        It would be late even were it cheaper than predicted by `LATE` standard deviations. Its
+        first probe would be lost, and dear newcomers have long ones: with three minutes for the
+        541,000 rows of covtype and the space of `examples/automl.py` these took a third of them.
         """
         table = pool.once(self._table)
         if pool.to_come is not None or table.is_begun.sum() < 2 or not table.is_full.any():
@@ -254,7 +254,7 @@ class ValuePerSecond:
         if not math.isfinite(left):
             return None
         guess = pool.curves.once(self._guess, newcomer)
-        if guess.log_cost - DEAR * guess.error <= math.log(max(left, 1e-9)):
+        if guess.log_cost - LATE * guess.error <= math.log(max(left, 1e-9)):
             return None
         cost = math.exp(guess.log_cost)
         return Reason(f"predicted to take {cost:.3g} seconds on all the data; {left:.3g} are left")
@@ -306,17 +306,17 @@ class ValuePerSecond:
     def net_values(self, pool: Pool) -> NDArray[np.float64]:
         """Return each learner's forecast at N less what training it there costs, for proposals.
 
-        The cost in seconds counts times what a second is worth in an open pool, L, which falls as
-        the search goes on. In a closed pool, and before the first full-data score, it is the
-        forecast alone.
+        The cost in seconds counts times the rate of newcomers, which falls as the search goes on:
+        what is proposed stands beside other proposals. In a closed pool, and before the first
+        full-data score, it is the forecast alone.
         """
         table = pool.once(self._table)
         mean = np.asarray(self.forecaster.forecasts(pool, self.sizes[-1]).all.mean)
         is_compared = table.is_begun.sum() >= 2
         if pool.to_come is not None or not is_compared or not table.is_full.any():
             return mean
-        weight = pool.once(self._weight)
-        return np.asarray(mean - weight * self._costs(pool).at(self.sizes[-1]))
+        _, rate = pool.once(self._newcomer)
+        return np.asarray(mean - max(rate, 0.0) * self._costs(pool).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""

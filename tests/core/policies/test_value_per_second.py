@@ -476,7 +476,7 @@ def test_newcomers_are_declined_that_would_be_late_were_they_cheaper_than_predic
         asked = pool.with_newcomer(10, {"trees": trees})
         guess = policy._guess(asked.curves, 10)
         reason = policy.declines(asked, 10)
-        least = math.exp(guess.log_cost - value_per_second.DEAR * guess.error)
+        least = math.exp(guess.log_cost - value_per_second.LATE * guess.error)
         assert (reason is not None) == (least > left)
         declined[trees] = reason is not None
         if reason is not None:
@@ -571,20 +571,19 @@ def forecast_means(pool: Pool) -> list[float]:
     return [float(x) for x in Joint().forecasts(pool, FULL).all.mean]
 
 
-def best_rate_of_begun(pool: Pool, seconds: list[float]) -> float:
-    """The improvement per second of the best learner begun, on the way straight to N."""
-    best = max(curve.score for curve in pool.curves.values() if curve.size == FULL)
-    forecasts = Joint().forecasts(pool, FULL)
-    overhead = value_per_second.HASTE * pool.spent.seconds
-    return max(
-        float(forecasts[i].expected_improvement(best)) / (seconds[i] + overhead)
-        for i, curve in pool.curves.items()
-        if curve.size < FULL
-    )
+def test_net_values_are_forecasts_less_what_training_costs_at_the_rate_of_newcomers() -> None:
+    curves = known(1)
+    pool, policy = open_pool(curves), ValuePerSecond(SIZES)
+    _, rate = policy._newcomer(pool)
+    assert rate > 0.0
+    taken_off = np.array(forecast_means(pool)) - policy.net_values(pool)
+    # Times are known on all the data of two learners, and of the others grow as size does.
+    seconds = np.array([c.observations[-1].seconds or 0.0 for c in curves])
+    assert taken_off == pytest.approx(rate * seconds)
 
 
 @pytest.mark.parametrize("are_best_begun_on", [False, True])
-def test_net_values_are_forecasts_less_what_training_costs_at_what_a_second_is_worth(
+def test_a_second_is_worth_at_least_half_of_what_the_best_suspended_learner_promises(
     *, are_best_begun_on: bool
 ) -> None:
     curves = known(1)
@@ -593,13 +592,19 @@ def test_net_values_are_forecasts_less_what_training_costs_at_what_a_second_is_w
         curves = [replace(curve, learner=i) for i, curve in enumerate(ordered)]
     pool, policy = open_pool(curves), ValuePerSecond(SIZES)
     _, rate = policy._newcomer(pool)
-    assert rate > 0.0
-    taken_off = np.array(forecast_means(pool)) - policy.net_values(pool)
-    # Times are known on all the data of two learners, and of the others grow as size does.
-    seconds = [c.observations[-1].seconds or 0.0 for c in curves]
-    half = best_rate_of_begun(pool, seconds) / 2
+    best = max(curve.score for curve in pool.curves.values() if curve.size == FULL)
+    forecasts = Joint().forecasts(pool, FULL)
+    overhead = value_per_second.HASTE * pool.spent.seconds
+    half = 0.5 * max(
+        float(forecasts[i].expected_improvement(best))
+        / ((curves[i].observations[-1].seconds or 0.0) + overhead)
+        for i, curve in pool.curves.items()
+        if curve.size < FULL
+    )
     assert (half < rate) == are_best_begun_on
-    assert taken_off == pytest.approx(max(rate, half) * np.array(seconds))
+    assert policy._weight(pool) == pytest.approx(max(rate, half))
+    values = policy._boxes(pool).values
+    assert (values > best).any() or are_best_begun_on, "the best is worth going on with"
 
 
 def test_of_two_learners_forecast_alike_the_cheaper_is_worth_more() -> None:
