@@ -126,19 +126,19 @@ def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Ru
     with state.lock:
         if trial.number not in state.runs or state.curve(trial.number).observations:
             return run
-        pool = state.pool(policy, trial.number)
-        started = run
-        if isinstance(policy, HasStart):
+        pool, started = state.pool(policy, trial.number), run
+        declined = None
+        if isinstance(policy, MayDecline) and state.n_declined < MOST_DECLINED:
+            declined = policy.declines(pool, trial.number)
+        if declined is not None:
+            reason = f"declined: {sentence(declined, state.sign)}"
+            started = replace(run, learner=None, size=0, reason=reason, is_declined=True)
+        elif isinstance(policy, HasStart):
             decision = policy.start_of(pool, trial.number)
             if decision.size != run.size:
                 reason = sentence(decision.reason, state.sign)
                 started = replace(run, size=decision.size, reason=reason)
-        if isinstance(policy, MayDecline) and state.n_declined < MOST_DECLINED:
-            declined = policy.declines(pool, trial.number)
-            if declined is not None:
-                reason = f"declined: {sentence(declined, state.sign)}"
-                started = replace(run, learner=None, size=0, reason=reason, is_declined=True)
-        if started is not run:
+        if started != run:
             stored.write_run(study, trial._trial_id, started)
             state.sync()
     return started

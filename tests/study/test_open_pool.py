@@ -33,6 +33,7 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import one_row_per_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Extend
@@ -579,6 +580,25 @@ class TestDeclinedNewcomers:
         states = {row.number: row.state for row in rows}
         assert {states[number] for number in numbers} == {TrialState.RUNNING}
 
+    def test_what_is_enqueued_is_declined_too_and_the_reason_can_be_read(self) -> None:
+        study, _ = self.search(RandomSampler(seed=0), n_trials=30)
+        study.enqueue_trial({"trees": 9999.0})
+        with clock():
+            study.optimize(self.too_dear, n_trials=1)
+        (trial,) = study.get_trials()[-1:]
+        assert trial.params == {"trees": 9999.0}
+        assert trial.state == TrialState.PRUNED
+        reason = trial.user_attrs["daub:reason"]
+        assert re.fullmatch(
+            r"declined: predicted to take .* on all the data; 300 are left", reason
+        )
+
+    def too_dear(self, trial: optuna.Trial) -> float:
+        trial.suggest_float("trees", 1, 10_000, log=True)
+        for n in training_sizes(trial):
+            pytest.fail(f"to be trained on {n}")
+        return 0.0
+
     def test_of_a_sampler_that_proposes_nothing_else_one_in_eleven_is_trained(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9100)]
         study, begun = self.search(Listed(map(float, trees)), n_trials=60)
@@ -595,6 +615,8 @@ class TestDeclinedNewcomers:
         known = [learner.params["trees"] for learner in state_of(study).learners.values()]
         proposed = known + [trial.params["trees"] for trial in self.declined(study)]
         assert {*proposed} == {*points["trees"]}
+        shown = one_row_per_learner(study).get_trials()
+        assert sorted(row.params["trees"] for row in shown) == sorted(known)
 
 
 def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:

@@ -18,12 +18,12 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
   more the longer it has run, so that a pool of near ties ends as well. The study ends when no
   index is above the best full-data score.
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
-  which a newcomer is worth its first probe: the marginal value of search, or half of what the best
-  learner begun promises per second, if that is more. A newcomer is proposed
-  when no index is above the best full-data score at that weight. Only where the time that is left
-  is known does it end by itself: when no training on all the data would be through. Where the runs
-  that are left are known, the first full-data model is begun by half of them, the last run is on
-  all the data, and in between seconds count the less the fewer runs are left.
+  which a newcomer is worth its first probe: the marginal value of search; or half of what the best
+  suspended learner promises per second, if that is more. A newcomer is proposed when no index is
+  above the best full-data score at that weight. Only where the time that is left is known does it
+  end by itself: when no training on all the data would be through. Where the runs that are left
+  are known, the first full-data model is begun by half of them, the last run is on all the data,
+  and in between seconds count the less the fewer runs are left.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -571,10 +571,10 @@ class ValuePerSecond:
     def _weight(self, pool: Pool) -> float:
         """Return what a second is worth in an open pool, L: the rate at which the search improves.
 
-        Newcomers' rate, but at least half of that of the best learner begun, so that its index is
-        above the best full-data score. Where newcomers promise next to nothing, or would not be
-        in time, costs would count for nothing, and indices for those learners most of whom least
-        is known.
+        It is the rate of newcomers, but at least half of that of the best suspended learner, whose
+        index so is above the best full-data score. Were seconds worth next to nothing where
+        newcomers are, or would not be in time, no cost would count, and the largest index would be
+        that of the learner of which least is known.
         """
         table = pool.once(self._table)
         _, rate = pool.once(self._newcomer)
