@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.parameters import MOST_COMPARED
 from optuna_daub.core.parameters import Features
 from optuna_daub.core.pool import Curves
 
 
 DISBELIEF = 10.0
-"""A probe is not believed to be slower than this many times what the learner's probe before, or
-the other learners, suggest: the first call of a library may take a minute."""
+"""A probe is not believed to be slower than this many times what the learner's probe before, the
+other learners, or its parameters suggest: the first call of a library may take a minute."""
 DEAREST = 0.2
 """A larger share of learners is no handful of slow calls: what the quickest of them takes is what
 others suggest. Cheap starts and dear proposals may be a hundredfold apart, and were the median to
@@ -113,7 +114,18 @@ def in_seconds(curves: Curves) -> Costs:
     if timed.sum() >= ENOUGH:
         dear = float(np.quantile(level[timed], 1.0 - DEAREST, method="lower"))
         earlier = np.where(np.isfinite(before_cost), before_cost - alpha * before, dear)
-        level = np.minimum(level, np.maximum(earlier, dear) + math.log(DISBELIEF))
+        suggested = np.maximum(earlier, dear)
+        slow = np.flatnonzero(timed & (level > suggested + math.log(DISBELIEF)))
+        if len(slow):
+            # Parameters say which learners are dear, however few of them there are.
+            others = np.setdiff1d(np.flatnonzero(timed), slow)[-MOST_COMPARED:]
+            known, new = (
+                [curves[i].parameters for i in curves.learners[some].tolist()]
+                for some in (others, slow)
+            )
+            likely, _ = _predicted(known, level[others], new)
+            suggested[slow] = np.maximum(suggested[slow], likely)
+        level = np.minimum(level, suggested + math.log(DISBELIEF))
     own = (slower + alpha) / (longer + 1.0)
     start = np.where(timed, level + (alpha - own) * last, typical)
     # Each e-folding of size that was seen says as much of how exponents differ.
@@ -140,10 +152,19 @@ def by_parameters(
     >>> 3.2 < math.exp(guess.log_cost) < 6.4, guess.error < 1.0
     (True, True)
     """
-    seen = Features.of(known, [new])
-    (is_unknown,), (beyond,) = seen.is_unknown, seen.beyond
+    log_cost, error = _predicted(known, log_costs, [new])
+    return Guess(float(log_cost[0]), float(error[0]))
+
+
+def _predicted(
+    known: Sequence[Mapping[str, Any]],
+    log_costs: NDArray[np.float64],
+    new: Sequence[Mapping[str, Any]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what `by_parameters` does, of several new learners: logarithms, and their errors."""
+    seen = Features.of(known, new)
     middle_point = seen.known.mean(axis=0)
-    X, x = seen.known - middle_point, np.where(is_unknown, 0.0, seen.new[0] - middle_point)
+    X, x = seen.known - middle_point, np.where(seen.is_unknown, 0.0, seen.new - middle_point)
     # Ridge regression (Hoerl and Kennard 1970) in its dual form: w = X'(XX' + k I)^-1 (y - mean).
     middle = float(log_costs.mean())
     gram = X @ X.T
@@ -154,9 +175,9 @@ def by_parameters(
     hat = np.einsum("ij,ji->i", gram, inverse) + 1.0 / len(X)
     left_out = rest / np.maximum(1.0 - hat, 1e-9) if len(X) > 1 else np.zeros(1)
     square = (float(left_out @ left_out) + PRIOR_ERROR**2) / (len(X) + 1)
-    square += float(np.mean((X[:, is_unknown] @ weights[is_unknown]) ** 2)) + beyond**2
+    unknown = np.mean((X @ (weights[:, None] * seen.is_unknown.T)) ** 2, axis=0)
+    error = np.sqrt(square + unknown + seen.beyond**2)
     # The median: one slow call must not make others dear.
     level = middle + float(np.quantile(rest, 0.5, method="lower"))
     lowest, highest = float(log_costs.min()) - FARTHEST, float(log_costs.max()) + FARTHEST
-    log_cost = min(max(level + float(x @ weights), lowest), highest)
-    return Guess(log_cost, math.sqrt(square))
+    return np.clip(level + x @ weights, lowest, highest), error

@@ -49,9 +49,9 @@ such as reading the trials that ended meanwhile."""
 PATIENCE = 1.0
 """Seconds that the lower trial number waits for a rival to step back."""
 
-MOST_DECLINED = 10
-"""Newcomers in a row that a policy may decline: the next one is trained whatever it says, so that
-a base sampler that proposes the like for ever does not end in nothing being trained."""
+MOST_DECLINED = 100
+"""Newcomers in a row that a policy may decline. Then the study ends: a base sampler that proposes
+nothing that would be in time is to do so no longer."""
 
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
@@ -128,7 +128,9 @@ def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Ru
             return run
         pool, started = state.pool(policy, trial.number), run
         declined = None
-        if isinstance(policy, MayDecline) and state.n_declined < MOST_DECLINED:
+        # A list of points, of which GridSampler would not propose this one again.
+        is_of_grid = stored.GRID_POINT in study._storage.get_trial_system_attrs(trial._trial_id)
+        if isinstance(policy, MayDecline) and not is_of_grid:
             declined = policy.declines(pool, trial.number)
         if declined is not None:
             reason = f"declined: {sentence(declined, state.sign)}"

@@ -115,7 +115,10 @@ class _RowStorage(BaseStorage):
                     if row.values is None and curve.observations:
                         row.state, row.values = TrialState.COMPLETE, [worst]
                 elif row.values is not None and curve.size < size:
-                    row.state, row.values = _without_score(row), None
+                    # GridSampler proposes points that are running anew before it stops.
+                    is_of_grid = stored.GRID_POINT in row.system_attrs
+                    row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
+                    row.values = None
         rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
 
@@ -154,12 +157,6 @@ def _telling_size(state: State) -> int:
     return sizes[ENOUGH - 1] if len(sizes) >= ENOUGH else 0
 
 
-def _without_score(row: FrozenTrial) -> TrialState:
-    """Return the state of a row that was tried and has no score to learn from."""
-    # GridSampler proposes points that are running anew before it stops.
-    return TrialState.FAIL if stored.GRID_POINT in row.system_attrs else TrialState.RUNNING
-
-
 def one_row_per_learner(
     trials: Iterable[FrozenTrial], state: State, values: Mapping[int, float]
 ) -> list[FrozenTrial]:
@@ -182,7 +179,7 @@ def one_row_per_learner(
             rows[run.learner] = trial  # a worker that waited may have resumed a later learner
         elif run.is_declined:
             row = rows[trial.number] = copy.copy(trial)
-            row.state, row.values = _without_score(row), None
+            row.state, row.values = TrialState.RUNNING, None
         else:
             # Else GridSampler, which marks what it proposes, would propose the same for ever. It
             # marks a later run where the worker of the first one died before it could.

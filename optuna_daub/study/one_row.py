@@ -106,7 +106,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     rows: list[FrozenTrial] = []
     for shared in merged:
         row, curve = copy.copy(shared), curves.get(shared.number)
-        if curve is None and (not row.state.is_finished() or _is_idle(row)):
+        if curve is None and not row.state.is_finished():
             continue  # still in the queue, begun a moment ago, or declined
         if curve is None:
             row.user_attrs = stored.noted(row)  # what a copy bears speaks of another study
@@ -119,11 +119,6 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         row.number = len(rows)
         rows.append(row)
     return rows
-
-
-def _is_idle(row: FrozenTrial) -> bool:
-    run = stored.read_run(row.system_attrs)
-    return run is not None and run.learner is None
 
 
 def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:

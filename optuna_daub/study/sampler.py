@@ -31,6 +31,7 @@ from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
+from optuna_daub.study.assignment import MOST_DECLINED
 from optuna_daub.study.assignment import assign
 from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
@@ -372,7 +373,7 @@ class DataAllocationSampler(BaseSampler):
                     _take_back(known, values)
             decision = known.decide(policy, trial.number)
         is_over = known.horizon is not None and time.monotonic() >= known.horizon
-        if isinstance(decision, Finish) or is_over:
+        if isinstance(decision, Finish) or is_over or known.n_declined >= MOST_DECLINED:
             host.stop(study)
 
     def _check(self, study: optuna.Study, policy: Policy) -> None:

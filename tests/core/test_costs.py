@@ -249,3 +249,18 @@ def test_of_one_learner_its_own_cost_is_all_there_is_to_say() -> None:
     guess = by_parameters([{"x": 5.0}], np.array([3.0]), {"x": 5.0})
     assert guess.log_cost == pytest.approx(3.0)
     assert guess.error == pytest.approx(PRIOR_ERROR / math.sqrt(2.0))
+
+
+@pytest.mark.parametrize("n_dear", [1, 3])
+def test_a_probe_is_believed_to_be_dear_where_its_parameters_say_so(n_dear: int) -> None:
+    """Among cheap learners a slow call is not believed, a forest of many trees is."""
+
+    def forest(learner: int, trees: int, seconds: float) -> LearningCurve:
+        seen = (Observation(1000, 0.8, seconds=seconds),)
+        return LearningCurve(learner, seen, parameters={"trees": trees})
+
+    cheap = [forest(i, 1 + i, 0.01 * (1 + i)) for i in range(20)]
+    dear = [forest(20 + k, 10_000 + k, 100.0) for k in range(n_dear)]
+    slow = [forest(20 + k, 10, 100.0) for k in range(n_dear)]
+    assert in_seconds(Curves([*cheap, *dear])).at(1000)[20:] == pytest.approx(100.0)
+    assert max(in_seconds(Curves([*cheap, *slow])).at(1000)[20:]) < 3.0

@@ -236,8 +236,8 @@ class ValuePerSecond:
             ahead = np.maximum(0.0, start.ahead - weight * start.later) @ WEIGHTS
             if ahead - weight * start.now > worth:
                 size, worth = start.size, float(ahead - weight * start.now)
-        cost = math.exp(guess.log_cost)
-        text = f"a newcomer, predicted to take {cost:.3g} {self._unit(pool)} on all the data"
+        cost = _readable(math.exp(guess.log_cost))
+        text = f"a newcomer, predicted to take {cost} {self._unit(pool)} on all the data"
         return Extend(newcomer, size, Reason(text))
 
     def declines(self, pool: Pool, newcomer: int) -> Reason | None:
@@ -250,14 +250,17 @@ class ValuePerSecond:
         table = pool.once(self._table)
         if pool.to_come is not None or table.is_begun.sum() < 2 or not table.is_full.any():
             return None
+        if pool.runs_left == 0:
+            return None  # no other comes in its place
         left = self._seconds_left(pool)
         if not math.isfinite(left):
             return None
         guess = pool.curves.once(self._guess, newcomer)
         if guess.log_cost - LATE * guess.error <= math.log(max(left, 1e-9)):
             return None
-        cost = math.exp(guess.log_cost)
-        return Reason(f"predicted to take {cost:.3g} seconds on all the data; {left:.3g} are left")
+        cost = _readable(math.exp(guess.log_cost))
+        text = f"predicted to take {cost} seconds on all the data; {_readable(left)} are left"
+        return Reason(text)
 
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why the turn went from `learner` to another."""
@@ -701,6 +704,15 @@ def _thinned(sizes: tuple[int, ...]) -> list[int]:
         if size * STOP_RATIO <= kept[-1]:
             kept.append(size)
     return kept
+
+
+def _readable(cost: float) -> str:
+    """Return a cost as text, with three figures or more.
+
+    >>> _readable(0.01234), _readable(12345.6)
+    ('0.0123', '12,346')
+    """
+    return f"{cost:.3g}" if cost < 1000.0 else f"{cost:,.0f}"
 
 
 def _width(forecast: Forecast) -> Numbers:
