@@ -205,6 +205,11 @@ class ValuePerSecond:
         busy = table.is_alive & ~free
         if busy.any():
             return Wait(Reason("what the learners being trained reach decides which goes on"))
+        if is_open and pool.runs_left != 0 and self._is_some_in_time(pool):
+            # Those that would be late are declined, and cost nothing.
+            return Propose(
+                first, Reason("the time left is enough for a cheaper newcomer than most")
+            )
         return self._end(pool)
 
     def start_of(self, pool: Pool, newcomer: int) -> Extend:
@@ -507,15 +512,20 @@ class ValuePerSecond:
         """Return what training a newcomer on all the data costs; None is one not proposed yet."""
         if self.cost == "examples":
             return Guess(math.log(self.sizes[-1]), 0.0)
-        facts = curves.columns(_facts)
-        recent = np.flatnonzero((facts[:, 0] == 0.0) & (facts[:, 1] > 0.0))[-MOST_COMPARED:]
-        known = [curves[i].parameters for i in curves.learners[recent].tolist()]
-        log_costs = np.log(curves.once(in_seconds).at(self.sizes[-1])[recent])
+        recent, log_costs = curves.once(self._recent)
+        known = [curves[i].parameters for i in recent.tolist()]
         if newcomer is not None:
             return by_parameters(known, log_costs, curves[newcomer].parameters)
         # It will have parameters when its start is decided, like the one before it.
         typical = float(np.median(log_costs[-RECENT:]))
         return Guess(typical, by_parameters(known, log_costs, known[-1]).error)
+
+    def _recent(self, curves: Curves) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the learners begun last, and the logarithms of their predicted costs at N."""
+        facts = curves.columns(_facts)
+        recent = np.flatnonzero((facts[:, 0] == 0.0) & (facts[:, 1] > 0.0))[-MOST_COMPARED:]
+        costs = curves.once(in_seconds).at(self.sizes[-1])[recent]
+        return curves.learners[recent], np.log(costs)
 
     def _forecast(self, pool: Pool, newcomer: int | None, size: int) -> Forecast:
         """Return the forecast of a newcomer; None is one not proposed yet."""
@@ -570,6 +580,13 @@ class ValuePerSecond:
         found = [(_rate(x.ahead, x.later, x.now), x.size) for x in starts]
         rate, size = max(found, default=(-1.0, self.sizes[-1]))
         return size, rate
+
+    def _is_some_in_time(self, pool: Pool) -> bool:
+        """Return whether one like those begun last would be through in the time left."""
+        if self._unit(pool) == "examples" or not pool.once(self._table).is_full.any():
+            return False
+        _, log_costs = pool.curves.once(self._recent)
+        return bool((np.exp(log_costs) <= self._seconds_left(pool)).any())
 
     def _weight(self, pool: Pool) -> float:
         """Return what a second is worth in an open pool, L: the rate at which the search improves.
