@@ -49,10 +49,6 @@ such as reading the trials that ended meanwhile."""
 PATIENCE = 1.0
 """Seconds that the lower trial number waits for a rival to step back."""
 
-MOST_DECLINED = 100
-"""Newcomers in a row that a policy may decline. Then the study ends: a base sampler that proposes
-nothing that would be in time is to do so no longer."""
-
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
 
@@ -128,11 +124,11 @@ def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Ru
             return run
         pool, started = state.pool(policy, trial.number), run
         declined = None
-        # A list of points, of which GridSampler would not propose this one again.
-        is_of_grid = stored.GRID_POINT in study._storage.get_trial_system_attrs(trial._trial_id)
-        if isinstance(policy, MayDecline) and not is_of_grid:
+        if isinstance(policy, MayDecline):
             declined = policy.declines(pool, trial.number)
-        if declined is not None:
+        # A grid is a list of points, of which GridSampler would not propose this one again.
+        attrs = {} if declined is None else study._storage.get_trial_system_attrs(trial._trial_id)
+        if declined is not None and stored.GRID_POINT not in attrs:
             reason = f"declined: {sentence(declined, state.sign)}"
             started = replace(run, learner=None, size=0, reason=reason, is_declined=True)
         elif isinstance(policy, HasStart):

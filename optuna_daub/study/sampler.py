@@ -31,7 +31,6 @@ from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
-from optuna_daub.study.assignment import MOST_DECLINED
 from optuna_daub.study.assignment import assign
 from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
@@ -48,6 +47,10 @@ from optuna_daub.study.storage import Run
 
 MANY_FAILURES = 5
 """Learners that fail one after another at one worker, after which its name is in the log."""
+
+MOST_DECLINED = 100
+"""Newcomers in a row that a policy may decline. Then the study ends: a base sampler that proposes
+nothing that would be in time is to do so no longer."""
 
 MOST_LEARNERS = 10**9
 """Of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
@@ -209,6 +212,9 @@ class DataAllocationSampler(BaseSampler):
                         is_new = is_new or not state.learners[run.learner].params
                     if is_new:
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
+                # Another `optimize` has other seconds: what was too late may be in time.
+                if (begin := host.begin()) != state.begin:
+                    state.begin, state.n_declined = begin, 0
                 if run.learner == trial.number and state.has_repeated:
                     as_it_is = study._storage.get_trial(trial._trial_id)
                     # GridSampler has marked the point that it proposes by now.

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from typing import NamedTuple
 
@@ -113,8 +114,10 @@ class State:
         """When the first trial was asked for outside `study.optimize` (`time.monotonic`)."""
         self.is_begun = False
         """Whether any score has been observed."""
+        self.begin: datetime | None = None
+        """When the `study.optimize` that was seen last began; None in ask-and-tell."""
         self.n_declined = 0
-        """Newcomers that the policy has declined since anything was trained."""
+        """Newcomers that the policy has declined since it began, or anything was trained."""
         self.agreed: Policy | None = None
         """The policy whose sizes are known to be those that the study was begun with."""
         self.copies: set[int] = set()

@@ -202,14 +202,14 @@ class ValuePerSecond:
             # An improvement, not a score: it has no direction, and may be far below 0.001.
             text = f"a newcomer promises {rate:.2g} of improvement per {self._unit(pool)[:-1]}"
             return Propose(start, Reason(text + ", more than others"))
-        busy = table.is_alive & ~free
-        if busy.any():
-            return Wait(Reason("what the learners being trained reach decides which goes on"))
         if is_open and pool.runs_left != 0 and self._is_some_in_time(pool):
             # Those that would be late are declined, and cost nothing.
             return Propose(
                 first, Reason("the time left is enough for a cheaper newcomer than most")
             )
+        busy = table.is_alive & ~free
+        if busy.any():
+            return Wait(Reason("what the learners being trained reach decides which goes on"))
         return self._end(pool)
 
     def start_of(self, pool: Pool, newcomer: int) -> Extend:
@@ -598,10 +598,7 @@ class ValuePerSecond:
         """
         table = pool.once(self._table)
         _, rate = pool.once(self._newcomer)
-        if not table.is_full.any():
-            return max(rate, 0.0)
-        full = self.sizes[-1]
-        best = float(table.score[table.is_full].max())
+        full, best = self.sizes[-1], float(table.score[table.is_full].max())
         ahead = np.asarray(self.forecaster.forecasts(pool, full).all.expected_improvement(best))
         runs = table.is_begun & pool.is_free & ~table.is_full & self._in_time(pool)
         rates = ahead[runs] / (self._costs(pool).at(full)[runs] + self._overhead(pool))

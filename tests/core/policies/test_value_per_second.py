@@ -765,7 +765,7 @@ class TestTimeLeft:
     def test_what_is_begun_goes_on_to_the_end_where_it_would_surely_be_in_time(self) -> None:
         """16 s are predicted, or half a second more, to be sure; of a newcomer twice as many."""
         far, near = (0.795, 0.80), (0.60, 0.61)
-        for left, chosen in ((17.0, 2), (16.2, None), (3.0, None)):
+        for left, chosen in ((17.0, 2), (16.2, None), (15.0, None)):
             curves = [
                 curve(0, 0.70, 0.74, 0.77, 0.79, 0.80, seconds=(4, 8, 16, 32, 64)),
                 LearningCurve(1, _first_and_half(*near)),
@@ -774,10 +774,12 @@ class TestTimeLeft:
             ]
             pool = replace(self.pool(left), curves=Curves(curves))
             decision = ValuePerSecond(SIZES).decide(pool)
-            if chosen is None:  # one like the cheapest would be in time, or none
-                assert isinstance(decision, Propose if left > 4.0 else Finish)
+            if chosen is None:  # one like the cheapest is predicted to take 16 s
+                assert isinstance(decision, Propose if left > 16.0 else Finish)
+                held = ValuePerSecond(SIZES).decide(replace(pool, busy=frozenset({3})))
+                assert isinstance(held, Propose if left > 16.0 else Wait)
             else:
-                # No newcomer would be in time: of what is begun the best goes on, to the end.
+                # No newcomer like most is in time: of what is begun the best goes on, to the end.
                 assert isinstance(decision, Extend)
                 assert (decision.learner, decision.size) == (chosen, FULL)
 
