@@ -326,12 +326,16 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             return
+        stored.end_interrupted(study, host.error_of_run())
         try:
             with liveness.thinking(study, trial):  # Optuna's own heartbeats end before
                 self._end(study, trial, policy, state, values)
         except host.FinishedTrialError:
             if not liveness.is_over(study, trial):
                 raise
+        except BaseException as error:
+            stored.end_interrupted(study, error)  # Optuna stores how the trial ended all the same
+            raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.
         if liveness.is_failed(study, trial):
@@ -548,7 +552,8 @@ def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        stored.end_interrupted(study, error)
         as_it_is = study._storage.get_trial(trial._trial_id)
         state = TrialState.WAITING if stored.is_enqueued(as_it_is) else TrialState.FAIL
         with suppress(RuntimeError):

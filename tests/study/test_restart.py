@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 import pytest
+import sqlalchemy
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
@@ -132,6 +133,36 @@ def test_ctrl_c_after_the_last_report_keeps_the_winner() -> None:
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER
     assert [*dict.fromkeys(probes(study))] == MADE  # the last may have been made again
+
+
+@pytest.mark.parametrize("kth", [1, 2, 4, 6, 8, 10, 11, 12, 22, 34])
+def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -> None:
+    """The file is locked for as long as the transaction that was broken off is open.
+
+    Those of Optuna's own, which begin and end a trial, it leaves to the end of the process.
+    """
+    storage = RDBStorage(sqlite(tmp_path), engine_kwargs={"connect_args": {"timeout": 0.5}})
+    study = table_study(storage=storage)
+    writes: list[str] = []
+    to_come = iter(range(kth))
+
+    def note(_: object, __: object, statement: str, *___: object) -> None:
+        if not statement.startswith("SELECT"):
+            writes.append(statement)
+
+    def interrupt(_: sqlalchemy.Connection) -> None:
+        is_ours = bool(writes) and "INSERT INTO trials" not in writes[0]
+        writes.clear()
+        if is_ours and next(to_come, None) == kth - 1:
+            raise KeyboardInterrupt
+
+    sqlalchemy.event.listen(storage.engine, "before_cursor_execute", note)
+    sqlalchemy.event.listen(storage.engine, "commit", interrupt)
+    # Optuna, interrupted as it tells, asks for a variable of its own that it has not set.
+    with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
+        study.optimize(TableObjective(RIVALS))
+    _go_on(sqlite(tmp_path))
+    assert_same_answer(table_study(storage=sqlite(tmp_path)))
 
 
 def test_a_reopened_finished_study_trains_nothing(tmp_path: Path) -> None:
