@@ -14,6 +14,7 @@ from benchmarks import opening
 from benchmarks import replay
 from benchmarks import search_cv
 from benchmarks import slow_probe
+from benchmarks import small_samples
 from benchmarks import training
 from benchmarks import two_workers
 from benchmarks import watching
@@ -44,6 +45,7 @@ pytestmark = [
         opening,
         search_cv,
         slow_probe,
+        small_samples,
         two_workers,
         watching,
         abc,
