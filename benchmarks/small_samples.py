@@ -126,8 +126,14 @@ def measured(name: str, learner: int) -> Mapping[str, Any]:
     return {"parameters": trial.params, "curve": curve}
 
 
-def open_pool(learners: list[Row]) -> Found:
-    """Follow the default rule, its newcomers as they come."""
+def open_pool(learners: list[Row], n_left_out: int = 0) -> Found:
+    """Follow the default rule, its newcomers as they come.
+
+    Args:
+        learners: rows with whole curves.
+        n_left_out: how many of the smallest sizes are not trained on.
+    """
+    learners = [{**row, "curve": row["curve"][n_left_out:]} for row in learners]
     sizes = tuple(size for size, _, _ in learners[0]["curve"])
     policy, pool, found = ValuePerSecond(sizes), Pool(to_come=None), Found()
     while True:
@@ -155,6 +161,7 @@ def training_everything(learners: list[Row]) -> Found:
 
 WAYS: dict[str, Callable[[list[Row]], Found]] = {
     "the default rule": open_pool,
+    f"... from N / {SHARES[1]} on": partial(open_pool, n_left_out=1),
     "training everything": training_everything,
 }
 
