@@ -35,6 +35,7 @@ from optuna_daub.study.assignment import assign
 from optuna_daub.study.assignment import give_way_to_twin
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.failures import message_of
+from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.messages import status
 from optuna_daub.study.points import is_short
 from optuna_daub.study.pruner import AllocationPruner
@@ -326,7 +327,7 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             return
-        stored.end_interrupted(study, host.error_of_run())
+        end_interrupted(study, host.error_of_run())
         try:
             with liveness.thinking(study, trial):  # Optuna's own heartbeats end before
                 self._end(study, trial, policy, state, values)
@@ -334,7 +335,7 @@ class DataAllocationSampler(BaseSampler):
             if not liveness.is_over(study, trial):
                 raise
         except BaseException as error:
-            stored.end_interrupted(study, error)  # Optuna stores how the trial ended all the same
+            end_interrupted(study, error)  # Optuna stores how the trial ended all the same
             raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.
@@ -553,7 +554,7 @@ def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        stored.end_interrupted(study, error)
+        end_interrupted(study, error)
         as_it_is = study._storage.get_trial(trial._trial_id)
         state = TrialState.WAITING if stored.is_enqueued(as_it_is) else TrialState.FAIL
         with suppress(RuntimeError):

@@ -8,7 +8,6 @@ can share a study.
 
 from __future__ import annotations
 
-import traceback
 import uuid
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,7 +22,6 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
-from sqlalchemy.pool import QueuePool
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
@@ -127,25 +125,6 @@ def _record(kind: type[_Record], stored: Any) -> _Record:
             "update it, or begin a study of another name."
         )
     return kind(**{name: value for name, value in stored.items() if name in _KNOWN[kind]})
-
-
-def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
-    """End the transaction that an interrupt has broken off, so that its worker can write again.
-
-    On SQLite it locks the whole file, also to the worker itself, which then cannot store how its
-    trial ended, while others wait with it.
-    """
-    if error is None or isinstance(error, Exception):
-        return  # Optuna has rolled it back
-    while error is not None:
-        # A statement is alive as long as the frames of the traceback that have it.
-        for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
-                frame.clear()
-        error = error.__context__
-    engine = getattr(getattr(study._storage, "_backend", study._storage), "engine", None)
-    if engine is not None and isinstance(engine.pool, QueuePool):
-        engine.dispose()  # a commit that was broken off has gone back to the pool as it was
 
 
 def write_run(study: optuna.Study, trial_id: int, run: Run) -> None:

@@ -583,8 +583,6 @@ class ValuePerSecond:
 
     def _is_some_in_time(self, pool: Pool) -> bool:
         """Return whether one like those begun last would be through in the time left."""
-        if self._unit(pool) == "examples" or not pool.once(self._table).is_full.any():
-            return False
         _, log_costs = pool.curves.once(self._recent)
         return bool((np.exp(log_costs) <= self._seconds_left(pool)).any())
 

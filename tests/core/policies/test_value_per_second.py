@@ -481,7 +481,8 @@ def test_newcomers_are_declined_that_would_be_late_were_they_cheaper_than_predic
         declined[trees] = reason is not None
         if reason is not None:
             cost = math.exp(guess.log_cost)
-            assert f"{cost:,.0f} seconds" in str(reason) or f"{cost:.3g} seconds" in str(reason)
+            shown = f"{cost:,.0f}" if cost >= 1000.0 else f"{cost:.3g}"
+            assert f"take {shown} seconds" in str(reason)
             assert f"{left:.3g} are left" in str(reason)
     assert declined[1] <= declined[8] <= declined[1000]
     assert declined[1] == (left < 100.0)
