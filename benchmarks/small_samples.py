@@ -9,7 +9,8 @@ an open pool is replayed with newcomers in random orders, each once, and beside 
 on all the data in the same order. What is lost is how far the best model on all the data is below
 the best of the table after so many units, mean trainings on all the data. Where trees of many
 leaves need many rows, the best learners are among the worst on small samples: the share of pairs
-of learners that N / 64 puts in another order says how much samples mislead.
+of learners that N / 64 puts in another order says how much samples mislead. Of some of them more
+sizes are known in a pool of 30: how far off are the seconds predicted for all the data?
 
 Curves go to results/small_samples.jsonl, the table to results/small_samples.md.
 """
@@ -53,11 +54,14 @@ from benchmarks.rows import write_report
 from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import Data
 from benchmarks.search_problems import Training
+from optuna_daub.core import Curves
 from optuna_daub.core import Extend
+from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import ValuePerSecond
+from optuna_daub.core.costs import in_seconds
 
 
 SHARES = 64, 16, 4, 1
@@ -67,6 +71,10 @@ LONGEST = 60.0
 ORDERS = 40
 UNITS = 1, 3, 5, 10, 20, 30
 """Mean trainings on all the data, after which is looked."""
+POOL = 30
+"""Learners in a pool whose seconds are predicted."""
+REACHED = 0.6, 0.15, 0.1, 0.15
+"""Shares of them that were trained on one size, two, three, and all."""
 REAL = tuple(name for name in PROBLEMS if name.startswith("real-"))
 
 Found: TypeAlias = list[tuple[float, float]]
@@ -172,6 +180,29 @@ def misled(learners: list[Row]) -> float:
     return float(np.mean([(a[0] - b[0]) * (a[1] - b[1]) < 0 for a, b in pairs]))
 
 
+def misjudged(learners: list[Row]) -> list[float]:
+    """Return by which factor seconds predicted for all the data are off, by sizes known.
+
+    The root mean square of logarithms, over pools of `POOL` learners in `ORDERS` random orders, of
+    which each was trained on one, two, three or all sizes, as `REACHED` says how often.
+    """
+    sizes = [size for size, _, _ in learners[0]["curve"]]
+    squares: list[list[float]] = [[] for _ in sizes[:-1]]
+    for order in range(ORDERS):
+        rng = np.random.default_rng(order)
+        some = [learners[i] for i in rng.permutation(len(learners))[:POOL]]
+        known = rng.choice(len(sizes), len(some), p=REACHED).tolist()
+        curves = []
+        for i, (row, last) in enumerate(zip(some, known, strict=True)):
+            seen = (Observation(n, score, seconds=t) for n, score, t in row["curve"][: last + 1])
+            curves.append(LearningCurve(i, tuple(seen), parameters=row["parameters"]))
+        predicted = in_seconds(Curves(curves)).at(sizes[-1]).tolist()
+        for row, last, seconds in zip(some, known, predicted, strict=True):
+            if last < len(sizes) - 1:
+                squares[last].append(math.log(seconds / row["curve"][-1][2]) ** 2)
+    return [math.exp(math.sqrt(mean(each))) if each else math.nan for each in squares]
+
+
 def _report(rows: list[Row]) -> Iterator[str]:
     """Yield a table for each problem, in Markdown."""
     for name, every in grouped(rows, "problem").items():
@@ -190,6 +221,8 @@ def _report(rows: list[Row]) -> Iterator[str]:
             shown = zip(lost.mean(axis=0), errors, strict=True)
             lines.append([way, *(f"{100 * x:.2f} ± {100 * error:.2f}" for x, error in shown)])
         yield table(["", *map(str, UNITS)], lines)
+        off = ", ".join(f"{factor:.2f}" for factor in misjudged(known))
+        yield f"Seconds predicted for all the data are off by {off} after one, two, three sizes."
 
 
 def _lost(

@@ -1,9 +1,15 @@
 """Predicted costs of training: from a learner's own probes, from others', from its parameters.
 
-Times are looked at on a logarithmic scale, and a learner's grow as n^alpha with its training size.
+Times are looked at on a logarithmic scale, and a learner's grow as (f + n)^alpha with its training
+size n. Every training takes some time besides, as much as f examples take, which is why small
+trainings are dearer than large ones promise: boosted trees and forests on adult, letter, magic and
+flights take 1.2 to 2 times as long on N / 16 as on N / 64, and 2 to 4 times as long on N as on
+N / 4. What takes the time differs between learners, and so does alpha.
+
 Before its first probe nothing is known of a learner but its parameters. What these cost is learnt
 by ridge regression from the learners begun last: trees, leaves, rounds multiply times, so that
-logarithms of times are nearly linear in the parameters and their logarithms.
+logarithms of times are nearly linear in the parameters and their logarithms. How times grow is
+learnt likewise until a second probe shows it.
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ from typing import Any
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
@@ -34,11 +41,15 @@ ENOUGH = 5
 """Learners whose times are known, from which on one is disbelieved. Among fewer a dear learner
 cannot be told from a slow call, and to take it for cheap may cost all the time there is."""
 LEAST_GROWTH, MOST_GROWTH = 0.1, 2.0
-"""Range of growth exponents believed of one learner, for its own costs and for the pool's
-exponent: it ends below `steps.SLOWEST`, since one slow call would move all."""
+"""Range of growth exponents believed from one probe to the next, for a learner's own costs and for
+the pool's exponent: it ends below `steps.SLOWEST`, since one slow call would move all."""
+FIXED = np.array([0.0, *2.0 ** np.arange(-2, 8)])
+"""What every training takes besides, to choose from: multiples of the smallest size seen."""
+STEEPEST = 1.1
+"""The largest exponent of the pool beside such a part: 1, and a little for chance."""
 ALPHA_WEIGHT = 2.0
-"""Weight of the prior of the pool's exponent, 1, in e-foldings of size seen; a learner's own
-exponent is drawn to the pool's with weight 1."""
+"""Weight of the prior of the pool's exponent, 1, in e-foldings of size seen; also of the pool's as
+the prior of a learner's own, and, in learners, of what parameters say of that."""
 RIDGE = 2.0
 """Weight, in learners, of the belief that a parameter has no effect on times. From 1 to 5
 predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
@@ -47,24 +58,26 @@ PRIOR_ERROR = 1.5
 counts as one learner. As much as others' median is off where parameters are drawn on logarithmic
 scales."""
 GROWTH_ERROR = 0.17
-"""Standard deviation of growth exponents around the pool's before any is known; counts as
-`ALPHA_WEIGHT` e-foldings of size. Boosted trees, forests, linear models and neighbours on adult,
-letter and magic: 0.14 to 0.32, 0.17 in the middle."""
+"""Standard deviation of the logarithm of a cost, predicted for e times the size, before any is
+known; counts as `ALPHA_WEIGHT` e-foldings of size. Boosted trees, forests, linear models and
+neighbours on adult, letter and magic: 0.14 to 0.32, 0.17 in the middle."""
 FARTHEST = 10.0
 """E-foldings by which a prediction may be above the dearest cost known, or below the cheapest."""
 
 
 class Costs(NamedTuple):
-    """Predicted costs, exp(level + growth * ln n), arrays in the order of ids."""
+    """Predicted costs, exp(level + growth * ln(fixed + n)), arrays in the order of ids."""
 
     level: NDArray[np.float64]
     growth: NDArray[np.float64]
+    fixed: float
+    """What every training takes besides, in examples."""
     error: float
-    """Standard deviation of growth exponents around the pool's."""
+    """Standard deviation of the logarithm of a cost, predicted for e times the size."""
 
-    def at(self, size: int) -> NDArray[np.float64]:
-        """Return what training each learner on `size` examples costs."""
-        return np.asarray(np.exp(self.level + self.growth * math.log(size)))
+    def at(self, size: ArrayLike) -> NDArray[np.float64]:
+        """Return what training each learner on `size` examples costs; one size, or one each."""
+        return np.asarray(np.exp(self.level + self.growth * np.log(self.fixed + np.asarray(size))))
 
 
 class Guess(NamedTuple):
@@ -78,7 +91,7 @@ class Guess(NamedTuple):
 
 def in_examples(curves: Curves) -> Costs:
     """Return training sizes themselves as costs."""
-    return Costs(np.zeros(len(curves)), np.ones(len(curves)), 0.0)
+    return Costs(np.zeros(len(curves)), np.ones(len(curves)), 0.0, 0.0)
 
 
 def is_timed(curves: Curves) -> bool:
@@ -89,8 +102,9 @@ def is_timed(curves: Curves) -> bool:
 def in_seconds(curves: Curves) -> Costs:
     """Return the seconds of every learner; training sizes where no time was measured.
 
-    A learner's seconds grow as n^alpha from its last probe on; alpha is drawn from 1 towards the
-    pool's, and from there towards its own, as by so many e-foldings of size seen.
+    A learner's seconds grow as (f + n)^alpha from its last probe on. The pool has one f; alpha is
+    drawn from 1 towards the pool's, and from there towards its own, as by so many e-foldings seen,
+    or, of a learner with one probe, towards what its parameters say.
 
     >>> from optuna_daub.core import Observation
     >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))
@@ -102,10 +116,15 @@ def in_seconds(curves: Curves) -> Costs:
         return in_examples(curves)
     seen = curves.columns(LearningCurve.log_times)
     timed = np.isfinite(seen[:, 1])
-    first, first_cost, before, before_cost, last, last_cost = seen.T
-    longer = np.where(timed, last - first, 0.0)
-    slower = np.where(timed, last_cost - first_cost, 0.0)
-    slower = np.clip(slower, LEAST_GROWTH * longer, MOST_GROWTH * longer)
+    # Logarithms of sizes, and of seconds: of the first probe, the last but one and the last.
+    sizes, costs = seen[:, ::2], seen[:, 1::2]
+    steps = _folds(sizes, 0.0)
+    rises = np.clip(np.nan_to_num(np.diff(costs)), LEAST_GROWTH * steps, MOST_GROWTH * steps)
+    promoted = np.asarray(steps.any(axis=1))
+    fixed = _fixed(sizes[promoted], rises[promoted])
+    before, last = np.log(fixed + np.exp(sizes[:, 1:])).T
+    before_cost, last_cost = costs[:, 1:].T
+    slower, longer = rises.sum(axis=1), _folds(sizes, fixed).sum(axis=1)
     alpha = (slower.sum() + ALPHA_WEIGHT) / (longer.sum() + ALPHA_WEIGHT)
     # What a learner would take for one example, if its seconds grew as the pool's do.
     level = last_cost - alpha * last
@@ -119,20 +138,63 @@ def in_seconds(curves: Curves) -> Costs:
         if len(slow):
             # Parameters say which learners are dear, however few of them there are.
             others = np.setdiff1d(np.flatnonzero(timed), slow)[-MOST_COMPARED:]
-            known, new = (
-                [curves[i].parameters for i in curves.learners[some].tolist()]
-                for some in (others, slow)
-            )
-            likely, _ = _predicted(known, level[others], new)
+            likely, _ = _predicted(_points(curves, others), level[others], _points(curves, slow))
             suggested[slow] = np.maximum(suggested[slow], likely)
         level = np.minimum(level, suggested + math.log(DISBELIEF))
-    own = (slower + alpha) / (longer + 1.0)
+    own = (slower + ALPHA_WEIGHT * alpha) / (longer + ALPHA_WEIGHT)
+    recent = np.flatnonzero(timed)[-MOST_COMPARED:]
+    again, once = recent[promoted[recent]], recent[~promoted[recent]]
+    if len(once) and any(known := _points(curves, again)):
+        # Trees of many leaves are dear on few examples already, and so grow less with more.
+        likely, _ = _predicted(known, own[again], _points(curves, once))
+        likely = np.clip(likely, LEAST_GROWTH, MOST_GROWTH)
+        own[once] = (len(again) * likely + ALPHA_WEIGHT * alpha) / (len(again) + ALPHA_WEIGHT)
     start = np.where(timed, level + (alpha - own) * last, typical)
-    # Each e-folding of size that was seen says as much of how exponents differ.
-    square = ALPHA_WEIGHT * GROWTH_ERROR**2
-    square += float(np.sum((slower - alpha * longer) ** 2 / np.where(longer > 0.0, longer, 1.0)))
-    error = math.sqrt(square / (ALPHA_WEIGHT + longer.sum()))
-    return Costs(start, np.where(timed, own, alpha), error)
+    # Each e-folding of size that was seen says as much of how learners differ.
+    square, larger = ALPHA_WEIGHT * GROWTH_ERROR**2, steps.sum(axis=1)
+    square += float(np.sum((slower - alpha * longer) ** 2 / np.where(promoted, larger, 1.0)))
+    error = math.sqrt(square / (ALPHA_WEIGHT + float(larger.sum())))
+    return Costs(start, np.where(timed, own, alpha), fixed, error)
+
+
+def _fixed(sizes: NDArray[np.float64], rises: NDArray[np.float64]) -> float:
+    """Return what every training takes besides, in examples: 0 where nothing is known.
+
+    With it one exponent explains best how seconds grew from size to size: least squares, each as
+    by so many e-foldings. The prior counts as one learner more, whose seconds grew in proportion
+    to size: of few learners the first may all be quick ones.
+
+    Args:
+        sizes: logarithms of three sizes, a row for each learner that was trained on several.
+        rises: by how much the logarithm of its seconds rose from each to the next.
+    """
+    if not len(sizes):
+        return 0.0
+    smallest, steps = float(sizes.min()), _folds(sizes, 0.0)
+    prior = np.array([smallest, smallest + ALPHA_WEIGHT])
+    known, least = steps > 0.0, (math.inf, 0.0)
+    for fixed in (FIXED * math.exp(smallest)).tolist():
+        longer, longer_by_prior = _folds(sizes, fixed)[known], float(_folds(prior, fixed)[0])
+        alpha = (rises.sum() + ALPHA_WEIGHT) / (longer.sum() + ALPHA_WEIGHT)
+        off = float(np.sum((rises[known] - alpha * longer) ** 2 / steps[known]))
+        off += (ALPHA_WEIGHT - alpha * longer_by_prior) ** 2 / ALPHA_WEIGHT
+        # It explains why seconds grow less than sizes do, not why some grow more.
+        if fixed == 0.0 or alpha <= STEEPEST:
+            least = min(least, (off, fixed))
+    return least[1]
+
+
+def _folds(sizes: NDArray[np.float64], fixed: float) -> NDArray[np.float64]:
+    """Return by how many e-foldings fixed + n grows from each size to the next.
+
+    Sizes are given as logarithms. It is 0 where there is none.
+    """
+    return np.nan_to_num(np.diff(np.log(fixed + np.exp(sizes))))
+
+
+def _points(curves: Curves, places: NDArray[np.int64]) -> list[Mapping[str, Any]]:
+    """Return the parameters of the learners at these places."""
+    return [curves[i].parameters for i in curves.learners[places].tolist()]
 
 
 def by_parameters(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.rows import Row
+from benchmarks.small_samples import misjudged
 from benchmarks.small_samples import misled
 from benchmarks.small_samples import open_pool
 from benchmarks.small_samples import training_everything
@@ -35,6 +36,16 @@ def test_pairs_in_another_order_are_counted() -> None:
     assert misled([row(0.3, 0.1), row(0.2, 0.2), row(0.1, 0.3)]) == 1.0
     assert misled([row(0.2, 0.1), row(0.1, 0.2), row(0.3, 0.3)]) == pytest.approx(1 / 3)
     assert misled([row(0.1, 0.1), row(0.1, 0.2)]) == 0.0, "a tie misleads in neither direction"
+
+
+def test_how_far_off_predicted_seconds_are() -> None:
+    """Not at all in proportion to size; less with every size where half take as long on all."""
+    some = learners(40)
+    assert misjudged(some) == pytest.approx([1.0, 1.0, 1.0])
+    for row in some[::2]:
+        row["curve"] = [(m, score, 1.0) for m, score, _ in row["curve"]]
+    one, two, three = misjudged(some)
+    assert one > two > three > 1.2
 
 
 def test_training_everything_takes_one_after_the_other() -> None:

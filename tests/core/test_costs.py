@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core.costs import DISBELIEF
 from optuna_daub.core.costs import ENOUGH
+from optuna_daub.core.costs import FIXED
 from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
 from optuna_daub.core.costs import by_parameters
@@ -63,9 +65,51 @@ def test_seconds_that_are_known_at_a_size_are_predicted_there(
     curves = timed(*({n: s * n**exponent for n in (100, 1600)} for s in speeds))
     costs = in_seconds(curves)
     assert costs.at(1600) == pytest.approx([s * 1600**exponent for s in speeds])
-    # Both exponents are drawn towards 1.
-    between = sorted((exponent, 1.0))
-    assert np.all((costs.growth >= between[0] - 1e-9) & (costs.growth <= between[1] + 1e-9))
+    # How they grow from there is drawn towards 1, but for a tenth, as f has few choices.
+    slowest, fastest = sorted((exponent, 1.0))
+    growth = np.log(costs.at(25600) / costs.at(1600)) / math.log(16)
+    assert np.all((growth >= slowest - 1e-9) & (growth <= 1.1 * fastest))
+
+
+# With more, seconds hardly grow between the sizes seen: the prior is believed then.
+@pytest.mark.parametrize("multiple", [f for f in FIXED.tolist() if f <= 8.0])
+def test_what_every_training_takes_besides_is_found(multiple: float) -> None:
+    """Seconds in proportion to f + n, and f among the choices: all sizes are predicted exactly."""
+    fixed, speeds = multiple * 100, np.random.default_rng(0).uniform(0.1, 5.0, 50)
+    seen = timed(*({n: s * (fixed + n) for n in (100, 400, 1600)} for s in speeds), {100: 1.0})
+    costs = in_seconds(seen)
+    assert costs.fixed == pytest.approx(fixed)
+    assert costs.growth == pytest.approx(1.0)
+    expected = [*(s * (fixed + 51200) for s in speeds), (fixed + 51200) / (fixed + 100)]
+    assert costs.at(51200) == pytest.approx(expected)
+
+
+def test_a_few_learners_do_not_show_what_every_training_takes() -> None:
+    """The prior is that seconds grow in proportion to size."""
+    flat = {100: 1.0, 400: 1.1}
+    found = [in_seconds(timed(*[flat] * n)).fixed for n in (1, 2, 5, 20, 100)]
+    assert found == sorted(found)
+    assert found[0] < 100 < 500 < found[-1]
+    assert in_seconds(timed({100: 1.0})).fixed == 0.0
+
+
+def test_how_seconds_grow_after_one_probe_is_learnt_from_parameters() -> None:
+    """Lines take as long on all sizes, trees in proportion to them."""
+
+    def learner(i: int, kind: str, *sizes: int) -> LearningCurve:
+        seconds = {n: n**1.0 if kind == "tree" else n**0.1 for n in sizes}
+        seen = (Observation(n, 0.8, seconds=s) for n, s in seconds.items())
+        return LearningCurve(i, tuple(seen), parameters={"kind": kind})
+
+    known = [learner(i, "tree" if i % 2 else "line", 100, 1600) for i in range(20)]
+    new = [learner(20, "line", 100), learner(21, "tree", 100)]
+    growth = in_seconds(Curves([*known, *new])).growth
+    assert growth[20] < growth[:20].mean() < growth[21]
+    # RIDGE draws both towards the mean of all.
+    assert growth[20:] == pytest.approx(growth[:2], abs=0.15)
+    bare = [replace(curve, parameters={}) for curve in (*known, *new)]
+    alike = in_seconds(Curves(bare)).growth
+    assert alike[20] == alike[21]
 
 
 @pytest.mark.parametrize("exponents", [(1.0, 1.0, 1.0), (0.6, 1.0, 1.4)])

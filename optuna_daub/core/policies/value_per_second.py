@@ -472,7 +472,7 @@ class ValuePerSecond:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
             gained = table.score[begun].max() - float(np.median(table.first[begun]))
             # Each learner's largest probe, as costs are believed: one slow call must not count.
-            reached = np.exp(costs.level + costs.growth * np.log(np.maximum(table.size, 1.0)))
+            reached = costs.at(np.maximum(table.size, 1.0))
             share = float(reached[begun].sum() / to_full[begun].sum())
             # As odds, no weight is too low to end a pool of near ties before all are trained.
             odds = share / max(1.0 - share, 1e-9)
@@ -552,7 +552,8 @@ class ValuePerSecond:
         mean, width = float(forecast.mean), float(_width(forecast))
         later, dear = math.exp(guess.log_cost), math.exp(min(DEAR * guess.error, 100.0))
         overhead = self._overhead(pool)
-        seconds = {size: later * (size / full) ** growth for size in self.sizes}
+        shares = ((costs.fixed + np.array(self.sizes)) / (costs.fixed + full)) ** growth
+        seconds = dict(zip(self.sizes, (later * shares).tolist(), strict=True))
         affordable = [size for size in _thinned(self.sizes) if dear * seconds[size] <= most]
         found = []
         for size in affordable or [self._first_size(pool)]:
