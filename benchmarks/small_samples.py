@@ -9,8 +9,8 @@ an open pool is replayed with newcomers in random orders, each once, and beside 
 on all the data in the same order. What is lost is how far the best model on all the data is below
 the best of the table after so many units, mean trainings on all the data. Where trees of many
 leaves need many rows, the best learners are among the worst on small samples: the share of pairs
-of learners that N / 64 puts in another order says how much samples mislead. Of some of them more
-sizes are known in a pool of 30: how far off are the seconds predicted for all the data?
+of learners that N / 64 puts in another order says how much samples mislead. A line below says how
+far off predicted seconds are on all the data, once one, two or three sizes are known.
 
 Curves go to results/small_samples.jsonl, the table to results/small_samples.md.
 """

@@ -23,9 +23,8 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
         error = error.__context__
     engine = getattr(getattr(study._storage, "_backend", study._storage), "engine", None)
     if engine is not None:
-        from sqlalchemy.pool import (
-            QueuePool,
-        )  # slow to import, and loaded where there is an engine
+        # Slow to import, so only where there is an engine.
+        from sqlalchemy.pool import QueuePool
 
         if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
             engine.dispose()  # a commit that was broken off has gone back to the pool as it was

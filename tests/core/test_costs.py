@@ -22,6 +22,7 @@ from optuna_daub.core.costs import ENOUGH
 from optuna_daub.core.costs import FIXED
 from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
+from optuna_daub.core.costs import STEEPEST
 from optuna_daub.core.costs import by_parameters
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
@@ -65,10 +66,10 @@ def test_seconds_that_are_known_at_a_size_are_predicted_there(
     curves = timed(*({n: s * n**exponent for n in (100, 1600)} for s in speeds))
     costs = in_seconds(curves)
     assert costs.at(1600) == pytest.approx([s * 1600**exponent for s in speeds])
-    # How they grow from there is drawn towards 1, but for a tenth, as f has few choices.
-    slowest, fastest = sorted((exponent, 1.0))
+    # How they grow from there is drawn towards 1, with a fixed part no further than STEEPEST.
     growth = np.log(costs.at(25600) / costs.at(1600)) / math.log(16)
-    assert np.all((growth >= slowest - 1e-9) & (growth <= 1.1 * fastest))
+    assert np.all(growth >= min(exponent, 1.0) - 1e-9)
+    assert np.all(growth <= max(exponent, 1.0 if costs.fixed == 0.0 else STEEPEST) + 1e-9)
 
 
 # With more, seconds hardly grow between the sizes seen: the prior is believed then.
