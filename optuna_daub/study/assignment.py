@@ -96,19 +96,29 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run
     """Return the run of a trial whose parameters are known: idle, if a learner has them already.
 
     The same parameters twice are one learner; a newcomer that repeats one costs nothing.
+    Suggested parameters are a claim, read back as others are. A rival that suggested the same
+    may have looked before ours were stored, and train by now: it is given time to step back.
     """
     if run.learner != trial.number or run.inherited:
         return run
     state = state_of(study)
-    state.sync()
-    with state.lock:
-        other = state.twin(trial.number)
-        if other is None or trial.number not in state.runs:
-            return run
-        idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
-        stored.write_run(study, trial._trial_id, idle)
+    patience = time.monotonic() + PATIENCE
+    while True:
         state.sync()
-    return idle
+        with state.lock:
+            if trial.number not in state.runs:
+                return run
+            first, rival = state.twin(trial.number), state.rival(trial.number)
+            other = rival if first is None else first
+            if other is None:
+                return run
+            if first is not None or time.monotonic() > patience:
+                reason = repetition(other)
+                idle = replace(run, learner=None, size=0, reason=reason, repeats=other)
+                stored.write_run(study, trial._trial_id, idle)
+                state.sync()
+                return idle
+        time.sleep(SHORTEST_WAIT)
 
 
 def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:

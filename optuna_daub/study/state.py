@@ -324,12 +324,27 @@ class State:
     def twin(self, learner: int) -> int | None:
         """Return the learner that goes first of all with the same parameters, if it is another.
 
-        That is the one with most data, or else the lowest id: of two workers that propose the
-        same at once, one goes on.
+        That is the one with most data, or else one that this process trains, or else the lowest
+        id: of two workers that propose the same at once, one goes on.
         """
         same = self._by_params.get(_key(self.learners[learner]), ())
-        first = max(same, key=lambda i: (self.curve(i).size, -i), default=learner)
+        training = self._in_training()
+        first = max(same, key=lambda i: (self.curve(i).size, i in training, -i), default=learner)
         return first if first != learner else None
+
+    def rival(self, learner: int) -> int | None:
+        """Return a learner with the same parameters that others may train, for all that is known.
+
+        None where this one is in training already, or has been.
+        """
+        if self.curve(learner).size or learner in self._in_training():
+            return None
+        same = self._by_params.get(_key(self.learners[learner]), ())
+        return min(self.busy().intersection(same) - {learner}, default=None)
+
+    def _in_training(self) -> set[int | None]:
+        """Return the learners that this process trains: a size was handed out for them."""
+        return {run.learner for number, run in self.runs.items() if number in self.handed_out}
 
     def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from optuna.samplers import BaseSampler
 from optuna.samplers import NSGAIISampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
+from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from optuna_daub import DataAllocationSampler
@@ -20,6 +23,8 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -150,6 +155,46 @@ def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> Non
     assert best is not None
     assert best.is_final
     assert best.params == {"x": 2, "y": "b"}
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_a_newcomer_gives_way_to_one_that_trains_already(n_processes: int) -> None:
+    """Though its own number is lower: the other could not see its parameters when it looked."""
+    storage = InMemoryStorage()
+    early = table_study(storage=storage, base=RandomSampler(seed=0))
+    late = early if n_processes == 1 else table_study(storage=storage, base=RandomSampler(seed=0))
+    slow, fast = late.ask(), early.ask()
+    fast.suggest_int("row", 3, 3)
+    sizes = training_sizes(fast)
+    assert next(sizes) == SIZES[0]
+    slow.suggest_int("row", 3, 3)
+    with pytest.raises(optuna.TrialPruned, match="has the parameters of learner 1"):
+        next(training_sizes(slow))
+    report(fast, SIZES[0], 0.5, training_score=0.6)
+    assert next(sizes) == SIZES[1]
+    assert repeats(early) == {0: 1}
+
+
+def test_of_two_newcomers_that_have_not_looked_the_first_goes_on() -> None:
+    """It waits for the other, in another process, to step back."""
+    storage = InMemoryStorage()
+    here = table_study(storage=storage, base=RandomSampler(seed=0))
+    there = table_study(storage=storage, base=RandomSampler(seed=0))
+    first, second = here.ask(), there.ask()
+    first.suggest_int("row", 3, 3)
+    second.suggest_int("row", 3, 3)
+
+    def look() -> str:
+        with pytest.raises(optuna.TrialPruned) as told:
+            next(training_sizes(second))
+        return str(told.value)
+
+    with ThreadPoolExecutor(1) as other:
+        sizes = other.submit(lambda: next(training_sizes(first)))
+        time.sleep(0.05)
+        assert "has the parameters of learner 0" in look()
+        assert sizes.result() == SIZES[0]
+    assert repeats(here) == {1: 0}
 
 
 def test_a_plain_objective_pays_one_probe_at_most() -> None:
