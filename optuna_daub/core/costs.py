@@ -104,7 +104,7 @@ def in_seconds(curves: Curves) -> Costs:
 
     A learner's seconds grow as (f + n)^alpha from its last probe on. The pool has one f; alpha is
     drawn from 1 towards the pool's, and from there towards its own, as by so many e-foldings seen,
-    or, of a learner with one probe, towards what its parameters say.
+    or, of a learner with one probe or none, towards what its parameters say.
 
     >>> from optuna_daub.core import Observation
     >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))
@@ -143,18 +143,20 @@ def in_seconds(curves: Curves) -> Costs:
         level = np.minimum(level, suggested + math.log(DISBELIEF))
     own = (slower + ALPHA_WEIGHT * alpha) / (longer + ALPHA_WEIGHT)
     recent = np.flatnonzero(timed)[-MOST_COMPARED:]
-    again, once = recent[promoted[recent]], recent[~promoted[recent]]
+    again = recent[promoted[recent]]
+    once = np.concatenate([recent[~promoted[recent]], np.flatnonzero(~timed)])
     if len(once) and any(known := _points(curves, again)):
         # Trees of many leaves are dear on few examples already, and so grow less with more.
         likely, _ = _predicted(known, own[again], _points(curves, once))
         likely = np.clip(likely, LEAST_GROWTH, MOST_GROWTH)
         own[once] = (len(again) * likely + ALPHA_WEIGHT * alpha) / (len(again) + ALPHA_WEIGHT)
-    start = np.where(timed, level + (alpha - own) * last, typical)
+    # Those without a probe take as long as others where these were trained last.
+    level, last = np.where(timed, (level, last), [[typical], [float(np.median(last[timed]))]])
     # Each e-folding of size that was seen says as much of how learners differ.
     square, larger = ALPHA_WEIGHT * GROWTH_ERROR**2, steps.sum(axis=1)
     square += float(np.sum((slower - alpha * longer) ** 2 / np.where(promoted, larger, 1.0)))
     error = math.sqrt(square / (ALPHA_WEIGHT + float(larger.sum())))
-    return Costs(start, np.where(timed, own, alpha), fixed, error)
+    return Costs(level + (alpha - own) * last, own, fixed, error)
 
 
 def _fixed(sizes: NDArray[np.float64], rises: NDArray[np.float64]) -> float:

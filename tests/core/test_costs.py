@@ -94,7 +94,7 @@ def test_a_few_learners_do_not_show_what_every_training_takes() -> None:
     assert in_seconds(timed({100: 1.0})).fixed == 0.0
 
 
-def test_how_seconds_grow_after_one_probe_is_learnt_from_parameters() -> None:
+def test_how_seconds_grow_before_a_second_probe_is_learnt_from_parameters() -> None:
     """Lines take as long on all sizes, trees in proportion to them."""
 
     def learner(i: int, kind: str, *sizes: int) -> LearningCurve:
@@ -103,14 +103,19 @@ def test_how_seconds_grow_after_one_probe_is_learnt_from_parameters() -> None:
         return LearningCurve(i, tuple(seen), parameters={"kind": kind})
 
     known = [learner(i, "tree" if i % 2 else "line", 100, 1600) for i in range(20)]
-    new = [learner(20, "line", 100), learner(21, "tree", 100)]
-    growth = in_seconds(Curves([*known, *new])).growth
+    new = [learner(20, "line", 100), learner(21, "tree", 100), learner(22, "line")]
+    costs = in_seconds(Curves([*known, *new, learner(23, "tree")]))
+    growth = costs.growth
     assert growth[20] < growth[:20].mean() < growth[21]
     # RIDGE draws both towards the mean of all.
-    assert growth[20:] == pytest.approx(growth[:2], abs=0.15)
+    assert growth[20:22] == pytest.approx(growth[:2], abs=0.15)
+    # Without any probe too; all are taken to cost the same where others were trained last.
+    assert growth[22:] == pytest.approx(growth[20:22])
+    assert costs.at(1600)[22] == pytest.approx(costs.at(1600)[23])
+    assert costs.at(100)[22] > costs.at(100)[23]
     bare = [replace(curve, parameters={}) for curve in (*known, *new)]
     alike = in_seconds(Curves(bare)).growth
-    assert alike[20] == alike[21]
+    assert alike[20] == alike[21] == alike[22]
 
 
 @pytest.mark.parametrize("exponents", [(1.0, 1.0, 1.0), (0.6, 1.0, 1.4)])

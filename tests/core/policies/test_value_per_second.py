@@ -465,6 +465,27 @@ def test_of_newcomers_that_cost_the_same_a_poor_one_starts_smaller(spent: float)
     assert poor == SIZES[0] < good
 
 
+def test_where_a_newcomer_starts_its_own_kind_says_what_little_data_would_cost() -> None:
+    """Each kind takes 16 seconds on all the data: lines on any data, trees as its size."""
+    power = {"line": 0.0, "tree": 1.0}
+    curves = []
+    for i, kind in enumerate(["line", "tree"] * 10):
+        seconds = {n: 16.0 * (n / FULL) ** power[kind] for n in SIZES}
+        seen = tuple(Observation(n, 0.7 - n**-0.5, seconds=s) for n, s in seconds.items())
+        curves.append(LearningCurve(i, seen, parameters={"kind": kind}))
+    pool, policy = Pool(Curves(curves), to_come=None, spent=Cost(0, 500.0)), ValuePerSecond(SIZES)
+    costs = {}
+    for kind in power:
+        asked = pool.with_newcomer(20, {"kind": kind})
+        starts = policy._starts(asked, policy._guess(asked.curves, 20), 20)
+        costs[kind] = {x.size: x.now - policy._overhead(asked) for x in starts}
+        assert [*costs[kind]][:: len(starts) - 1] == [FULL, SIZES[0]]
+    for each in costs.values():
+        assert each[FULL] == pytest.approx(16.0, rel=0.05)
+    # In truth 16 and 0.5: what kinds say is drawn towards the mean of all.
+    assert costs["line"][SIZES[0]] > 4.0 * costs["tree"][SIZES[0]]
+
+
 @pytest.mark.parametrize("left", [1.0, 10.0, 100.0, 1e4, 1e6])
 def test_newcomers_are_declined_that_would_be_late_were_they_cheaper_than_predicted(
     left: float,
