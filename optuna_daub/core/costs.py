@@ -144,7 +144,8 @@ def in_seconds(curves: Curves) -> Costs:
     own = (slower + ALPHA_WEIGHT * alpha) / (longer + ALPHA_WEIGHT)
     recent = np.flatnonzero(timed)[-MOST_COMPARED:]
     again = recent[promoted[recent]]
-    once = np.concatenate([recent[~promoted[recent]], np.flatnonzero(~timed)])
+    unknown = np.flatnonzero(~timed)[-MOST_COMPARED:]
+    once = np.concatenate([recent[~promoted[recent]], unknown])
     if len(once) and any(known := _points(curves, again)):
         # Trees of many leaves are dear on few examples already, and so grow less with more.
         likely, _ = _predicted(known, own[again], _points(curves, once))

@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 import optuna
+from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FixedTrial
 from optuna.trial import Trial
@@ -31,6 +32,7 @@ from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
 from optuna_daub.objective.scoring import FitParams
+from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import checked_fit_params
 from optuna_daub.objective.scoring import checked_scoring
 from optuna_daub.objective.scoring import fit_arguments
@@ -166,7 +168,8 @@ class TrainingSizeObjective:
     Raises:
         ValueError: where rows are missing or do not match, the ways of validation are mixed, a
             class is absent from the training rows, a splitter is not reproducible or leaks, the
-            scorer is unknown, or an argument breaks its rule; and at the first call, before
+            scorer is unknown or is of classes where the targets are amounts, or an argument breaks
+            its rule; and at the first call, before
             anything is trained, where the pruner's sizes do not fit the rows, or the study's
             direction does not fit the scorer.
     """
@@ -199,6 +202,7 @@ class TrainingSizeObjective:
         if not (isinstance(stratify, str) and stratify == "auto"):
             stratify = flag("stratify", stratify, or_else='"auto"')
         rows = checked_rows(X, y, sample_weight)
+        _check_labels(rows.y, self._scoring)
         fixed = checked_validation(X_valid, y_valid, sample_weight_valid, like=rows)
         if fixed is not None and (cv is not None or groups is not None):
             raise ValueError(
@@ -445,6 +449,21 @@ class TrainingSizeObjective:
         if include_validation:
             return joined(training, self._validation[0]), None
         return training, self._validation[0]
+
+
+def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:
+    """Raise a ValueError where scikit-learn's scorer of that name compares classes, and none are.
+
+    What is one's own function, or made by `make_scorer`, may know better.
+    """
+    is_of_classes = isinstance(scoring.given, str) and scoring.task == "classification"
+    if is_of_classes and y.ndim == 1 and y.dtype.kind == "f" and class_labels(y) is None:
+        amount = y[y != np.rint(y)][0]
+        raise ValueError(
+            f"`scoring={scoring.given!r}` compares classes, but `y` has numbers that are not "
+            f"whole, such as {amount:.6g}. To predict amounts pass a scorer of regression, such "
+            'as `scoring="r2"` or "neg_root_mean_squared_error".'
+        )
 
 
 def _check_same(params: dict[str, Any], now: dict[str, Any]) -> None:

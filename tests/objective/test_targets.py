@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import make_scorer
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
@@ -185,6 +187,19 @@ def test_several_labels_of_each_row_have_no_classes(stratify: Any, scoring: Any)
     assert classes_to_keep(y, stratify, "classification") is None
     objective = TrainingSizeObjective(build, X, y, scoring=scoring, stratify=stratify)
     assert 0 < study_of(objective).best_value < 1
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "neg_log_loss"])
+def test_amounts_are_refused_before_anything_is_trained_where_classes_are_scored(
+    scoring: str,
+) -> None:
+    y = np.append(np.arange(199.0), 0.25)
+    with pytest.raises(ValueError, match=rf'{scoring}.* such as 0\.25\..*scoring="r2"'):
+        TrainingSizeObjective(amount, ROWS, y, scoring=scoring)
+    with pytest.raises(ValueError, match="compares classes"):  # the default
+        TrainingSizeObjective(amount, ROWS, y)
+    for own in (score, make_scorer(accuracy_score), None, "r2"):
+        TrainingSizeObjective(amount, ROWS, y, scoring=own)
 
 
 @pytest.mark.parametrize("stratify", ["auto", True, False])
