@@ -92,12 +92,30 @@ def assign(
             _logger.warning(_complaint(state_of(study), trial))
 
 
-def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run: Run) -> Run:
-    """Return the run of a trial whose parameters are known: idle, if a learner has them already.
+def give_way_to_twin(study: optuna.Study, trial: FrozenTrial, run: Run) -> Run:
+    """Return the run of a first run that has ended: idle, if another learner has its parameters.
 
-    The same parameters twice are one learner; a newcomer that repeats one costs nothing.
-    Suggested parameters are a claim, read back as others are. A rival that suggested the same
-    may have looked before ours were stored, and train by now: it is given time to step back.
+    The same parameters twice are one learner. Where the objective asks for no sizes, that is
+    found out with the first score.
+    """
+    if run.learner != trial.number or run.inherited:
+        return run
+    state = state_of(study)
+    state.sync()
+    with state.lock:
+        other = state.twin(trial.number)
+        if other is None or trial.number not in state.runs:
+            return run
+        return _repeating(study, state, trial, run, other)
+
+
+def settled(study: optuna.Study, trial: optuna.Trial, run: Run) -> Run:
+    """Return the run of a newcomer whose parameters are known: idle, if a learner has them.
+
+    A newcomer that repeats a learner costs nothing. Parameters are a claim that is written before
+    it is read back, as others are. One newcomer looks at a time in each process; across processes
+    the lower number waits for the higher to step back, or to be settled: it may have looked
+    before the lower one's parameters were stored.
     """
     if run.learner != trial.number or run.inherited:
         return run
@@ -106,19 +124,31 @@ def give_way_to_twin(study: optuna.Study, trial: optuna.Trial | FrozenTrial, run
     while True:
         state.sync()
         with state.lock:
-            if trial.number not in state.runs:
+            if trial.number not in state.runs or state.newcomers.get(trial.number):
                 return run
-            first, rival = state.twin(trial.number), state.rival(trial.number)
-            other = rival if first is None else first
-            if other is None:
+            other = state.forerunner(trial.number)
+            if other is not None:
+                return _repeating(study, state, trial, run, other)
+            if not state.is_contested(trial.number) or time.monotonic() > patience:
+                state.newcomers[trial.number] = True
+                # One with a lower number may suggest the same after this look.
+                lower = {n for n in state.unfinished if n < trial.number}
+                if lower - state.newcomers.keys():
+                    run = replace(run, is_settled=True)
+                    stored.write_run(study, trial._trial_id, run)
+                    state.sync()
                 return run
-            if first is not None or time.monotonic() > patience:
-                reason = repetition(other)
-                idle = replace(run, learner=None, size=0, reason=reason, repeats=other)
-                stored.write_run(study, trial._trial_id, idle)
-                state.sync()
-                return idle
         time.sleep(SHORTEST_WAIT)
+
+
+def _repeating(
+    study: optuna.Study, state: State, trial: optuna.Trial | FrozenTrial, run: Run, other: int
+) -> Run:
+    """Return the run as an idle one, which is stored, since a learner has its parameters."""
+    idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
+    stored.write_run(study, trial._trial_id, idle)
+    state.sync()
+    return idle
 
 
 def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
@@ -192,7 +222,9 @@ def _claim(
         idle = _run(state, policy, trial, "another worker was faster")
         stored.write_run(study, trial._trial_id, idle)
         return None
-    if run.learner != trial.number:
+    if run.learner == trial.number:
+        state.newcomers[trial.number] = False
+    else:
         learner = state.learners[run.learner]
         scores = state.scores(run.learner)
         constraints = learner.constraints

@@ -24,7 +24,7 @@ from optuna_daub.core.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
-from optuna_daub.study.assignment import give_way_to_twin
+from optuna_daub.study.assignment import settled
 from optuna_daub.study.assignment import with_start
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.state import State
@@ -90,7 +90,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
             _end_lost(trial, state)
         return _all_sizes(trial, pruner.policy)
     try:
-        run = give_way_to_twin(trial.study, trial, run)
+        run = settled(trial.study, trial, run)
         if trial not in _TURNS:
             run = with_start(trial.study, trial, pruner.policy, run)
     except host.FinishedTrialError:

@@ -98,6 +98,9 @@ class State:
         """Running and waiting trials by number."""
         self.runs: dict[int, Run] = {}
         """What each running trial was assigned, by number; others are missing."""
+        self.newcomers: dict[int, bool] = {}
+        """Running newcomers of this process, by trial number: whether each is settled, that is,
+        found to be the only one with its parameters."""
         self.handed_out: dict[int, int] = {}
         """The size that each run of this process trains on, by trial number."""
         self.unchanged_since: dict[int, float] = {}
@@ -324,27 +327,39 @@ class State:
     def twin(self, learner: int) -> int | None:
         """Return the learner that goes first of all with the same parameters, if it is another.
 
-        That is the one with most data, or else one that this process trains, or else the lowest
-        id: of two workers that propose the same at once, one goes on.
+        That is the one with most data, or else the lowest id: every process names the same.
         """
-        same = self._by_params.get(_key(self.learners[learner]), ())
-        training = self._in_training()
-        first = max(same, key=lambda i: (self.curve(i).size, i in training, -i), default=learner)
+        with self.lock:
+            same = self._by_params.get(_key(self.learners[learner]), ())
+            first = max(same, key=lambda i: (self.curve(i).size, -i), default=learner)
         return first if first != learner else None
 
-    def rival(self, learner: int) -> int | None:
-        """Return a learner with the same parameters that others may train, for all that is known.
+    def forerunner(self, newcomer: int) -> int | None:
+        """Return the learner with the same parameters that a newcomer gives way to.
 
-        None where this one is in training already, or has been.
+        That is any but those that are in their first run as well, have a higher id, no score yet,
+        and are not settled.
         """
-        if self.curve(learner).size or learner in self._in_training():
-            return None
-        same = self._by_params.get(_key(self.learners[learner]), ())
-        return min(self.busy().intersection(same) - {learner}, default=None)
+        with self.lock:
+            others = {*self._by_params.get(_key(self.learners[newcomer]), ())} - {newcomer}
+            rank = {i: (self.curve(i).size, self._is_settled(i), -i) for i in others}
+            is_behind = {
+                i: i > newcomer and i in self.runs and not any(rank[i][:2]) for i in others
+            }
+            return max((i for i in others if not is_behind[i]), key=rank.__getitem__, default=None)
 
-    def _in_training(self) -> set[int | None]:
-        """Return the learners that this process trains: a size was handed out for them."""
-        return {run.learner for number, run in self.runs.items() if number in self.handed_out}
+    def is_contested(self, newcomer: int) -> bool:
+        """Return whether another process runs a newcomer with the same parameters.
+
+        One of this process looks under the lock, and sees what is settled by then.
+        """
+        with self.lock:
+            others = {*self._by_params.get(_key(self.learners[newcomer]), ())} - {newcomer}
+            return any(i in self.runs and i not in self.newcomers for i in others)
+
+    def _is_settled(self, learner: int) -> bool:
+        run = self.runs.get(learner)
+        return self.newcomers.get(learner, False) or (run is not None and run.is_settled)
 
     def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""
@@ -477,6 +492,7 @@ class State:
         is_finished = trial.state.is_finished()
         if is_finished:
             self.unfinished.pop(number, None)
+            self.newcomers.pop(number, None)
             self.unchanged_since.pop(number, None)
             self._signs_of_life.pop(number, None)
         else:

@@ -85,6 +85,9 @@ class Run:
     """For an idle trial: the learner whose parameters were proposed once more."""
     is_declined: bool = False
     """For an idle trial: whether the policy declined its parameters."""
+    is_settled: bool = False
+    """For a newcomer: whether it goes on as the only one with its parameters. Written where
+    another process may come to the same ones."""
 
 
 @dataclass(frozen=True)

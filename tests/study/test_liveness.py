@@ -342,7 +342,7 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     assert_ended_well(study, n_lost=1)
 
 
-@pytest.mark.parametrize("place", ["write_run", "twin"])
+@pytest.mark.parametrize("place", ["write_run", "twin", "forerunner"])
 def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,7 +361,7 @@ def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
             (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
             stored.write_given_up(study, trial)
             study.optimize(TableObjective(RIVALS))
-            return 1 if place == "twin" else answer
+            return answer if place == "write_run" else 1
         return as_it_is(*given)
 
     monkeypatch.setattr(owner, place, stopped)

@@ -25,6 +25,7 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study import assignment
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -157,44 +158,107 @@ def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> Non
     assert best.params == {"x": 2, "y": "b"}
 
 
-@pytest.mark.parametrize("n_processes", [1, 2])
-def test_a_newcomer_gives_way_to_one_that_trains_already(n_processes: int) -> None:
-    """Though its own number is lower: the other could not see its parameters when it looked."""
-    storage = InMemoryStorage()
-    early = table_study(storage=storage, base=RandomSampler(seed=0))
-    late = early if n_processes == 1 else table_study(storage=storage, base=RandomSampler(seed=0))
-    slow, fast = late.ask(), early.ask()
-    fast.suggest_int("row", 3, 3)
-    sizes = training_sizes(fast)
-    assert next(sizes) == SIZES[0]
-    slow.suggest_int("row", 3, 3)
-    with pytest.raises(optuna.TrialPruned, match="has the parameters of learner 1"):
-        next(training_sizes(slow))
-    report(fast, SIZES[0], 0.5, training_score=0.6)
-    assert next(sizes) == SIZES[1]
-    assert repeats(early) == {0: 1}
-
-
-def test_of_two_newcomers_that_have_not_looked_the_first_goes_on() -> None:
-    """It waits for the other, in another process, to step back."""
+def same_at_once(n_processes: int, *, is_higher_first: bool) -> tuple[optuna.Study, list[Any]]:
+    """Return a study in which two newcomers have the same parameters, and their trials."""
     storage = InMemoryStorage()
     here = table_study(storage=storage, base=RandomSampler(seed=0))
-    there = table_study(storage=storage, base=RandomSampler(seed=0))
-    first, second = here.ask(), there.ask()
-    first.suggest_int("row", 3, 3)
-    second.suggest_int("row", 3, 3)
+    there = table_study(storage=storage, base=RandomSampler(seed=0)) if n_processes > 1 else here
+    lower, higher = here.ask(), there.ask()
+    if is_higher_first:
+        higher.suggest_int("row", 3, 3)
+        assert next(training_sizes(higher)) == SIZES[0]
+    lower.suggest_int("row", 3, 3)
+    if not is_higher_first:
+        higher.suggest_int("row", 3, 3)
+    return here, [lower, higher]
 
-    def look() -> str:
-        with pytest.raises(optuna.TrialPruned) as told:
-            next(training_sizes(second))
-        return str(told.value)
 
+def first_size(trial: optuna.Trial) -> int | str:
+    """Return the size that a trial is to train on first, or why it is to train on none."""
+    try:
+        return next(training_sizes(trial))
+    except optuna.TrialPruned as told:
+        return str(told)
+
+
+def gives_way_to(learner: int) -> str:
+    return f"has the parameters of learner {learner}: the same parameters are one learner"
+
+
+@pytest.fixture
+def no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(seconds: float) -> None:
+        pytest.fail(f"slept for {seconds} s")
+
+    monkeypatch.setattr(assignment.time, "sleep", sleep)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+@pytest.mark.usefixtures("no_sleep")
+def test_a_newcomer_gives_way_to_one_that_trains_already(n_processes: int) -> None:
+    """Though its own number is lower: the other could not see its parameters when it looked."""
+    study, (lower, higher) = same_at_once(n_processes, is_higher_first=True)
+    assert first_size(lower) == gives_way_to(1)
+    report(higher, SIZES[0], 0.5, training_score=0.6)
+    assert first_size(higher) == SIZES[1]
+    assert repeats(study) == {0: 1}
+
+
+@pytest.mark.usefixtures("no_sleep")
+def test_in_one_process_the_lower_number_goes_on_at_once() -> None:
+    """Ask and tell: nobody else could move the other one meanwhile."""
+    study, (lower, higher) = same_at_once(1, is_higher_first=False)
+    assert first_size(lower) == SIZES[0]
+    assert first_size(higher) == gives_way_to(0)
+    assert repeats(study) == {1: 0}
+
+
+def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back() -> None:
+    study, (lower, higher) = same_at_once(2, is_higher_first=False)
     with ThreadPoolExecutor(1) as other:
-        sizes = other.submit(lambda: next(training_sizes(first)))
+        waiting = other.submit(first_size, lower)
         time.sleep(0.05)
-        assert "has the parameters of learner 0" in look()
-        assert sizes.result() == SIZES[0]
+        assert not waiting.done()
+        assert first_size(higher) == gives_way_to(0)
+        assert waiting.result() == SIZES[0]
+    assert repeats(study) == {1: 0}
+
+
+def test_it_waits_for_the_dead_no_longer_than_its_patience(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And then goes on, so that the parameters are not lost; one that comes back gives way."""
+    monkeypatch.setattr(assignment, "PATIENCE", 0.05)
+    study, (lower, higher) = same_at_once(2, is_higher_first=False)
+    assert first_size(lower) == SIZES[0]
+    assert first_size(higher) == gives_way_to(0)
+    assert repeats(study) == {1: 0}
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_of_two_that_train_both_one_ends_with_its_first_score(n_processes: int) -> None:
+    """Their parameters are suggested after the first size was asked for."""
+    storage = InMemoryStorage()
+    here = table_study(storage=storage, base=RandomSampler(seed=0))
+    there = table_study(storage=storage, base=RandomSampler(seed=0)) if n_processes > 1 else here
+    trials = here.ask(), there.ask()
+    sizes = [training_sizes(trial) for trial in trials]
+    for trial, each in zip(trials, sizes, strict=True):
+        assert next(each) == SIZES[0]
+        trial.suggest_int("row", 3, 3)
+        report(trial, SIZES[0], 0.5, training_score=0.6)
+    assert next(sizes[0]) == SIZES[1]
+    with pytest.raises(optuna.TrialPruned, match=gives_way_to(0)):
+        next(sizes[1])
+    here.tell(trials[1], state=TrialState.PRUNED)
     assert repeats(here) == {1: 0}
+
+
+def test_a_newcomer_gives_way_to_one_whose_first_run_has_failed() -> None:
+    study, (lower, higher) = same_at_once(1, is_higher_first=True)
+    study.tell(higher, state=TrialState.FAIL)
+    assert first_size(lower) == gives_way_to(1)
+    assert repeats(study) == {0: 1}
 
 
 def test_a_plain_objective_pays_one_probe_at_most() -> None:

@@ -62,6 +62,8 @@ some_runs = st.builds(
     worker=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60),
     trial=st.integers(0, 10**6),
     repeats=st.none() | st.integers(0, 10**6),
+    is_declined=st.booleans(),
+    is_settled=st.booleans(),
 )
 
 

@@ -548,7 +548,7 @@ class ValuePerSecond:
         if pool.runs_left is not None and pool.runs_left < begun.sum():
             most = math.inf  # runs are scarce, not seconds
         growth = float(np.median(costs.growth[begun]))
-        if newcomer is not None:
+        if newcomer is not None and pool.curves[newcomer].parameters:
             growth = float(costs.growth[np.searchsorted(table.learners, newcomer)])
         forecast = self._forecast(pool, newcomer, full)
         mean, width = float(forecast.mean), float(_width(forecast))
