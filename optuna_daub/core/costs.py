@@ -144,8 +144,7 @@ def in_seconds(curves: Curves) -> Costs:
     own = (slower + ALPHA_WEIGHT * alpha) / (longer + ALPHA_WEIGHT)
     recent = np.flatnonzero(timed)[-MOST_COMPARED:]
     again = recent[promoted[recent]]
-    unknown = np.flatnonzero(curves.columns(_is_new)[:, 0])[:MOST_COMPARED]
-    once = np.concatenate([recent[~promoted[recent]], unknown])
+    once = np.concatenate([recent[~promoted[recent]], np.flatnonzero(~timed)])
     if len(once) and any(known := _points(curves, again)):
         # Trees of many leaves are dear on few examples already, and so grow less with more.
         likely, _ = _predicted(known, own[again], _points(curves, once))
@@ -158,10 +157,6 @@ def in_seconds(curves: Curves) -> Costs:
     square += float(np.sum((slower - alpha * longer) ** 2 / np.where(promoted, larger, 1.0)))
     error = math.sqrt(square / (ALPHA_WEIGHT + float(larger.sum())))
     return Costs(level + (alpha - own) * last, own, fixed, error)
-
-
-def _is_new(curve: LearningCurve) -> tuple[float]:
-    return (float(not curve.dropped and not curve.observations),)
 
 
 def _fixed(sizes: NDArray[np.float64], rises: NDArray[np.float64]) -> float:
