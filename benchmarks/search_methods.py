@@ -351,7 +351,7 @@ def halving_random_search(problem: Evaluated, seed: int) -> None:
     from itertools import count
 
     from sklearn.base import BaseEstimator
-    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401  it makes the next import
     from sklearn.model_selection import HalvingRandomSearchCV
 
     class Learner(BaseEstimator):  # type: ignore[misc]

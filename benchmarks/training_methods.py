@@ -205,7 +205,7 @@ def pruned(
 
 def scikit_learn_halving(task: Task) -> Answer:
     """Run HalvingRandomSearchCV over all the learners, in random order."""
-    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401  it makes the next import
     from sklearn.model_selection import HalvingRandomSearchCV
 
     X, y = map(np.concatenate, zip(task.data.training, task.data.validation, strict=True))

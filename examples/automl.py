@@ -2,8 +2,8 @@
 
     python examples/automl.py table.csv --target income --minutes 10 --save model.joblib
 
-Text, dates and gaps are seen to. Needs `pip install 'optuna-daub[quickstart]'`. Later: `pipeline,
-classes = joblib.load("model.joblib")` and `classes[pipeline.predict(rows)]`; numbers have none.
+Needs `pip install 'optuna-daub[quickstart]'`. Values may be missing. Later, of classes:
+`pipeline, classes = joblib.load("model.joblib")`, then `classes[pipeline.predict(rows)]`.
 """
 
 import argparse

@@ -169,9 +169,8 @@ class TrainingSizeObjective:
         ValueError: where rows are missing or do not match, the ways of validation are mixed, a
             class is absent from the training rows, a splitter is not reproducible or leaks, the
             scorer is unknown or is of classes where the targets are amounts, or an argument breaks
-            its rule; and at the first call, before
-            anything is trained, where the pruner's sizes do not fit the rows, or the study's
-            direction does not fit the scorer.
+            its rule; and at the first call, before anything is trained, where the pruner's sizes
+            do not fit the rows, or the study's direction does not fit the scorer.
     """
 
     def __init__(

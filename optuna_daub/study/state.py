@@ -330,8 +330,8 @@ class State:
         That is the one with most data, or else the lowest id: every process names the same.
         """
         with self.lock:
-            same = self._by_params.get(_key(self.learners[learner]), ())
-            first = max(same, key=lambda i: (self.curve(i).size, -i), default=learner)
+            same = {learner, *self._others_like(learner)}
+            first = max(same, key=lambda i: (self.curve(i).size, -i))
         return first if first != learner else None
 
     def forerunner(self, newcomer: int) -> int | None:
@@ -340,13 +340,13 @@ class State:
         That is any but those that are in their first run as well, have a higher id, no score yet,
         and are not settled.
         """
+        ahead = {}
         with self.lock:
-            others = {*self._by_params.get(_key(self.learners[newcomer]), ())} - {newcomer}
-            rank = {i: (self.curve(i).size, self._is_settled(i), -i) for i in others}
-            is_behind = {
-                i: i > newcomer and i in self.runs and not any(rank[i][:2]) for i in others
-            }
-            return max((i for i in others if not is_behind[i]), key=rank.__getitem__, default=None)
+            for other in self._others_like(newcomer):
+                size, is_settled = self.curve(other).size, self._is_settled(other)
+                if size or is_settled or other < newcomer or other not in self.runs:
+                    ahead[other] = size, is_settled, -other
+        return max(ahead, key=ahead.__getitem__, default=None)
 
     def is_contested(self, newcomer: int) -> bool:
         """Return whether another process runs a newcomer with the same parameters.
@@ -354,8 +354,12 @@ class State:
         One of this process looks under the lock, and sees what is settled by then.
         """
         with self.lock:
-            others = {*self._by_params.get(_key(self.learners[newcomer]), ())} - {newcomer}
+            others = self._others_like(newcomer)
             return any(i in self.runs and i not in self.newcomers for i in others)
+
+    def _others_like(self, learner: int) -> set[int]:
+        """Return the other learners with the same parameters."""
+        return {*self._by_params.get(_key(self.learners[learner]), ())} - {learner}
 
     def _is_settled(self, learner: int) -> bool:
         run = self.runs.get(learner)
