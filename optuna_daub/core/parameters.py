@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -43,48 +44,50 @@ class Features(NamedTuple):
 
         >>> known = [{"kind": "tree", "depth": 1}, {"kind": "line"}, {"kind": "tree", "depth": 3}]
         >>> Features.of(known, [{"kind": "line"}]).new.round(2)
-        array([[0., 0., 0., 1., 0.]])
+        array([[0., 0., 1., 0., 0.]])
         """
         points, k = [*known, *new], len(known)
-        columns: list[NDArray[np.float64]] = []
-        is_unknown: list[NDArray[np.bool_]] = []
-        beyond = np.zeros(len(new))
-        for name in sorted({name for point in known for name in point}):
-            is_there = np.array([name in point for point in points])
-            own: list[NDArray[np.float64]] = []
-            if all(_is_number(point[name]) for point in known if name in point):
-                # What is no number, where all others are, says as little as nothing.
-                is_there[k:] = [_is_number(point.get(name)) for point in new]
-                pairs = zip(points, is_there, strict=True)
-                numbers = np.array([float(p[name]) if there else np.nan for p, there in pairs])
-                seen = numbers[:k][is_there[:k]]
-                # A line is not believed beyond what was seen, a power of the number is.
-                line = np.clip(numbers, seen.min(), seen.max())
-                if (spread := float(seen.std())) > 0.0:
-                    own.append((line - seen.mean()) / spread)
-                if seen.min() > 0.0:
-                    power = np.log(np.where(numbers > 0.0, numbers, seen.min()))
-                    scale = max(float(np.log(seen).std()), LEAST_SPREAD)
-                    own.append((power - np.log(seen).mean()) / scale)
-                    # What was seen is believed as far again as it reaches.
-                    low, high = np.log(seen.min()), np.log(seen.max())
-                    off = np.maximum(low - power[k:], power[k:] - high) - (high - low)
-                    off = np.where(is_there[k:], np.maximum(0.0, off), 0.0)
-                    beyond = np.hypot(beyond, off)
-                own = [np.where(is_there, column, 0.0) for column in own]
-            else:
-                words = [repr(point[name]) if name in point else "" for point in points]
-                for word in sorted({*words[:k]} - {""}):
-                    column = np.array([word == other for other in words], float)
-                    own.append(np.where(is_there, column, column[:k][is_there[:k]].mean()))
-            is_missing = is_there[:k].all() & ~is_there[k:]
-            if not is_there[:k].all():
-                own.append(is_there.astype(float))
-            columns.extend(own)
-            is_unknown.extend([is_missing] * len(own))
+        names = sorted({name for point in known for name in point})
+        worded = [n for n in names if not all(_is_number(p[n]) for p in known if n in p)]
+        numeric = [name for name in names if name not in worded]
+        # What is no number, where all others are, says as little as nothing.
+        values = [
+            [p[n] if n in p and _is_number(p[n]) else math.nan for n in numeric] for p in points
+        ]
+        numbers = np.array(values, np.float64).reshape(len(points), len(numeric))
+        has_words = np.array([[name in point for name in worded] for point in points], bool)
+        is_there = np.hstack([np.isfinite(numbers), has_words])
+
+        # A line is not believed beyond what was seen, a power of the number is.
+        low, high = np.nanmin(numbers[:k], axis=0), np.nanmax(numbers[:k], axis=0)
+        spread = np.where(low < high, np.nanstd(numbers[:k], axis=0), 0.0)
+        with_line, with_power = np.flatnonzero(spread > 0.0), np.flatnonzero(low > 0.0)
+        line = np.clip(numbers, low, high)[:, with_line]
+        line = (line - np.nanmean(line[:k], axis=0)) / spread[with_line]
+        power = np.log(np.where(numbers <= 0.0, low, numbers)[:, with_power])
+        low, high = np.log(low[with_power]), np.log(high[with_power])
+        # What was seen is believed as far again as it reaches.
+        off = np.maximum(low - power[k:], power[k:] - high) - (high - low)
+        beyond = np.sqrt(np.square(np.maximum(0.0, np.nan_to_num(off))).sum(axis=1))
+        scale = np.maximum(np.nanstd(power[:k], axis=0), LEAST_SPREAD)
+        power = (power - np.nanmean(power[:k], axis=0)) / scale
+
+        columns = [*np.nan_to_num(line).T, *np.nan_to_num(power).T]
+        # Which parameter each column is of: numbers first, then words.
+        of = [*with_line, *with_power]
+        for place, name in enumerate(worded, start=len(numeric)):
+            own = np.array([repr(point.get(name)) for point in points])
+            has_one = is_there[:, place]
+            for word in np.unique(own[:k][has_one[:k]]):
+                column = (own == word).astype(np.float64)
+                columns.append(np.where(has_one, column, column[:k][has_one[:k]].mean()))
+                of.append(place)
+        is_shared = is_there[:k].all(axis=0)
+        lacked = np.flatnonzero(~is_shared)
+        columns.extend(is_there[:, lacked].T.astype(np.float64))
+        of.extend(lacked)
         table = np.array(columns).reshape(len(columns), len(points)).T
-        unknown = np.array(is_unknown, bool).reshape(len(columns), len(new)).T
-        return cls(table[:k], table[k:], unknown, beyond)
+        return cls(table[:k], table[k:], (is_shared & ~is_there[k:])[:, of], beyond)
 
 
 def _is_number(value: object) -> bool:
