@@ -113,9 +113,10 @@ class LearningCurve(Remembers):
         seen = tuple(x for x in self.observations if x.size < size)
         return replace(self, observations=seen, dropped="")
 
-    def without(self, size: int) -> LearningCurve:
-        """Return the curve without the observation at `size`."""
-        return replace(self, observations=tuple(s for s in self.observations if s.size != size))
+    def without(self, *sizes: int) -> LearningCurve:
+        """Return the curve without the observations at these sizes."""
+        kept = tuple(seen for seen in self.observations if seen.size not in sizes)
+        return self if len(kept) == len(self.observations) else replace(self, observations=kept)
 
     def drop(self, reason: str) -> LearningCurve:
         """Return the curve marked as getting no data ever again, for `reason`."""

@@ -135,6 +135,10 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
     def __len__(self) -> int:
         return len(self.learners)
 
+    def __eq__(self, other: object) -> bool:
+        # From Python 3.13 on data classes ask this even of a field that is the same object.
+        return self is other or super().__eq__(other)
+
     def __repr__(self) -> str:
         return f"Curves({[*self.values()]})"
 

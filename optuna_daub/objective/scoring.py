@@ -154,7 +154,8 @@ def fit_arguments(
         raise ValueError(
             "`fit_params` is given None as validation rows where all rows are trained on, in "
             "`refit` with `cv` or `include_validation=True`, and has to do without them: return "
-            f"{{}} then. But it raised {type(error).__name__}: {error}."
+            "{} then, or where `fit` asks for such rows (XGBoost with `early_stopping_rounds`) "
+            f"`training` in their place. But it raised {type(error).__name__}: {error}."
         ) from error
     if not isinstance(arguments, Mapping):
         raise ValueError(

@@ -48,6 +48,7 @@ from optuna_daub.objective.subsets import held_out_fold
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study import report
@@ -272,19 +273,21 @@ class TrainingSizeObjective:
         return score
 
     def refit(self, study: optuna.Study, *, include_validation: bool = False) -> Any:
-        """Return the winner of the study, `study.best_trial`, fitted on all the training data.
+        """Return the winner of the study fitted on all the training data.
 
-        Those are the `n_train` training rows: for a held-out split or a fixed validation set the
-        rows that the winner was trained on at `max_resource=n_train`, so that its score is
-        `study.best_value`. With `include_validation` the validation rows are trained on as well,
-        and no row is left to score it on. With `cv` it is fitted on all rows of `X` either way.
+        It is what `best_learner` names; with the pruner or the sampler of another library it is
+        `study.best_trial`. The data are the `n_train` training rows: for a held-out split or a
+        fixed validation set the rows that the winner was trained on at `max_resource=n_train`, so
+        that its score is `study.best_value`. With `include_validation` the validation rows are
+        trained on as well, and no row is left to score it on. With `cv` it is fitted on all rows
+        of `X` either way.
 
         Of an unfinished study, in which no learner has been trained on all the data, it is the
-        leader, as `best_learner` names it, with a UserWarning that says what is not known of it.
+        leader, with a UserWarning that says what is not known of it.
 
         Raises:
-            ValueError: where nothing has been scored yet, or the validation rows have no weights
-                while the training rows have.
+            ValueError: where nothing has been scored yet, all learners were dropped, or the
+                validation rows have no weights while the training rows have.
         """
         params, number = self._winner(study)
         training, validation = self._refit_rows(include_validation)
@@ -410,14 +413,15 @@ class TrainingSizeObjective:
 
     def _winner(self, study: optuna.Study) -> tuple[dict[str, Any], int]:
         """Return the parameters and the number of the trial to fit again."""
-        if study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        curves = learning_curves(study) if isinstance(study.pruner, AllocationPruner) else []
+        # A learner's trial is COMPLETE too where its objective returned early, or it violates a
+        # constraint.
+        if not curves and study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             return study.best_params, study.best_trial.number
-        trials = study.get_trials(deepcopy=False)
-        is_scored = any(trial.intermediate_values for trial in trials)
+        is_scored = any(trial.intermediate_values for trial in study.get_trials(deepcopy=False))
         leader = best_learner(study) if is_scored else None
         if leader is None:
-            curves = learning_curves(study) if is_scored else []
-            reasons = dict.fromkeys(curve.reason for curve in curves)
+            reasons = dict.fromkeys(curve.reason for curve in curves if is_scored)
             if reasons:
                 raise ValueError(
                     "A learner must be left to be fitted again, but all those of study "
@@ -429,16 +433,19 @@ class TrainingSizeObjective:
             )
         full_size = cast(AllocationPruner, study.pruner).policy.sizes[-1]
         if leader.size < full_size:
+            is_any_full = any(curve.size == full_size for curve in curves)
             doubt = ", and another may turn out to be better. Continue with `study.optimize`"
             warnings.warn(
-                f"No learner has been trained on all {full_size:,} examples yet. Learner "
-                f"{leader.learner}, which leads with {leader.score:.4g} at {leader.size:,} "
-                "examples, is fitted: its score on all of them is not known"
-                f"{'' if leader.is_final else doubt}.",
+                f"{'The leader has not' if is_any_full else 'No learner has'} been trained on all "
+                f"{full_size:,} examples yet. Learner {leader.learner}, which leads with "
+                f"{leader.score:.4g} at {leader.size:,} examples, is fitted: its score on all of "
+                f"them is not known{'' if leader.is_final else doubt}.",
                 UserWarning,
                 stacklevel=3,
             )
-        return dict(leader.params), leader.learner
+        # `build` may use the trial's number: it is that of the run with this score.
+        of_leader = (each for each in allocations(study) if each.learner == leader.learner)
+        return dict(leader.params), [*of_leader][-1].trial
 
     def _refit_rows(self, include_validation: bool) -> tuple[Rows, Rows | None]:
         """Return the rows to train the winner on, and those left to validate on."""

@@ -20,6 +20,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.sizes import MIN_SIZES
+from optuna_daub.core.sizes import MOST_SIZES
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import class_labels
@@ -114,7 +115,8 @@ def divided(
     )
     if classes is None:
         return folds
-    # A smaller fold takes its share: ceil(size * len / n_train) rows, which are `last` from here.
+    # A fold takes its share, ceil(size * n_rows / n_train) rows. The smallest size for which that
+    # reaches `last`, the row that completes its classes:
     latest = ((len(fold.training), arrivals(fold, classes)[1].max()) for fold in folds.folds)
     complete = max((last - 1) * folds.n_train // n_rows + 1 for n_rows, last in latest)
     return replace(folds, complete_from=int(complete))
@@ -131,7 +133,8 @@ def size_grid(
     ((4, 12, 36, 100), (10, 30, 90))
 
     Raises:
-        ValueError: where there are not three sizes from the smallest to the largest.
+        ValueError: where there are not three sizes from the smallest to the largest, or more than
+            a thousand.
     """
     full = folds.n_train if isinstance(max_resources, str) else max_resources
     if full > folds.n_train:
@@ -152,14 +155,14 @@ def size_grid(
                 f"/ factor^2 = {full} / {factor}^2, but got {min_resources}. Take a smaller one, "
                 "or a smaller `factor`."
             )
-        return geometric_sizes(min_resources, full, factor)
+        return _sizes(min_resources, full, factor)
     # As HalvingRandomSearchCV has it, for whom a fold must have two rows of each class.
     least = max(2 * len(folds.folds) * folds.n_classes, folds.complete_from)
     if min_resources == "auto":
         fewest, most_rows = (round(share * full) for share in FIRST_SHARES)
         least = max(least, fewest, min(FIRST_ROWS, most_rows))
     if most >= folds.n_classes:
-        return geometric_sizes(min(least, most), full, factor)
+        return _sizes(min(least, most), full, factor)
     least = min(folds.n_classes, full - 2)
     return least, (least + full) // 2, full
 
@@ -244,6 +247,22 @@ def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:
         return [fold["test_scores"] for fold in measured]
     name = refit if isinstance(refit, str) and refit in names else next(iter(names))
     return [fold["test_scores"][name] for fold in by_scorer(measured, names)]
+
+
+def _sizes(least: int, full: int, factor: float) -> tuple[int, ...]:
+    """Return the sizes between two that leave room for three.
+
+    Raises:
+        ValueError: where they are more than a thousand, in the words of a search's arguments.
+    """
+    try:
+        return geometric_sizes(least, full, factor)
+    except ValueError:  # how many there are depends on how each is rounded
+        raise ValueError(
+            "`factor` must lead from `min_resources` to `max_resources` in at most "
+            f"{MOST_SIZES:,} sizes, but got {factor} for {least:,} to {full:,}. Take a larger "
+            "one, such as 1.5."
+        ) from None
 
 
 def _plain(value: Any) -> Any:

@@ -50,6 +50,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_method_params
 from sklearn.utils.validation import _num_samples
 
+from optuna_daub.sklearn.description import bounded
+from optuna_daub.sklearn.description import described
+from optuna_daub.sklearn.description import stable
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import Folds
@@ -158,9 +161,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         sampler: proposes new candidates. None: `TPESampler`, seeded by `random_state`.
         storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
         study_name: name of the study there. A study of that name that exists is continued: fit
-            with the same data, space, scorers, `cv` and an int as `random_state`, also from
-            several processes at a time. With `timeout` the time counts anew; `n_candidates` counts
-            those that are there.
+            with the same data, space, estimator, scorers, `refit`, `cv` and an int as
+            `random_state`, also from several processes at a time. With `timeout` the time counts
+            anew; `n_candidates` counts those that are there.
         random_state: seed of candidates and of the subsets of rows.
         verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
         error_score: what happens where a fit fails. nan: the candidate is tried once more, and
@@ -297,7 +300,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.error_score,
             self.return_train_score,
         )
-        begun_with = _begun_with(self, X, y, folds, space, scorers)
+        begun_with = _begun_with(self, X, y, folds, space)
         with _quiet(self.verbose):
             params_of = self._search(evaluate, space, grid, seed_of_sampler, begun_with)
             best = best_learner(self.study_)
@@ -369,11 +372,20 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         def params_of(known: Mapping[str, Any]) -> dict[str, Any]:
             # Other processes' candidates, and those of earlier searches, are asked for once more.
             found = given.get(repr(sorted(known.items())))
-            return space(FixedTrial({**known})) if found is None else found
+            if found is not None:
+                return found
+            try:
+                return space(FixedTrial({**known}))
+            except optuna.TrialPruned:  # they are rejected: no estimator has any
+                return {**known}
 
         def objective(trial: Trial) -> float:
             with config_context(**config):
-                params = space(trial)
+                try:
+                    params = space(trial)
+                except optuna.TrialPruned:
+                    given.setdefault(repr(sorted(trial.params.items())), trial.params)
+                    raise
                 given[repr(sorted(trial.params.items()))] = params
                 for size in training_sizes(trial):
                     measured = evaluate(params, size)
@@ -459,7 +471,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.multimetric_ = isinstance(some, Mapping)
         if isinstance(some, Mapping):
             self._check_refit_for_multimetric(some)
-            measured = {i: by_scorer(folds, some) for i, folds in measured.items()}
+            measured = {probe: by_scorer(folds, some) for probe, folds in measured.items()}
         failed: Any = dict.fromkeys(some, np.nan) if isinstance(some, Mapping) else np.nan
         nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
         nothing |= {"train_scores": failed} if self.return_train_score else {}
@@ -484,7 +496,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             "lower_test_score": numbers(curve.worst for curve in curves),
             "upper_test_score": numbers(curve.bound for curve in curves),
         }
-        out = [fold for i in ids for fold in measured.get(i, [nothing] * self.n_splits_)]
+        last = zip(ids, sizes, strict=True)
+        out = [fold for probe in last for fold in measured.get(probe, [nothing] * self.n_splits_)]
         params = [params_of(curve.params) for curve in curves]
         if has_counted:
             warnings.warn(
@@ -516,12 +529,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             )
         return results
 
-    def _measured(self) -> tuple[dict[int, list[Measured]], dict[int, float]]:
-        """Return what was measured at each learner's largest size, and the seconds it took."""
+    def _measured(self) -> tuple[dict[tuple[int, int], list[Measured]], dict[int, float]]:
+        """Return what was measured by learner and size, and the seconds that learners took."""
+        probes = allocations(self.study_)
+        # After the probes, whose folds are stored before them: another worker may be at work.
         trials = self.study_.get_trials(deepcopy=False)
-        measured: dict[int, list[Measured]] = {}
+        measured: dict[tuple[int, int], list[Measured]] = {}
         seconds: dict[int, float] = {}
-        for probe in allocations(self.study_):
+        for probe in probes:
             learner, seen = probe.learner, probe.observation
             seconds[learner] = seconds.get(learner, 0.0) + (seen.seconds or 0.0)
             columns = read_folds(trials[probe.trial], seen.size)
@@ -532,7 +547,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                     "another `study_name`."
                 )
             rows = zip(*columns.values(), strict=True)
-            measured[learner] = [dict(zip(columns, row, strict=True)) for row in rows]
+            measured[learner, seen.size] = [dict(zip(columns, r, strict=True)) for r in rows]
         return measured, seconds
 
 
@@ -549,12 +564,12 @@ def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np
 
 
 def _begun_with(
-    search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any, scorers: Any
+    search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any
 ) -> dict[str, str]:
     """Return what all searches of one study must have in common, in words.
 
     Targets and folds are told from others by checksums; features, which may be large and of any
-    kind, by their names or their number.
+    kind, by their names or their number; the estimator by what is not searched of it.
     """
     columns = getattr(X, "columns", getattr(X, "shape", ("",))[1:])
     targets = np.asarray(y)
@@ -562,20 +577,29 @@ def _begun_with(
     of_targets = targets.tobytes() if is_plain else repr(targets.tolist()).encode()
     of_table = crc32(repr([*columns]).encode(), crc32(of_targets))
     of_rows = b"".join(fold.training.tobytes() + fold.validation.tobytes() for fold in folds.folds)
-    parts = search.estimator.get_params(deep=True).values()
-    kinds = {type(part).__name__ for part in parts if hasattr(part, "get_params")}
-    is_several = isinstance(scorers, _MultimetricScorer)
-    given = "a function"
+    searched = []
+    of_space = stable(search.param_distributions)
     if isinstance(space, Space):
-        given = str([{one.key: one.distribution for one in some} for some in space.sets])
-    return {
+        searched = [parameter.name for some in space.sets for parameter in some]
+        of_space = space.description
+    scoring, by = search.scoring, search.refit
+    if scoring is None or isinstance(scoring, str):
+        by = "the only one"
+    elif not callable(scoring):
+        if not isinstance(scoring, Mapping):
+            scoring = {name: name for name in scoring}
+        by = by if isinstance(by, str) and by in scoring else next(iter(scoring))
+    texts = {
         "data": f"{_num_samples(X):,} rows, checksum {of_table}",
         "cv and random_state": f"{len(folds.folds)} folds, checksum {crc32(of_rows)}",
-        "estimator": ", ".join([type(search.estimator).__name__, *sorted(kinds)]),
-        "param_distributions": given,
-        "scoring": str([*scorers._scorers] if is_several else search.scoring),
+        "param_distributions": of_space,
+        # After the space, on which it depends what is searched of it.
+        "estimator": described(search.estimator, searched),
+        "scoring": stable(scoring),
+        "score searched by (`refit`)": by if isinstance(by, str) else "the first",
         "return_train_score": str(search.return_train_score),
     }
+    return {name: bounded(text) for name, text in texts.items()}
 
 
 _quiet_searches = 0

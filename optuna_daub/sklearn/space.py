@@ -20,6 +20,8 @@ from optuna.distributions import IntDistribution
 from optuna.trial import BaseTrial
 from scipy.stats import rv_discrete
 
+from optuna_daub.sklearn.description import stable
+
 
 CHOICE = "param_distributions"
 """What the study calls the choice among several spaces; no estimator has such a parameter."""
@@ -43,6 +45,8 @@ class Parameter:
     """Optuna's distribution of what is suggested."""
     value: Callable[[Any], Any] | None = None
     """From what is suggested to what the estimator is given; None where that is the same."""
+    meaning: str = ""
+    """What `value` returns, in words that are the same in each process; empty without one."""
 
     def suggest(self, trial: BaseTrial) -> Any:
         """Return the value for a trial."""
@@ -54,6 +58,11 @@ class Parameter:
             case CategoricalDistribution(choices=choices):
                 found = trial.suggest_categorical(self.key, choices)
         return found if self.value is None else self.value(found)
+
+    @property
+    def description(self) -> str:
+        """Where the values come from, in words that are the same in each process."""
+        return f"{self.key!r}: {self.meaning or self.distribution}"
 
     @property
     def n_values(self) -> float:
@@ -80,6 +89,12 @@ class Space:
         if len(self.sets) > 1:
             chosen = trial.suggest_categorical(CHOICE, [*range(len(self.sets))])
         return {parameter.name: parameter.suggest(trial) for parameter in self.sets[chosen]}
+
+    @property
+    def description(self) -> str:
+        """The sets in words that are the same in each process."""
+        sets = (", ".join(parameter.description for parameter in some) for some in self.sets)
+        return " or ".join(f"{{{some}}}" for some in sets)
 
     @property
     def n_points(self) -> float:
@@ -165,7 +180,8 @@ def _parameter(name: str, given: Any) -> Parameter:
     # same for two, or another in each process.
     choices = [f"{type(value).__name__} {place}" for place, value in enumerate(values)]
     by_choice = dict(zip(choices, values, strict=True))
-    return Parameter(name, name, CategoricalDistribution(choices), by_choice.__getitem__)
+    among = CategoricalDistribution(choices)
+    return Parameter(name, name, among, by_choice.__getitem__, stable(values))
 
 
 def _of_scipy(name: str, frozen: Any) -> Parameter:
@@ -188,7 +204,10 @@ def _of_scipy(name: str, frozen: Any) -> Parameter:
         return np.asarray(frozen.ppf(quantile)).item()
 
     quantiles = FloatDistribution(TAIL, 1 - TAIL)
-    return Parameter(name, f"{name} (quantile)", quantiles, value)
+    # Six digits, since the last ones depend on the machine.
+    some = ", ".join(f"{value(share):.6g}" for share in np.linspace(TAIL, 1 - TAIL, 9))
+    meaning = f"{kind} with quantiles {some}"
+    return Parameter(name, f"{name} (quantile)", quantiles, value, meaning)
 
 
 def _points(frozen: Any) -> NDArray[Any]:

@@ -76,7 +76,7 @@ def assign(
     wait = SHORTEST_WAIT
     awake = time.thread_time()
     while True:
-        left = host.seconds_left()
+        left = host.seconds_left(study)
         is_over = left is not None and left <= 0 and time.monotonic() > begun + SHORTEST_WAIT
         run = _claim(study, trial, policy, n_learners, stale_after, is_over=is_over)
         if run is not None:

@@ -116,7 +116,8 @@ class DAUBPruner(AllocationPruner):
         of_bound = {"step": step, "tolerance": tolerance, "stop": stop, "first_sizes": first_sizes}
         of_calibrated = {"confidence": confidence, "price": price, "ceiling": ceiling}
         if bound is None:
-            _check_absent({**of_bound, **of_calibrated}, '`bound="projection"` or "calibrated"')
+            _check_absent(of_bound, '`bound="projection"` or "calibrated"')
+            _check_absent(of_calibrated, '`bound="calibrated"`')
             if use_training_score:
                 _check_absent({"use_training_score": True}, '`bound="projection"` or "calibrated"')
             policy: Policy = ValuePerSecond(grid, Joint(), cost)

@@ -41,21 +41,25 @@ def stop(study: optuna.Study) -> None:
         study.stop()
 
 
-def seconds_left() -> float | None:
-    """Return how long the thread's `study.optimize` may still begin trials; None for ever."""
-    timeout, elapsed = _of_caller("timeout"), seconds_since_begin()
+def seconds_left(study: optuna.Study) -> float | None:
+    """Return how long the thread's `study.optimize` may still begin trials.
+
+    None where there is no limit, and in ask-and-tell: it may be within the `optimize` of another
+    study, whose time is not this one's.
+    """
+    timeout, elapsed = _of_caller("timeout"), seconds_since_begin(study)
     return None if timeout is None or elapsed is None else float(timeout) - elapsed
 
 
-def begin() -> datetime | None:
+def begin(study: optuna.Study) -> datetime | None:
     """Return when the thread's `study.optimize` began; None in ask-and-tell."""
-    begun = _of_caller("time_start")
+    begun = _of_caller("time_start") if is_optimizing(study) else None
     return begun if isinstance(begun, datetime) else None
 
 
-def seconds_since_begin() -> float | None:
+def seconds_since_begin(study: optuna.Study) -> float | None:
     """Return how long ago the thread's `study.optimize` began; None in ask-and-tell."""
-    begun = begin()
+    begun = begin(study)
     return None if begun is None else (datetime.now() - begun).total_seconds()
 
 
@@ -99,7 +103,7 @@ def is_ending(study: optuna.Study) -> bool:
     """Return whether the thread's `study.optimize` begins no other trial, as far as it knows."""
     if study._stop_flag or not is_optimizing(study):
         return bool(study._stop_flag)
-    seconds = seconds_left()
+    seconds = seconds_left(study)
     return trials_left() == 0 or (seconds is not None and seconds <= 0)
 
 
@@ -134,7 +138,7 @@ def is_waiting_for_its_jobs(thread: int) -> bool:
 
 def _of_jobs() -> dict[str, Any] | None:
     """Return the variables of the function that has started the thread, where it has `n_jobs`."""
-    begun = begin()
+    begun = _of_caller("time_start")
     if begun is None or not _of_caller("reseed_sampler_rng"):
         return None
     for frame in _frames_of_others():

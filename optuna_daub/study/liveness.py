@@ -52,13 +52,14 @@ def this_worker() -> str:
 def is_dead(worker: str) -> bool:
     """Return whether `worker` ran on this machine and its process is gone.
 
-    Elsewhere, and where the system does not tell (no /proc), nothing is sure: False. Heartbeats
-    or `stale_after` are for those.
+    Elsewhere, and where the system does not tell (no /proc, or one that hides what other users
+    run), nothing is sure: False. Heartbeats or `stale_after` are for those.
     """
     machine, pid, start_time = worker.split("|") if worker.count("|") == 2 else ("", "", "")
     if not start_time or machine != _machine():
         return False
-    return _start_time(int(pid)) != start_time
+    began = _start_time(int(pid))
+    return began != start_time if began else _is_gone(int(pid))
 
 
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
@@ -207,10 +208,24 @@ def _machine() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process began: boot and the kernel's ticks; empty where none can be read."""
+    """Return when a process began: boot and the kernel's ticks.
+
+    "zombie" of one that has ended and trains nothing; empty where nothing can be read.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ""
-    return "" if state == "Z" else f"{boot}/{fields[18]}"
+    return "zombie" if state == "Z" else f"{boot}/{fields[18]}"
+
+
+def _is_gone(pid: int) -> bool:
+    """Return whether there is surely no process of this id."""
+    if os.name != "posix":  # elsewhere `os.kill` ends the process
+        return False
+    try:
+        os.kill(pid, 0)
+    except OSError as error:  # also where it is another user's
+        return isinstance(error, ProcessLookupError)
+    return False

@@ -88,21 +88,25 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
-    curves = {curve.learner: curve for curve in learning_curves(study)}
-    assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
-    policy, state = study.pruner.policy, state_of(study)
-    trials = study.get_trials(deepcopy=False)
+    state = state_of(study)
+    with state.lock:  # which other threads of this process hold while they fold trials in
+        # Read before the state is in step with the storage: what is among them is known then.
+        trials = study.get_trials(deepcopy=False)
+        curves = {curve.learner: curve for curve in learning_curves(study)}
+        assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
+        policy = study.pruner.policy
+        forecasts = Joint().forecasts(state.pool(policy, is_at_work=False), policy.sizes[-1])
+        means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
+        merged = merged_rows(trials, state, means)
+        constraints = {learner: {**known.constraints} for learner, known in state.learners.items()}
+        copies = {*state.copies}
     durations: dict[int, timedelta] = {}
     for trial in trials:
         run = stored.read_run(trial.system_attrs)
-        if run is None or run.learner is None or trial.number in state.copies:
+        if run is None or run.learner is None or trial.number in copies:
             continue
         if trial.duration is not None:
             durations[run.learner] = durations.get(run.learner, timedelta()) + trial.duration
-    with state.lock:
-        forecasts = Joint().forecasts(state.pool(policy), policy.sizes[-1])
-        means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
-        merged = merged_rows(trials, state, means)
     rows: list[FrozenTrial] = []
     for shared in merged:
         row, curve = copy.copy(shared), curves.get(shared.number)
@@ -111,7 +115,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         if curve is None:
             row.user_attrs = stored.noted(row)  # what a copy bears speaks of another study
         else:
-            row.system_attrs = {**state.learners[curve.learner].constraints}
+            row.system_attrs = constraints[curve.learner]
             row.user_attrs |= summary(curve, policy.sizes[-1])
             row.datetime_complete = None
             if row.state.is_finished() and row.datetime_start is not None:

@@ -328,7 +328,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
         )
     state = synced_state_of(study)
     with state.lock:
-        pool = state.pool(own)
+        pool = state.pool(own, is_at_work=False)
         failed = {learner for learner in pool.curves if state.has_failed(learner)}
     whole = _completed(pool, other.sizes, failed)
     cost, probes, full, guessed = Cost(), 0, 0, 0
@@ -407,7 +407,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
         if first.is_finite and later.is_finite
     ]
     gain = float(np.median(gains)) if gains else 0.0
-    curves = {i: LearningCurve(i) for i in pool.curves}
+    curves = {i: LearningCurve(i, parameters=c.parameters) for i, c in pool.curves.items()}
     guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
     for size in sizes:
         seconds = seconds_at(size, known)
@@ -430,5 +430,6 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     for learner, seen in known.items():
         measured = {each.size: each for each in seen if each.size in sizes}
         merged = {**guesses[learner], **measured}
-        curves[learner] = LearningCurve(learner, tuple(merged[size] for size in sorted(merged)))
+        observations = tuple(merged[size] for size in sorted(merged))
+        curves[learner] = replace(curves[learner], observations=observations)
     return curves

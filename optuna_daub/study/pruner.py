@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import optuna
 from optuna.pruners import BasePruner
@@ -22,6 +23,19 @@ _OF_POLICY = ("sizes", "needs", "decide", "explain", "promise", "leader", "inter
 """What a policy is asked."""
 
 _logger = logging.getLogger(__name__)
+
+
+def check_steps(policy: Policy, number: int, steps: Iterable[int]) -> None:
+    """Raise a ValueError where a run that was handed out sizes has reported anything else."""
+    others = [step for step in steps if step not in policy.sizes]
+    if others:
+        sizes = ", ".join(f"{size:,}" for size in policy.sizes)
+        raise ValueError(
+            f"The step of `trial.report` is the training size, one of {sizes}, but trial "
+            f"{number} reported step {min(others):,}. Report the sizes of "
+            "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
+            "Optuna's pruning callbacks."
+        )
 
 
 class AllocationPruner(BasePruner):
@@ -58,6 +72,8 @@ class AllocationPruner(BasePruner):
         if run is None:
             is_lost = trial.number not in state.unfinished or state.is_given_up(trial.number)
             return is_lost or self._prune_alone(state, trial)
+        if trial.number in state.handed_out:
+            check_steps(self.policy, trial.number, trial.intermediate_values)
         full_size = self.policy.sizes[-1]
         if (trial.last_step or 0) > full_size:
             raise ValueError(
@@ -81,6 +97,7 @@ class AllocationPruner(BasePruner):
         pool, decision = state.answer(self.policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return decision.size
+        state.told_to_end.add(number)
         return status(self.policy, pool, state.sign, run.learner, decision)
 
     def _prune_alone(self, state: State, trial: FrozenTrial) -> bool:

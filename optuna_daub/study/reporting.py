@@ -6,6 +6,7 @@ import logging
 import math
 import time
 import weakref
+from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import settled
 from optuna_daub.study.assignment import with_start
 from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.state import State
 from optuna_daub.study.state import state_of
 from optuna_daub.study.storage import Run
@@ -161,6 +163,7 @@ def report(
         _check_needs(trial.study.pruner, seen, trial)
     _check_measures(seen)
     if turn is not None and turn.is_run:
+        check_steps(_pruner_of(trial).policy, trial.number, _steps(trial))
         _check_held(trial, state_of(trial.study))
     try:
         stored.write_observation(trial.study, trial._trial_id, seen)
@@ -196,6 +199,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         _check_held(trial, state)
         if size not in state.curve(run.learner).sizes:
             yield _hand_out(trial, size, is_run=True)
+            check_steps(pruner.policy, trial.number, _steps(trial))
             _note_time(trial)
             state.sync()
             if trial.number not in state.runs:
@@ -222,10 +226,7 @@ def _check_held(trial: optuna.Trial, state: State) -> None:
 
 
 def _check_alive(trial: optuna.Trial, state: State) -> None:
-    """End a run that others have failed, as late as can be: Optuna raises where it learns of it.
-
-    What it does next is to tell how the run ended.
-    """
+    """End a run that others have failed, just before Optuna would store its end and raise."""
     if liveness.is_failed(trial.study, trial):
         _end_lost(trial, state)
 
@@ -289,6 +290,11 @@ def _score(name: str, value: object) -> float:
 
 def _is_stored(trial: optuna.Trial, size: int) -> bool:
     return size in trial.study._storage.get_trial(trial._trial_id).intermediate_values
+
+
+def _steps(trial: optuna.Trial) -> Iterable[int]:
+    """Return the steps that were reported so far, by whatever."""
+    return trial._cached_frozen_trial.intermediate_values.keys()
 
 
 def _not_reported(trial: optuna.Trial, size: int) -> str:

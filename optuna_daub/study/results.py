@@ -117,7 +117,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
             curves.append(
                 LearnerCurve(
                     learner=learner,
-                    params={**state.learners[learner].params},
+                    params={**curve.parameters},
                     observations=tuple(map(state.signed, curve.observations)),
                     state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
                     bound=_finite(state.sign * interval.upper),
@@ -199,7 +199,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         ]
         return BestLearner(
             learner=learner,
-            params={**state.learners[learner].params},
+            params={**curve.parameters},
             score=state.sign * curve.score,
             size=curve.size,
             bound=_finite(state.sign * policy.interval(pool, learner).upper),

@@ -20,6 +20,7 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
+from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
@@ -152,7 +153,7 @@ class DataAllocationSampler(BaseSampler):
             weakref.WeakKeyDictionary()
         )
         self._has_warned = False
-        self._has_told_patience = False
+        self._has_warned_of_proxy = False
         self._failed_here: frozenset[int] = frozenset()
 
     @property
@@ -214,7 +215,7 @@ class DataAllocationSampler(BaseSampler):
                     if is_new:
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 # Another `optimize` has other seconds: what was too late may be in time.
-                if (begin := host.begin()) != state.begin:
+                if (begin := host.begin(study)) != state.begin:
                     state.begin, state.n_declined = begin, 0
                 if run.learner == trial.number and state.has_repeated:
                     as_it_is = study._storage.get_trial(trial._trial_id)
@@ -389,9 +390,12 @@ class DataAllocationSampler(BaseSampler):
 
     def _check(self, study: optuna.Study, policy: Policy) -> None:
         """Raise where the study, the pruner and this sampler do not fit together."""
-        if len(study.directions) > 1:
-            raise NotImplementedError(
-                "Trial.report is not supported for multi-objective optimization."
+        state = state_of(study)
+        if isinstance(study.sampler, PartialFixedSampler):
+            raise ValueError(
+                "`PartialFixedSampler` must be the base sampler of DataAllocationSampler, not the "
+                "other way round, as a learner that is resumed keeps its parameters: pass "
+                "`sampler=DataAllocationSampler(PartialFixedSampler(fixed_params, base_sampler))`."
             )
         if self._n_learners is None and policy.needs.closed_pool:
             raise ValueError(
@@ -399,7 +403,6 @@ class DataAllocationSampler(BaseSampler):
                 "number of learners, but `n_learners` is None: pass `n_learners=...` to "
                 "DataAllocationSampler, or take `DAUBPruner(max_resource=...)` for an open search."
             )
-        state = state_of(study)
         if state.agreed is not policy:  # asks the storage until that is sure
             state.sync()
             stored.check_settings(study, policy.sizes, is_begun=state.is_begun)
@@ -412,8 +415,8 @@ class DataAllocationSampler(BaseSampler):
         for trial_id, assigned in [*begun.items()]:
             if not assigned.is_optimizing:
                 continue  # what one thread has asked for may be told by any other
-            if assigned.thread == here or not liveness.is_thread_alive(assigned.thread):
-                del begun[trial_id]
+            is_left = assigned.thread == here or not liveness.is_thread_alive(assigned.thread)
+            if is_left and begun.pop(trial_id, None) is not None:  # else another thread has it
                 liveness.release_own(study, trial_id)
 
     def _check_can_wait(self, study: optuna.Study, state: State, trial: FrozenTrial) -> None:
@@ -441,8 +444,8 @@ class DataAllocationSampler(BaseSampler):
     def _patience_with(self, study: optuna.Study) -> float | None:
         """Return after how many seconds of silence a run counts as dead, None for never."""
         patience = liveness.patience_with(study, self._stale_after)
-        if patience != self._stale_after and not self._has_told_patience:
-            self._has_told_patience = True
+        if patience != self._stale_after and not self._has_warned_of_proxy:
+            self._has_warned_of_proxy = True
             _logger.warning(
                 "A gRPC proxy passes no heartbeat on: a run counts as dead once it was silent for "
                 "%.0f s. Pass `stale_after=` to DataAllocationSampler for another time.",
@@ -484,19 +487,19 @@ class DataAllocationSampler(BaseSampler):
         before, self._failed_here = self._failed_here, self._failed_here | {run.learner}
         if len(before) < MANY_FAILURES == len(self._failed_here):
             _logger.warning(
-                "The last %d learners that worker %s trained have all failed: is it well?",
+                "The last %d learners that worker %s trained have all failed. Look for the error "
+                "above: where it is the machine's (memory, a missing package), stop this worker, "
+                "and others will try these learners again.",
                 MANY_FAILURES,
                 liveness.this_worker(),
             )
 
     def _horizon(self, study: optuna.Study, state: State) -> float | None:
         """Return when the seconds of this `optimize` are over, by the monotonic clock."""
-        # Ask-and-tell may be within the `optimize` of another study, whose time is not this one's.
-        is_optimizing = host.is_optimizing(study)
         if self._seconds is None:
-            left = host.seconds_left() if is_optimizing else None  # of the `timeout`
+            left = host.seconds_left(study)  # of the `timeout`
             return None if left is None else time.monotonic() + left
-        elapsed = host.seconds_since_begin() if is_optimizing else None
+        elapsed = host.seconds_since_begin(study)
         if elapsed is None:  # ask-and-tell: from the first question on
             state.asked_since = state.asked_since or time.monotonic()
             return state.asked_since + self._seconds
@@ -564,8 +567,8 @@ def _failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
 
 def _has_just_ended(study: optuna.Study) -> bool:
     """Return whether the thread's `study.optimize` has ended a trial, maybe in another thread."""
-    begun = host.begin()
-    if begun is None or not host.is_optimizing(study):
+    begun = host.begin(study)
+    if begun is None:
         return False
     ends = (trial.datetime_complete for trial in study.get_trials(deepcopy=False))
     return any(end is not None and end >= begun for end in ends)
@@ -590,23 +593,26 @@ def _close(
     trained_on = known.handed_out.pop(trial.number, run.size)
     failed_at = max(trained_on, next_size(policy.sizes, curve.size) or full_size)
     failure: Failure | None = None
+    cause = host.error_of_run()
+    # The objective's own TrialPruned rejects the parameters: to ask again is no use.
+    is_rejected = isinstance(cause, optuna.TrialPruned) and trial.number not in known.told_to_end
     if state == TrialState.COMPLETE and not is_full:
         # The idiom for infeasible trials: a value returned before the sizes are at an end.
         error = f"the objective returned after {curve.size:,} of {full_size:,} examples"
         failure = Failure(failed_at, error, worker, True)
         _take_back(known, values)
     elif state == TrialState.FAIL or (
-        state == TrialState.PRUNED and (is_full or curve.size <= run.inherited)
+        state == TrialState.PRUNED and (is_full or is_rejected or curve.size <= run.inherited)
     ):
         # Its full-data score has no COMPLETE trial to stand in: the learner is to try again.
         if is_full:
             known.lose(run.learner, full_size)
             curve = known.curve(run.learner)
-        cause = host.error_of_run()
         if not isinstance(cause, KeyboardInterrupt):
-            # The objective's own TrialPruned rejects the parameters: to ask again is no use.
-            is_rejected = isinstance(cause, optuna.TrialPruned) and not is_full
-            failure = Failure(failed_at, message_of(cause), worker, is_rejected)
+            error = message_of(cause)
+            if cause is None and host.is_optimizing(study):
+                error = "the objective returned no number"  # which Optuna refuses
+            failure = Failure(failed_at, error, worker, is_rejected)
     if failure is not None:
         stored.write_failure(study, trial._trial_id, failure)
         if failure.is_final:

@@ -1,8 +1,9 @@
 """The trials of a study, read as a pool of learners.
 
-Nothing in here is more than a cache of the storage: a new process reads the trials once and knows
-the same. Each finished trial is read once, each unfinished one at every `sync`, so that the cost
-of a decision does not grow with the study.
+What is known of learners is a cache of the storage: a new process reads the trials once and knows
+the same. Clocks, and what its own trials were told, are each process's own. Each finished trial is
+read once, each unfinished one at every `sync`, so that the cost of a decision does not grow with
+the study.
 
 Scores are signed on the way in, so that larger is better. On the way out the code that hands one
 to the user or to the base sampler signs it back (`State.sign`), and `messages` does in sentences.
@@ -103,6 +104,8 @@ class State:
         found to be the only one with its parameters."""
         self.handed_out: dict[int, int] = {}
         """The size that each run of this process trains on, by trial number."""
+        self.told_to_end: set[int] = set()
+        """Runs of this process that were told that the turn is another's, by trial number."""
         self.unchanged_since: dict[int, float] = {}
         """When this process saw each unfinished trial change last (`time.monotonic`): the clocks
         of two machines are never compared."""
@@ -110,7 +113,8 @@ class State:
         """When this process looked last. It may be stopped itself, and others go on meanwhile:
         what it has not looked at is no silence of theirs."""
         self.n_learners: int | None = 0
-        """How many learners the study's sampler was asked for; None for an open pool."""
+        """How many learners the study's sampler was asked for; None for an open pool, 0 where no
+        sampler of ours has begun a trial, so that nothing may be proposed."""
         self.horizon: float | None = None
         """When the sampler's seconds are over (`time.monotonic`), None where it has no limit."""
         self.asked_since: float | None = None
@@ -204,8 +208,8 @@ class State:
     def pool(self, policy: Policy, number: int | None = None, *, is_at_work: bool = True) -> Pool:
         """Return all that a decision may use, as the worker of trial `number` sees it.
 
-        Where one only looks on (`is_at_work` is False), no end is known: the seconds are
-        those of this process, and every other is to be told the same of the study.
+        Where one only looks on (`is_at_work` is False), no end is known: the seconds left are this
+        process's own, and all processes are to show the same of a study.
         """
         with self.lock:
             if policy is not self._policy:
@@ -305,7 +309,8 @@ class State:
 
     def is_given_up(self, number: int) -> bool:
         """Return whether others have taken a running trial's learner from it."""
-        return number in self.unfinished and stored.is_given_up(self.unfinished[number])
+        trial = self.unfinished.get(number)  # another thread may take in its end meanwhile
+        return trial is not None and stored.is_given_up(trial)
 
     def enqueued(self, state: TrialState) -> list[FrozenTrial]:
         """Return the enqueued trials in this state that were not assigned their learner yet."""
@@ -407,6 +412,11 @@ class State:
         """Whether the base sampler's last proposal was a learner that is known."""
         return self._n_repeats > 0
 
+    @property
+    def _has_nothing_new(self) -> bool:
+        """Whether the base sampler has run out of proposals, or repeats itself."""
+        return self._is_exhausted or self._n_repeats >= MOST_REPEATS
+
     def unexplored(
         self, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> tuple[Any, ...]:
@@ -437,7 +447,7 @@ class State:
 
     def has_room(self, number: int) -> bool:
         """Return whether trial `number` may begin a learner that was not enqueued."""
-        if self._is_exhausted or self._n_repeats >= MOST_REPEATS:
+        if self._has_nothing_new:
             return False
         if self.n_learners is None:
             return True
@@ -446,7 +456,7 @@ class State:
     def _to_come(self, number: int | None) -> int | None:
         """Return how many newcomers the worker of trial `number` may still see begun."""
         enqueued = self._n_enqueued(number)
-        if self._is_exhausted or self._n_repeats >= MOST_REPEATS:
+        if self._has_nothing_new:
             return enqueued
         if self.n_learners is None:
             return None
@@ -497,6 +507,7 @@ class State:
         if is_finished:
             self.unfinished.pop(number, None)
             self.newcomers.pop(number, None)
+            self.told_to_end.discard(number)
             self.unchanged_since.pop(number, None)
             self._signs_of_life.pop(number, None)
         else:
@@ -578,12 +589,17 @@ class State:
             return
         self._learn(learner, trial, facts)
         seen = {n: self.signed(x) for n, x in facts.observations.items() if n <= run.full_size}
+        known = self.curve(learner)
         # A probe whose result is lost was paid for all the same.
-        news = [*seen.values()][self._n_counted.get(trial.number, 0) :]
+        n_counted = self._n_counted.get(trial.number, 0)
+        before, news = [*seen.values()][:n_counted], [*seen.values()][n_counted:]
         self._n_counted[trial.number] = len(seen)
-        spent = sum((Cost(x.size, x.seconds or 0.0) for x in news), start=self._pool.spent)
-        self._pool = replace(self._pool, spent=spent)
-        curve = known = self.curve(learner)
+        # `trial.report` stores a score before its seconds are: some may have looked in between.
+        late = [x for x in before if x.seconds and known.at(x.size) == replace(x, seconds=None)]
+        costs = [*(Cost(x.size, x.seconds or 0.0) for x in news)]
+        costs += [Cost(0, x.seconds or 0.0) for x in late]
+        self._pool = replace(self._pool, spent=sum(costs, start=self._pool.spent))
+        curve = known.without(*(x.size for x in late))
         if run.full_size in seen and trial.state == TrialState.COMPLETE:
             self._completed.add(learner)
         elif facts.is_lost and run.full_size in seen:
@@ -663,9 +679,18 @@ _STATES_LOCK = threading.Lock()
 
 
 def check_study(study: object) -> None:
-    """Raise a ValueError where an argument `study` is none."""
+    """Raise where an argument `study` is none, or has several objectives.
+
+    Raises:
+        ValueError: where it is no study.
+        NotImplementedError: where it has several objectives, as `Trial.report` does.
+    """
     if not isinstance(study, optuna.Study):
         raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
+    if len(study.directions) > 1:
+        raise NotImplementedError(
+            "Trial.report is not supported for multi-objective optimization."
+        )
 
 
 def state_of(study: optuna.Study) -> State:

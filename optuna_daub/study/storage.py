@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING
 from dataclasses import dataclass
 from dataclasses import fields
+from itertools import takewhile
 from typing import Any
 from typing import TypeVar
 
@@ -382,10 +383,19 @@ def check_search(study: optuna.Study, begun_with: Mapping[str, str]) -> None:
         study._storage.set_study_system_attr(study._study_id, _SEARCH, {**begun_with})
         return
     for name, value in begun_with.items():
-        if begun.get(name, value) != value:
+        before = begun.get(name, value)
+        if before != value:
+            # Of long texts the part from which they differ, with what stands before it.
+            pairs = zip(before, value, strict=False)
+            start = max(len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) - 80, 0)
+            lead = "..." if start else ""
+            then, now = (
+                text if len(text) <= 200 else f"{lead}{text[start : start + 200]}..."
+                for text in (before, value)
+            )
             raise ValueError(
                 f"A search must go on with the {name} it was begun with: study "
-                f"'{study.study_name}' was begun with {begun[name]}, but now has {value}. Use "
+                f"'{study.study_name}' was begun with {then}, but now has {now}. Use "
                 "what it was begun with, or another `study_name`."
             )
 

@@ -85,11 +85,11 @@ class ProgressBar:
         if not is_ending and time.monotonic() < self._next:
             return
         with _SHOWING:
-            if self._is_over and is_ending and self._session == host.begin():
+            if self._is_over and is_ending and self._session == host.begin(study):
                 return  # other threads end their runs after the study is over
             best = best_learner(study)
             if self._is_over:
-                self._session = host.begin()
+                self._session = host.begin(study)
                 self._begin(best)
             is_live = not self._bar.disable
             if best is not None:
@@ -97,7 +97,10 @@ class ProgressBar:
                 run = stored.read_run(trial.system_attrs)
                 if best.is_final and run is not None and run.learner is None:
                     said = f"finished, nothing is left to train: {said}"
-                self._show(said, best, self._seconds_left(study, best), is_ending=is_ending)
+                since = host.seconds_since_begin(study)
+                elapsed = time.monotonic() - self._begun if since is None else since
+                left = 0.0 if is_ending else self._seconds_left(study, best)
+                self._show(said, best, elapsed, left, is_ending=is_ending)
             if is_ending:
                 self._bar.close()
             self._is_over = is_ending
@@ -111,10 +114,15 @@ class ProgressBar:
         # The position is fixed: a bar that some other callback has ended takes no line of its own.
         self._bar = tqdm(disable=not is_live, bar_format="{desc}", dynamic_ncols=True, position=0)
 
-    def _show(self, said: str, best: BestLearner, left: float | None, *, is_ending: bool) -> None:
-        since = host.seconds_since_begin()
-        elapsed = time.monotonic() - self._begun if since is None else since
-        left = 0.0 if is_ending else left
+    def _show(
+        self,
+        said: str,
+        best: BestLearner,
+        elapsed: float,
+        left: float | None,
+        *,
+        is_ending: bool,
+    ) -> None:
         until = "?" if left is None else tqdm.format_interval(left)
         spent = f"{best.examples:,} examples, {tqdm.format_interval(elapsed)}<{until}"
         if self._bar.disable:
@@ -129,8 +137,8 @@ class ProgressBar:
 
     def _seconds_left(self, study: optuna.Study, best: BestLearner) -> float | None:
         """Return the least that the study still takes, as far as anything is known of it."""
-        left = [host.seconds_left()]
-        state, elapsed = state_of(study), host.seconds_since_begin()
+        left = [host.seconds_left(study)]
+        state, elapsed = state_of(study), host.seconds_since_begin(study)
         if state.horizon is not None:
             left.append(state.horizon - time.monotonic())
         trials = host.trials_left()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -131,6 +132,25 @@ class TestCurves:
         both = Curves([LearningCurve(0), LearningCurve(CHUNK)])
         assert [*both.remove(0)] == [CHUNK]
         assert [*both.remove(0).put(LearningCurve(3))] == [3, CHUNK]
+
+    def test_the_same_object_is_equal_without_a_look_at_any_curve(self) -> None:
+        class Closed(Curves):
+            def __iter__(self) -> Iterator[int]:
+                raise AssertionError("asked for its curves")
+
+        closed = Closed([LearningCurve(0)])
+        pool = Pool(closed)
+        for left, right in ((closed, closed), (pool, dataclasses.replace(pool))):
+            assert left == right
+            assert not left != right  # noqa: SIM202
+        with pytest.raises(AssertionError, match="asked for its curves"):
+            assert closed == Curves([LearningCurve(0)])
+
+    def test_they_equal_nothing_that_is_no_mapping_and_have_no_hash(self) -> None:
+        assert Curves() != ()
+        assert Curves([LearningCurve(0)]) != Curves([LearningCurve(1)])
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(Curves())
 
 
 class TestOneMoreObservation:

@@ -277,6 +277,8 @@ def test_where_no_row_is_left_the_function_must_do_without() -> None:
     study = study_of(objective, (20, 30, 50))
     with pytest.raises(ValueError, match=r"given None as validation rows .* return \{\} then"):
         objective.refit(study)
+    with pytest.raises(ValueError, match=r"\(XGBoost with .*\) `training` in their place"):
+        objective.refit(study, include_validation=True)
 
 
 @pytest.mark.skipif(not hasattr(ValueError(), "add_note"), reason="notes came with Python 3.11")
@@ -466,3 +468,19 @@ def test_boosters_with_folds_are_refitted_without_validation_rows() -> None:
     )
     winner = objective.refit(study_of(objective, (200, 500, 700)))
     assert winner.n_estimators_ == N_TREES
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_a_booster_that_insists_on_rows_to_stop_is_refitted_with_those_it_is_trained_on(
+    cv: int | None,
+) -> None:
+    def stops(training: Rows, validation: Rows | None) -> dict[str, Any]:
+        rows = training if validation is None else validation
+        return {"eval_set": [(rows.X, rows.y)], "verbose": False}
+
+    objective = TrainingSizeObjective(
+        xgboost_classifier, LARGE_X, LARGE_Y, cv=cv, fit_params=stops
+    )
+    study = study_of(objective, (200, 500, 700))
+    winner = objective.refit(study, include_validation=True)
+    assert winner.best_iteration == N_TREES - 1

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn
+from optuna.trial import TrialState
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LinearRegression
 from sklearn.linear_model import Ridge
@@ -507,6 +508,77 @@ def test_once_a_learner_is_trained_on_all_the_data_refit_warns_no_more() -> None
     objective = TrainingSizeObjective(build, X, Y)
     study = paused_study(objective, None, (30, 60, 100, objective.n_train))
     assert objective.refit(study).var_smoothing == study.best_params["var_smoothing"]
+
+
+def test_refit_fits_no_point_that_the_objective_turned_away() -> None:
+    """It returned early, which leaves a COMPLETE trial that Optuna takes for the best."""
+    objective = TrainingSizeObjective(build, X, Y)
+
+    def guarded(trial: optuna.Trial) -> float:
+        trial.suggest_float("var_smoothing", 1e-9, 1e-1, log=True)
+        return 1.0 if trial.number == 0 else objective(trial)
+
+    study = paused_study(guarded, 4, (30, 60, 100, 140))
+    (turned_away,) = study.get_trials(states=(TrialState.COMPLETE,))
+    assert turned_away.number == 0
+    leader = best_learner(study)
+    assert leader is not None
+    assert leader.params != turned_away.params
+    with pytest.warns(UserWarning, match="No learner has been trained on all 140 examples yet"):
+        assert objective.refit(study).var_smoothing == leader.params["var_smoothing"]
+
+
+@pytest.mark.skipif(not hasattr(optuna.Trial, "set_constraint"), reason="it came with Optuna 5")
+def test_refit_fits_the_leader_where_the_only_full_score_is_infeasible() -> None:
+    def bounded(trial: optuna.Trial) -> Any:
+        model = build(trial)
+        trial.set_constraint("small", model.var_smoothing - 1e-2)
+        return model
+
+    objective = TrainingSizeObjective(bounded, X, Y)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
+        pruner=DAUBPruner(sizes=(30, 60, 100, 140), cost="examples"),
+    )
+    study.enqueue_trial({"var_smoothing": 5e-2})
+    study.optimize(objective, n_trials=1)  # the only one, which is trained on all the data
+    study.enqueue_trial({"var_smoothing": 1e-3})
+    study.optimize(objective, n_trials=9, callbacks=[lambda study, trial: study.stop()])
+    leader = best_learner(study)
+    assert leader is not None
+    assert leader.params["var_smoothing"] < 1e-2
+    infeasible = {trial.number for trial in study.get_trials(states=(TrialState.COMPLETE,))}
+    assert infeasible == {0}
+    with pytest.warns(UserWarning, match=r"The leader has not been trained on all 140 .* is fitt"):
+        assert objective.refit(study).var_smoothing == leader.params["var_smoothing"]
+
+
+def test_refit_builds_the_winner_as_the_trial_with_its_score() -> None:
+    def by_number(trial: optuna.Trial) -> Any:
+        depth = trial.suggest_int("max_depth", 2, 20)
+        return DecisionTreeClassifier(max_depth=depth, max_features=1, random_state=trial.number)
+
+    objective = TrainingSizeObjective(by_number, X, Y)
+    study = paused_study(objective, None, (30, 60, 100, 140))
+    winner = best_learner(study)
+    assert winner is not None
+    assert winner.learner != study.best_trial.number, "it was resumed"
+    assert objective.refit(study).random_state == study.best_trial.number
+
+
+def test_refit_fits_the_best_trial_of_other_pruners_and_samplers() -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    ours = paused_study(objective, None, (30, 60, 100, 140))
+    without_pruner = optuna.load_study(study_name=ours.study_name, storage=ours._storage)
+    alone = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=0),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    alone.optimize(objective, n_trials=3)
+    for study in (without_pruner, alone):
+        assert objective.refit(study).var_smoothing == study.best_params["var_smoothing"]
 
 
 def test_refit_builds_the_leader_for_the_rows_that_it_is_fitted_on() -> None:

@@ -145,6 +145,13 @@ def test_sizes_that_do_not_fit_are_refused(least: Any, most: Any, message: str) 
         size_grid(folds_of(100), least, most, 2)
 
 
+@pytest.mark.parametrize("least", ["auto", 100])
+def test_too_many_sizes_are_refused_in_the_words_of_the_search(least: Any) -> None:
+    with pytest.raises(ValueError, match=r"`factor` must lead from `min_resources` .* got 1\.001"):
+        size_grid(folds_of(50_000), least, "auto", 1.001)
+    assert len(size_grid(folds_of(1000), 100, "auto", 1.001)) == 901  # each rounded up
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_rare_class_is_in_the_first_subset_of_each_fold_in_time_order(seed: int) -> None:
     rare = (np.random.default_rng(seed).random(len(ROWS)) < 0.15).astype(int)

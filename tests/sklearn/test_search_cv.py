@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +21,7 @@ import pytest
 from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
 from scipy.sparse import csr_array
+from scipy.stats import expon
 from scipy.stats import loguniform
 from scipy.stats import randint
 from scipy.stats import uniform
@@ -36,6 +40,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score
+from sklearn.metrics import fbeta_score
+from sklearn.metrics import log_loss
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GroupKFold
 from sklearn.model_selection import GroupShuffleSplit
@@ -53,9 +59,14 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils._param_validation import InvalidParameterError
 
+from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.sklearn import DataAllocationSearchCV
+from optuna_daub.sklearn import search_cv
+from optuna_daub.study.storage import Run
+from optuna_daub.study.storage import create_idle
+from optuna_daub.study.storage import write_folds
 
 
 X, Y = make_classification(300, 6, n_informative=4, flip_y=0.1, random_state=0)
@@ -566,6 +577,8 @@ C = {"C": loguniform(0.01, 10)}
         ("cv and random_state", {"cv": 4}, Y),
         ("cv and random_state", {"random_state": 1}, Y),
         ("estimator", {"estimator": SVC()}, Y),
+        ("estimator", {"estimator": LogisticRegression(max_iter=50)}, Y),
+        ("estimator", {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
         ("return_train_score", {"return_train_score": True}, Y),
         ("data", {}, Y[::-1]),
         ("data", {}, Y.astype(str)),
@@ -584,6 +597,244 @@ def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
     assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
     again = Search(LogisticRegression(), C, **(SETTINGS | given | {"n_candidates": 3}))
     assert again.fit(X, Y).n_candidates_ == 3
+
+
+def by_accuracy(estimator: Any, X: Any, y: Any) -> float:
+    return float(estimator.score(X, y))
+
+
+def by_its_loss(estimator: Any, X: Any, y: Any) -> float:
+    return float(-log_loss(y, estimator.predict_proba(X)))
+
+
+def small(trial: optuna.trial.BaseTrial) -> dict[str, Any]:
+    return {"C": trial.suggest_float("C", 0.01, 10)}
+
+
+def large(trial: optuna.trial.BaseTrial) -> dict[str, Any]:
+    return {"C": 1000 * trial.suggest_float("C", 0.01, 10)}
+
+
+def f_of(beta: float) -> Any:
+    return make_scorer(partial(fbeta_score, beta=beta))
+
+
+def space_of(**space: Any) -> dict[str, Any]:
+    return {"param_distributions": space}
+
+
+def scored_by(scorer: Any) -> dict[str, Any]:
+    return {"scoring": {"one": scorer}, "refit": "one"}
+
+
+LIGHT, HEAVY, HEAVIER = {0: 1, 1: 2}, {0: 1, 1: 5}, {0: 1, 1: 9}
+BOTH = {"scoring": ["recall", "precision"], "refit": "recall"}
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        (
+            "param_distributions",
+            space_of(class_weight=[LIGHT, HEAVY]),
+            space_of(class_weight=[LIGHT, HEAVIER]),
+        ),
+        (
+            "param_distributions",
+            space_of(class_weight=[LIGHT, HEAVY]),
+            space_of(class_weight=[HEAVY, LIGHT]),
+        ),
+        ("param_distributions", space_of(C=expon()), space_of(C=expon(scale=0.001))),
+        (
+            "param_distributions",
+            {"param_distributions": small},
+            {"param_distributions": large},
+        ),
+        ("scoring", scored_by("accuracy"), scored_by("recall")),
+        ("scoring", scored_by(f_of(1)), scored_by(f_of(2))),
+        ("scoring", {"scoring": f_of(1)}, {"scoring": f_of(2)}),
+        ("scoring", {"scoring": by_accuracy}, {"scoring": by_its_loss}),
+        (r"score searched by \(`refit`\)", BOTH, BOTH | {"refit": "precision"}),
+    ],
+)
+def test_what_a_stored_search_was_begun_with_is_compared_in_full(
+    name: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    storage = optuna.storages.InMemoryStorage()
+    search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
+    search.set_params(**before).fit(X, Y)
+    n_trials = len(search.study_.trials)
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was begun with"):
+        clone(search).set_params(**after).fit(X, Y)
+    assert len(search.study_.trials) == n_trials
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"estimator__C": 1}, {"estimator__C": 5}),  # which is searched
+        ({"estimator__verbose": 0}, {"estimator__verbose": 1}),
+        ({"scoring": f_of(2)}, {"scoring": f_of(2)}),
+        (BOTH, {"scoring": {"precision": "precision", "recall": "recall"}}),
+        (BOTH | {"refit": False}, {"refit": "recall"}),  # the first
+        ({"refit": True}, {"refit": False}),
+        (space_of(C=expon()), space_of(C=expon(scale=1))),
+    ],
+)
+def test_a_stored_search_goes_on_with_what_comes_to_the_same(before: Any, after: Any) -> None:
+    storage = optuna.storages.InMemoryStorage()
+    search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
+    search.set_params(**before).fit(X, Y)
+    again = clone(search).set_params(**after, n_candidates=3).fit(X, Y)
+    assert again.n_candidates_ == 3
+
+
+def test_of_long_settings_the_refusal_shows_what_differs() -> None:
+    choices = [{0: 1, 1: weight} for weight in range(1, 101)]
+    storage = optuna.storages.InMemoryStorage()
+    search = Search(LogisticRegression(), {"class_weight": choices}, n_candidates=2)
+    search.set_params(storage=storage, study_name="s").fit(X, Y)
+    other = [*choices[:98], {0: 1, 1: 1234}, {0: 1, 1: 5678}]
+    with pytest.raises(ValueError, match="must go on with the param_distributions") as raised:
+        clone(search).set_params(param_distributions={"class_weight": other}).fit(X, Y)
+    then, now = str(raised.value).split("but now has")
+    assert "{0: 1, 1: 99}, {0: 1, 1: 100}]" in then
+    assert "{0: 1, 1: 1234}, {0: 1, 1: 5678}]" in now
+    assert len(str(raised.value)) < 700
+
+
+OF_FUNCTIONS = """
+import sys
+from functools import partial
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import fbeta_score
+from sklearn.metrics import make_scorer
+from sklearn.preprocessing import FunctionTransformer
+from optuna_daub.sklearn import DataAllocationSearchCV
+
+class Callable:
+    def __call__(self, estimator, X, y):
+        return estimator.score(X, y)
+
+def function(estimator, X, y):
+    return estimator.score(X, y)
+
+def pick(n):
+    return lambda estimator, X, y: {"a": estimator.score(X, y), "b": 0.0}
+
+X, y = make_classification(200, random_state=0)
+by_f = make_scorer(partial(fbeta_score, beta=2))
+scorers = {
+    "callable": Callable(), "function": function, "partial": by_f, "lambda": pick(1),
+    "several": {"f": by_f, "accuracy": "accuracy", "function": function},
+}
+space = {"C": [0.1, 1.0, 10.0], "class_weight": [None, {0: 1, 1: 2}]}
+for name, scoring in scorers.items():
+    refit = {"lambda": "a", "several": "f"}.get(name, True)
+    search = DataAllocationSearchCV(
+        LogisticRegression(), space, n_candidates=int(sys.argv[2]), cv=2, random_state=0,
+        cost="examples", scoring=scoring, refit=refit, storage=sys.argv[1], study_name=name,
+    )
+    assert search.fit(X, y).n_candidates_ == int(sys.argv[2])
+"""
+
+
+def test_a_search_by_functions_goes_on_in_another_process(tmp_path: Any) -> None:
+    """Where addresses, and the order of sets, are others."""
+    for n_candidates in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-c", OF_FUNCTIONS, f"sqlite:///{tmp_path}/s.db", str(n_candidates)],
+            env={**os.environ, "PYTHONHASHSEED": str(n_candidates)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_candidate_that_the_space_rejects_is_dropped() -> None:
+    def space(trial: optuna.Trial) -> dict[str, Any]:
+        depth = trial.suggest_int("depth", 1, 9)
+        if depth > 4:
+            raise optuna.TrialPruned("too deep")
+        return {"max_depth": depth, "min_samples_leaf": trial.suggest_int("leaf", 1, 9)}
+
+    storage = optuna.storages.InMemoryStorage()
+    search = Search(DecisionTreeClassifier(random_state=0), space, n_candidates=8)
+    search.set_params(storage=storage, study_name="s")
+    with pytest.warns(FitFailedWarning, match=r"(?s)of 8 candidates were dropped"):
+        search.fit(X, Y)
+    results = search.cv_results_
+    depths = [params["depth"] for params in results["params"] if "depth" in params]
+    assert len(depths) >= 1
+    assert min(depths) > 4
+    is_rejected = np.array(["depth" in params for params in results["params"]])
+    assert all(params.keys() == {"depth"} for params in results["params"] if "depth" in params)
+    assert set(results["state"][is_rejected]) == {"dropped"}
+    assert set(results["n_resources"][is_rejected]) == {0}
+    assert "dropped" not in set(results["state"][~is_rejected])
+    assert search.best_params_["max_depth"] <= 4
+    # Those of an earlier search are asked for once more.
+    with pytest.warns(FitFailedWarning, match=r"of 9 candidates were dropped"):
+        again = clone(search).set_params(n_candidates=9).fit(X, Y)
+    assert again.cv_results_["params"][:8] == results["params"]
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_space_that_rejects_is_asked_with_trials_of_the_study_only() -> None:
+    def space(trial: optuna.Trial) -> dict[str, Any]:
+        assert trial.study.direction.name == "MAXIMIZE"  # a FixedTrial has none
+        if trial.number == 1:
+            raise optuna.TrialPruned
+        return {"C": trial.suggest_float("C", 0.1, 10)}
+
+    search = Search(LogisticRegression(), space, n_candidates=3)
+    with pytest.warns(FitFailedWarning, match="1 of 3 candidates were dropped"):
+        search.fit(X, Y)
+    assert {} in search.cv_results_["params"]
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch, is_running: bool
+) -> None:
+    """Rows are of the sizes that they say, whatever came in since these were read."""
+    size, begun, n_calls = 200, [], 0  # of all rows
+
+    def begin(study: optuna.Study) -> None:
+        learners = learning_curves(study)
+        curve = next(curve for curve in learners if curve.state == "suspended")
+        run = Run(curve.learner, size, inherited=curve.size, full_size=200)
+        begun.append(create_idle(study, run, like=study.trials[curve.learner]))
+
+    def curves_of(study: optuna.Study) -> list[Any]:
+        curves = learning_curves(study)
+        if is_running:
+            begin(study)
+        return curves
+
+    def probes_of(study: optuna.Study) -> list[Any]:
+        nonlocal n_calls
+        n_calls += 1
+        if not is_running:
+            begin(study)
+        folds = {name: [0.25] * 3 for name in ("fit_time", "score_time", "test_scores")}
+        write_folds(study, begun[0], size, folds)
+        study._storage.set_trial_intermediate_value(begun[0], size, 0.25)
+        return allocations(study)
+
+    monkeypatch.setattr(search_cv, "learning_curves", curves_of)
+    monkeypatch.setattr(search_cv, "allocations", probes_of)
+    search = Search(DecisionTreeClassifier(random_state=0), TREES, n_candidates=15).fit(X, Y)
+    assert n_calls == len(begun) == 1
+    results = search.cv_results_
+    for row, curve in enumerate(learning_curves(search.study_)):
+        scores = {seen.size: seen.score for seen in curve.observations}
+        assert results["learner"][row] == curve.learner
+        expected = scores[results["n_resources"][row]]
+        assert results["mean_test_score"][row] == pytest.approx(expected)
 
 
 def test_a_study_that_minimizes_is_refused() -> None:

@@ -31,7 +31,9 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import storage as stored
 from optuna_daub.study.base_sampler_view import ENOUGH
+from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
 from tests.study.table_study import idle
 from tests.study.table_study import repeats
 from tests.study.table_study import runs
@@ -503,3 +505,14 @@ def test_in_an_open_pool_samplers_come_as_near_as_on_all_the_data(name: str) -> 
     else:
         assert alone < 0.55
         assert in_pool < 1.3 * alone + 0.02
+
+
+def test_a_sampler_that_fixes_parameters_is_to_be_within() -> None:
+    """Around the pair it would give a resumed learner other parameters than its own."""
+    study = table_study()
+    study.optimize(TableObjective(RIVALS), n_trials=3)
+    known = learning_curves(study)
+    study.sampler = optuna.samplers.PartialFixedSampler({"row": 2}, study.sampler)
+    with pytest.raises(ValueError, match="must be the base sampler of DataAllocationSampler"):
+        study.optimize(TableObjective(RIVALS))
+    assert learning_curves(study) == known

@@ -45,7 +45,6 @@ ENDINGS: dict[str, Ending] = {
     "text": lambda score: "good",
     "two values": lambda score: [score, score],
     "an error": raising(ValueError("no disk for the model")),
-    "pruned": raising(optuna.TrialPruned()),
 }
 
 
@@ -67,7 +66,7 @@ def test_a_full_size_report_without_its_value_is_tried_once_more(
         return score
 
     study.optimize(objective, n_trials=99, catch=(ValueError,))
-    assert study.trials[spoilt[0]].state in (TrialState.FAIL, TrialState.PRUNED)
+    assert study.trials[spoilt[0]].state == TrialState.FAIL
     best = best_learner(study)
     assert best is not None
     assert best.is_final
@@ -91,8 +90,8 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
     states = {curve.params["row"]: curve for curve in learning_curves(study)}
     assert states[WINNER].state == "dropped"
     assert "failed 2 times at 54 examples" in states[WINNER].reason
-    if ending == "an error":
-        assert states[WINNER].reason.endswith("ValueError: no disk for the model")
+    cause = "ValueError: no disk for the model" if ending == "an error" else "returned no number"
+    assert states[WINNER].reason.endswith(cause)
     best = best_learner(study)
     assert best is not None
     assert best.is_final
@@ -228,3 +227,41 @@ def test_parameters_that_the_objective_rejects_are_not_tried_again() -> None:
     best = best_learner(study)
     assert best is not None
     assert best.params["skill"] == max(skill for skill in asked if skill <= 0.5)
+
+
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[-1]])
+def test_a_learner_that_the_objective_rejects_after_a_score_is_trained_no_more(size: int) -> None:
+    """TrialPruned ends its parameters for good in Optuna, unless the pruner has asked for it."""
+
+    def reject(row: int, at: int) -> None:
+        if (row, at) == (WINNER, size):
+            raise optuna.TrialPruned("too slow to deploy")
+
+    study = table_study()
+    study.optimize(TableObjective(RIVALS, after=reject), n_trials=99)
+    curves = {curve.params["row"]: curve for curve in learning_curves(study)}
+    assert curves[WINNER].state == "dropped"
+    assert curves[WINNER].reason.endswith("TrialPruned: too slow to deploy")
+    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
+    assert len(made) == len({*made}), "nothing is trained twice"
+    assert max(at for learner, at in made if learner == curves[WINNER].learner) == size
+    best = best_learner(study)
+    assert best is not None
+    assert best.params == study.best_params != {"row": WINNER}
+
+
+def test_an_objective_that_asks_the_pruner_suspends_and_rejects_nothing() -> None:
+    def asking(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+        for size in training_sizes(trial):
+            seen = RIVALS[row].at(size)
+            assert seen is not None
+            report(trial, size, seen.score, training_score=seen.training_score)
+            if trial.should_prune():
+                raise optuna.TrialPruned("as the pruner says")
+        return seen.score
+
+    study = table_study()
+    study.optimize(asking, n_trials=99)
+    assert "dropped" not in {curve.state for curve in learning_curves(study)}
+    assert study.best_params == {"row": WINNER}

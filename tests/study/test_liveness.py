@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import optuna
@@ -78,6 +79,54 @@ def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatc
     machine, pid, _ = liveness.this_worker().split("|")
     monkeypatch.setattr(liveness, "_start_time", lambda pid: "")
     assert not liveness.is_dead(f"{machine}|{pid}|")
+
+
+@pytest.fixture
+def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the processes of all users, as `hidepid=2` does those of others."""
+    read_text = Path.read_text
+
+    def read(path: Path, *args: Any, **kwargs: Any) -> str:
+        if path.name == "stat":
+            raise FileNotFoundError(path)
+        return read_text(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", read)
+
+
+@pytest.mark.parametrize("is_owned", [True, False])
+def test_a_process_that_is_hidden_lives(
+    is_owned: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    machine, _, _ = liveness.this_worker().split("|")
+    worker = f"{machine}|{os.getppid()}|{liveness._start_time(os.getppid())}"
+    request.getfixturevalue("hidden")
+    if not is_owned:
+
+        def refuse(pid: int, signal: int) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(os, "kill", refuse)
+    assert liveness._start_time(os.getppid()) == ""
+    assert not liveness.is_dead(worker)
+
+
+@pytest.mark.usefixtures("hidden")
+def test_a_process_that_is_gone_is_dead_where_processes_are_hidden() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    machine, _, _ = liveness.this_worker().split("|")
+    assert liveness.is_dead(f"{machine}|{process.pid}|some time")
+
+
+def test_no_signal_is_sent_where_it_would_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows `os.kill` does, whatever the signal."""
+
+    def kill(pid: int, signal: int) -> None:
+        raise AssertionError("sent")
+
+    monkeypatch.setattr(liveness, "os", SimpleNamespace(name="nt", kill=kill))
+    assert not liveness._is_gone(1)
 
 
 def test_machines_of_one_name_are_told_apart() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,6 +20,8 @@ from optuna_daub import learning_curves
 from optuna_daub import one_row_per_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study import one_row
+from optuna_daub.study.state import state_of
 from tests.visualization import studies
 
 
@@ -157,6 +160,69 @@ def test_a_running_learner_is_running() -> None:
     suspended, running = one_row_per_learner(studies.running()).trials
     assert suspended.user_attrs["daub:state"] == "suspended"
     assert (running.user_attrs["daub:state"], running.value is not None) == ("running", True)
+
+
+@pytest.mark.parametrize("writer", ["this process", "another"])
+@pytest.mark.parametrize("moment", ["get_trials", "learning_curves"])
+def test_what_is_trained_while_the_study_is_looked_at_is_a_learner_or_no_row(
+    moment: str, writer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A learner's first run may end between two looks, and is no trial that others have added."""
+    study = searched(DAUBPruner(sizes=SIZES), n_learners=None, n_trials=3)
+    worker = study
+    if writer == "another":
+        worker = optuna.load_study(
+            study_name=study.study_name,
+            storage=study._storage,
+            sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=2)),
+            pruner=study.pruner,
+        )
+    place: Any = study if moment == "get_trials" else one_row
+    looked = getattr(place, moment)
+    n_known = len(learning_curves(study))
+
+    def work(*args: Any, **kwargs: Any) -> Any:
+        seen = looked(*args, **kwargs)
+        monkeypatch.setattr(place, moment, looked)
+        worker.optimize(objective, catch=ArithmeticError, n_trials=8)
+        return seen
+
+    monkeypatch.setattr(place, moment, work)
+    rows = one_row_per_learner(study).trials
+    assert len(learning_curves(study)) > n_known
+    assert len(rows) >= n_known
+    for row in rows:
+        assert row.user_attrs.keys() >= {"daub:learner", "daub:state"}
+        assert ("daub:forecast" in row.user_attrs) == bool(row.intermediate_values)
+
+
+def test_no_other_thread_takes_trials_in_between_the_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = studies.finished()
+    lock = state_of(study).lock
+    was_free: list[bool] = []
+
+    def ask_for_the_lock() -> None:
+        was_free.append(lock.acquire(blocking=False))
+        if was_free[-1]:
+            lock.release()
+
+    def watched(look: Callable[..., Any]) -> Callable[..., Any]:
+        def watch(*args: Any, **kwargs: Any) -> Any:
+            thread = threading.Thread(target=ask_for_the_lock)
+            thread.start()
+            thread.join()
+            return look(*args, **kwargs)
+
+        return watch
+
+    monkeypatch.setattr(study, "get_trials", watched(study.get_trials))
+    for name in ("learning_curves", "merged_rows"):
+        monkeypatch.setattr(one_row, name, watched(getattr(one_row, name)))
+    one_row_per_learner(study)
+    assert len(was_free) >= 3
+    assert not any(was_free)
 
 
 def test_enqueued_and_idle_trials_are_no_rows_and_those_of_others_stay() -> None:

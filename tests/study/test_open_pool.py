@@ -41,6 +41,7 @@ from optuna_daub.core import Propose
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study import host
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.state import state_of
 from tests.strategies import PAPER
@@ -507,7 +508,7 @@ def clock() -> Iterator[list[float]]:
     """Show the library a clock that only the test moves: the time, and when `optimize` began."""
     now = [0.0, 0.0]
 
-    def since() -> float:
+    def since(study: optuna.Study) -> float:
         return now[0] - now[1]
 
     with (
@@ -876,3 +877,15 @@ def test_ask_and_tell_within_another_study_does_not_see_its_end(limit: dict[str,
 
     optuna.create_study().optimize(outer, **limit)
     assert found == [asked()]
+
+
+def test_the_time_of_another_studys_optimize_is_not_that_of_an_ask_within_it() -> None:
+    inner, seen = open_study(), []
+
+    def outer(trial: optuna.Trial) -> float:
+        for study in inner, trial.study:
+            seen.append((host.begin(study) is None, host.seconds_left(study) is None))
+        return 0.0
+
+    optuna.create_study().optimize(outer, n_trials=1, timeout=1000.0)
+    assert seen == [(True, True), (False, False)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import optuna
 import pytest
@@ -23,6 +24,8 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import planning
+from optuna_daub.study.state import State
+from optuna_daub.study.state import synced_state_of
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
@@ -169,6 +172,30 @@ class TestWhatIf:
         if make is not studies.infinite:  # whose score that is no number is paid for too
             assert found.replayed == found.actual
 
+    @pytest.mark.parametrize("seed", [5, 25, 27, 29, 30])
+    def test_so_it_has_where_parameters_say_what_learners_cost(self, seed: int) -> None:
+        """A newcomer's cost decides where it starts, and the costs of others which goes on."""
+
+        def objective(trial: optuna.Trial) -> float:
+            trees = trial.suggest_int("trees", 1, 4096, log=True)
+            trial.suggest_categorical("kind", ["forest", "extra"])
+            skill = trial.suggest_float("skill", 0.5, 0.9)
+            start = 1000 if trial.number == 0 else 0
+            for size in training_sizes(trial):
+                score = skill + 0.005 * math.log2(trees) - 50 / size
+                report(trial, size, score, seconds=trees * (start + size) / 2**20)
+            return score
+
+        study = empty(DAUBPruner(max_resource=16_000), 12)
+        study.sampler = DataAllocationSampler(
+            optuna.samplers.RandomSampler(seed=seed), n_learners=12
+        )
+        study.optimize(objective)
+        assert isinstance(study.pruner, AllocationPruner)
+        found = what_if(study, study.pruner)
+        assert found.guessed == 0
+        assert found.replayed == found.actual
+
     def test_the_stopping_rule_of_the_paper_saves_the_last_training(self) -> None:
         # Ash arrives first; with "verified", oak's bound has still to be tried.
         other = DAUBPruner.paper(sizes=SIZES, stop="first")
@@ -257,6 +284,27 @@ class TestWhatIf:
         before = study.get_trials()
         what_if(study, DAUBPruner(sizes=SIZES))
         assert study.get_trials() == before
+
+    def test_to_look_on_knows_no_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The seconds that are left are those of this process alone."""
+        sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), seconds=1000.0)
+        study = studies.new_study(pruner=DAUBPruner(sizes=SIZES))
+        study.sampler = sampler
+        studies.run(study, Table(RIVALS), n_trials=2)
+        ends: list[Cost | None] = []
+        pool_of = State.pool
+
+        def pool(*args: Any, **kwargs: Any) -> Pool:
+            found = pool_of(*args, **kwargs)
+            ends.append(found.left)
+            return found
+
+        assert pool_of(synced_state_of(study), study.pruner.policy).left is not None
+        monkeypatch.setattr(State, "pool", pool)
+        what_if(study, DAUBPruner(sizes=SIZES))
+        optuna_daub.one_row_per_learner(study)
+        assert ends
+        assert {*ends} == {None}
 
     @pytest.mark.parametrize(
         ("make", "pruner", "message"),

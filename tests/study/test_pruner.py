@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -82,7 +83,7 @@ PROJECTION: dict[str, Any] = {"max_resource": 9000, "bound": "projection"}
         (PROJECTION | {"price": 0.1}, '`price` belongs to `bound="calibrated"`, .*`price=0.1`'),
         (PROJECTION | {"ceiling": 1.0}, '`ceiling` belongs to `bound="calibrated"`'),
         (PROJECTION | {"confidence": 0.9}, '`confidence` belongs to `bound="calibrated"`'),
-        ({"max_resource": 9000, "price": 0.1}, '`price` belongs to `bound="projection"` or "cal'),
+        ({"max_resource": 9000, "price": 0.1}, '`price` belongs to `bound="calibrated"`, .*price'),
         ({"max_resource": 9000, "stop": "first"}, '`stop` belongs to `bound="projection"` or '),
         ({"max_resource": 9000, "tolerance": 0.0}, '`tolerance` belongs to `bound="projection"`'),
     ],
@@ -92,6 +93,29 @@ def test_wrong_arguments_state_the_rule_and_the_value(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         DAUBPruner(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step", "geometric"),
+        ("tolerance", 0.1),
+        ("stop", "first"),
+        ("first_sizes", [750, 1688]),
+        ("use_training_score", True),
+        ("confidence", 0.9),
+        ("price", 0.1),
+        ("ceiling", 1.0),
+    ],
+)
+def test_an_argument_goes_with_every_bound_that_its_refusal_names(name: str, value: Any) -> None:
+    arguments: dict[str, Any] = {"sizes": FIVE_THOUSAND, name: value}
+    with pytest.raises(ValueError, match=f"`{name}` belongs to `bound=") as raised:
+        DAUBPruner(**arguments)
+    bounds = re.findall('"([a-z]+)"', str(raised.value).partition(", but got")[0])
+    assert "calibrated" in bounds
+    for bound in bounds:
+        assert isinstance(DAUBPruner(**arguments, bound=bound).policy, DAUB)
 
 
 def test_options_reach_the_policy() -> None:

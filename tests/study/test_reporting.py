@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import optuna
 import pytest
 
 from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.study.table_study import RIVALS
@@ -160,3 +164,46 @@ def test_a_resumed_run_starts_where_the_learner_stopped() -> None:
 def test_a_fixed_trial_is_refused_with_a_reason() -> None:
     with pytest.raises(ValueError, match="`trial` must be the trial that Optuna hands"):
         TableObjective(RIVALS)(optuna.trial.FixedTrial({"row": 1}))  # type: ignore[arg-type]
+
+
+def test_seconds_of_a_score_that_others_saw_before_are_taken_in_later(tmp_path: Path) -> None:
+    """Optuna's `trial.report` stores the score; how long it took is known at the next size."""
+    trial = asked(storage=sqlite(tmp_path))
+    study = trial.study
+    sizes = training_sizes(trial)
+    trial.report(0.5, next(sizes))
+    trial.should_prune()
+    assert [probe.observation.seconds for probe in allocations(study)] == [None]
+    next(sizes)
+    (known,) = [curve.observations[0] for curve in learning_curves(study)]
+    (stored,) = [probe.observation for probe in allocations(study)]
+    assert known == stored
+    best = best_learner(study)
+    assert best is not None
+    assert best.seconds == stored.seconds is not None
+    assert best.examples == SIZES[0]
+
+
+def the_pruner(trial: optuna.Trial, sizes: Iterator[int]) -> None:
+    trial.should_prune()
+
+
+def the_next_size(trial: optuna.Trial, sizes: Iterator[int]) -> None:
+    trial.report(0.5, SIZES[0])
+    next(sizes)
+
+
+def a_report(trial: optuna.Trial, sizes: Iterator[int]) -> None:
+    report(trial, SIZES[0], 0.5)
+
+
+@pytest.mark.parametrize("ask", [the_pruner, the_next_size, a_report])
+def test_a_step_that_is_no_training_size_is_an_error(
+    ask: Callable[[optuna.Trial, Iterator[int]], None],
+) -> None:
+    """Optuna's pruning callbacks report epochs, which would pass for scores of small samples."""
+    trial = asked()
+    sizes = training_sizes(trial)
+    trial.report(0.01, next(sizes) + 1)
+    with pytest.raises(ValueError, match=r"is the training size, one of 6, 9, .* reported step 7"):
+        ask(trial, sizes)

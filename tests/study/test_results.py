@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from typing import Any
 
 import optuna
 import pytest
@@ -218,3 +220,20 @@ def test_reasons_to_drop_have_the_sign_of_the_users_scores() -> None:
     for reason in reasons:
         assert re.search(r"score [01]\.\d+ at", reason), reason
         assert "-" not in reason
+
+
+def test_what_was_enqueued_and_never_asked_for_is_no_parameter() -> None:
+    study = table_study()
+    study.enqueue_trial({"row": 0, "rate": 0.5})
+    study.optimize(TableObjective(RIVALS), n_trials=1)
+    best = best_learner(study)
+    assert best is not None
+    assert best.params == learning_curves(study)[0].params == {"row": 0}
+
+
+@pytest.mark.parametrize("ask", [best_learner, learning_curves, allocations])
+def test_several_objectives_are_refused_in_optunas_words(ask: Callable[..., Any]) -> None:
+    pruner = table_study().pruner
+    study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
+    with pytest.raises(NotImplementedError, match="multi-objective optimization"):
+        ask(study)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import suppress
 
 import optuna
 import pytest
@@ -14,10 +15,12 @@ from optuna.samplers import GridSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
 
+from optuna_daub import DataAllocationSampler
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
+from optuna_daub.study import liveness
 from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -194,3 +197,32 @@ def test_two_threads_take_about_half_the_time_of_one() -> None:
         study.optimize(TableObjective(rivals(12, 0), before=sleeping), n_jobs=n_jobs)
         spent[n_jobs] = (time.perf_counter() - begun) / len(probes(study))
     assert spent[2] < 0.75 * spent[1]
+
+
+def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study = table_study()
+
+    def leave() -> None:
+        with suppress(SystemExit):
+            study.optimize(exiting)
+
+    def exiting(trial: optuna.Trial) -> float:
+        raise SystemExit
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    sampler = study.sampler
+    assert isinstance(sampler, DataAllocationSampler)
+    begun = sampler._assigned_of(study)
+    (left_behind,) = begun
+
+    def is_thread_alive(thread: int) -> bool:
+        begun.pop(left_behind)  # another thread finds it at the same moment
+        return False
+
+    monkeypatch.setattr(liveness, "is_thread_alive", is_thread_alive)
+    study.optimize(TableObjective(RIVALS), n_trials=1)
+    assert [trial.number for trial in study.trials] == [0, 1]

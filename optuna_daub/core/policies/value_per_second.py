@@ -88,7 +88,7 @@ costs next to nothing is always worth it, and learners climb in too many steps."
 HASTE = 0.5
 """Open pool: what every action costs besides, as a share of the seconds spent so far, or of those
 left where these are fewer. Without it cheap learners win for ever, and small samples decide among
-the best, whom they cannot tell apart: after 30 full trainings 0.1 is behind 0.3 and 1 on the
+the best, which they cannot tell apart: after 30 full trainings 0.1 is behind 0.3 and 1 on the
 surrogates of `benchmarks`, which are level."""
 PROBE = 0.5
 """Open pool: a learner is trained on a second size, to see how time grows with size, as soon as
@@ -168,7 +168,7 @@ class ValuePerSecond:
 
     def decide(self, pool: Pool) -> Decision:
         """Return what to do next."""
-        table = pool.once(self._table)
+        table = pool.curves.once(self._table)
         free = table.is_alive & pool.is_free
         first = self._first_size(pool)
         is_open = pool.to_come is None
@@ -224,15 +224,14 @@ class ValuePerSecond:
         A learner that is predicted to be dear so starts smaller than a cheap one, and a poor one
         smaller than one that promises much.
         """
-        table, first = pool.once(self._table), self._first_size(pool)
-        is_compared = table.is_begun.sum() >= 2
+        table, first = pool.curves.once(self._table), self._first_size(pool)
         if pool.to_come is None and pool.runs_left == 0:
             is_known = table.is_begun.any()
             guess = pool.curves.once(self._guess, newcomer) if is_known else None
             if guess is None or math.exp(guess.log_cost) <= self._seconds_left(pool):
                 text = "the last run: all the data at once"
                 return Extend(newcomer, self.sizes[-1], Reason(text))
-        if pool.to_come is not None or not is_compared or not table.is_full.any():
+        if pool.to_come is not None or not table.is_compared:
             return Extend(newcomer, first, Reason(f"every learner is first trained on {first:,}"))
         guess = pool.curves.once(self._guess, newcomer)
         weight = pool.once(self._weight)
@@ -252,8 +251,8 @@ class ValuePerSecond:
         first probe would be lost, and dear newcomers have long ones: with three minutes for the
         541,000 rows of covtype and the space of `examples/automl.py` these took a third of them.
         """
-        table = pool.once(self._table)
-        if pool.to_come is not None or table.is_begun.sum() < 2 or not table.is_full.any():
+        table = pool.curves.once(self._table)
+        if pool.to_come is not None or not table.is_compared:
             return None
         if pool.runs_left == 0:
             return None  # no other comes in its place
@@ -270,7 +269,7 @@ class ValuePerSecond:
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why the turn went from `learner` to another."""
         decision = pool.once(self.decide)
-        table = pool.once(self._table)
+        table = pool.curves.once(self._table)
         place = int(np.searchsorted(table.learners, learner))
         if isinstance(decision, Extend) and decision.learner == learner:
             return decision.reason
@@ -294,13 +293,13 @@ class ValuePerSecond:
 
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best full-data score; before any, with the best forecast."""
-        table = pool.once(self._table)
+        table = pool.curves.once(self._table)
         if table.is_full.any():
             return int(table.learners[table.leader])
         begun = np.flatnonzero(table.is_begun)
         if not len(begun):
             return None
-        mean = self.forecaster.forecasts(pool, self.sizes[-1]).all.mean[begun]
+        mean = pool.once(self._at_full).mean[begun]
         return int(table.learners[begun[mean.argmax()]])
 
     def interval(self, pool: Pool, learner: int) -> Interval:
@@ -318,25 +317,28 @@ class ValuePerSecond:
         what is proposed stands beside other proposals. In a closed pool, and before the first
         full-data score, it is the forecast alone.
         """
-        table = pool.once(self._table)
-        mean = np.asarray(self.forecaster.forecasts(pool, self.sizes[-1]).all.mean)
-        is_compared = table.is_begun.sum() >= 2
-        if pool.to_come is not None or not is_compared or not table.is_full.any():
+        table = pool.curves.once(self._table)
+        mean = np.asarray(pool.once(self._at_full).mean)
+        if pool.to_come is not None or not table.is_compared:
             return mean
         _, rate = pool.once(self._newcomer)
         return np.asarray(mean - max(rate, 0.0) * self._costs(pool).at(self.sizes[-1]))
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
-        forecast = self.forecaster.forecasts(pool, self.sizes[-1]).all
+        forecast = pool.once(self._at_full)
         return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])
 
-    def _table(self, pool: Pool) -> _Table:
-        facts = pool.curves.columns(_facts) if len(pool.curves) else np.empty((0, 4))
+    def _at_full(self, pool: Pool) -> Forecast:
+        """Return the forecast of every learner's score on all the data."""
+        return self.forecaster.forecasts(pool, self.sizes[-1]).all
+
+    def _table(self, curves: Curves) -> _Table:
+        facts = curves.columns(_facts) if len(curves) else np.empty((0, 4))
         is_alive = facts[:, 0] == 0.0
         size, score, first = facts[:, 1], facts[:, 2], facts[:, 3]
         is_full = is_alive & (size >= self.sizes[-1])
-        return _Table(pool.curves.learners, is_alive, size, score, first, is_full)
+        return _Table(curves.learners, is_alive, size, score, first, is_full)
 
     def _first_size(self, pool: Pool) -> int:
         """Return the size that a newcomer starts at, where nothing else decides it."""
@@ -388,7 +390,7 @@ class ValuePerSecond:
                 return Extend(int(table.learners[cheapest]), larger, Reason(text))
             text = "no learner is cheap enough yet to be trained on everything"
             return Propose(first, Reason(text))
-        forecast = self.forecaster.forecasts(pool, self.sizes[-1]).all
+        forecast = pool.once(self._at_full)
         ahead = forecast.expected_improvement(float(np.median(forecast.mean[begun])))
         best = int(np.where(affordable, ahead / (cost + spent), -np.inf).argmax())
         if not free[best]:
@@ -408,11 +410,8 @@ class ValuePerSecond:
         begun = table.is_begun
         if not begun.any():
             return Propose(full, Reason("the only run: all the data at once"))
-        forecast, costs = (
-            self.forecaster.forecasts(pool, full).all,
-            self._costs(pool).at(full),
-        )
-        best = float(table.score[table.is_full].max(initial=-math.inf))
+        forecast, costs = pool.once(self._at_full), self._costs(pool).at(full)
+        best = table.best
         if not table.is_full.any():
             best = float(np.median(forecast.mean[begun]))
         runs = begun & free & ~table.is_full & (costs <= left)
@@ -431,7 +430,11 @@ class ValuePerSecond:
 
     def _end(self, pool: Pool) -> Finish:
         """Return with which learner the study ends, and why."""
-        table, boxes, winner = pool.once(self._table), pool.once(self._boxes), self.leader(pool)
+        table, boxes, winner = (
+            pool.curves.once(self._table),
+            pool.once(self._boxes),
+            self.leader(pool),
+        )
         assert winner is not None
         score = pool.curves[winner].score
         rest = np.flatnonzero(table.is_alive & ~table.is_full)
@@ -452,12 +455,12 @@ class ValuePerSecond:
 
     def _boxes(self, pool: Pool) -> _Boxes:
         """Return every learner's index, where it would go next, and what is to beat."""
-        table, costs = pool.once(self._table), self._costs(pool)
+        table, costs = pool.curves.once(self._table), self._costs(pool)
         full = self.sizes[-1]
-        forecast = self.forecaster.forecasts(pool, full).all
+        forecast = pool.once(self._at_full)
         mean, width = forecast.quantile(0.5), _width(forecast)
         begun = table.is_begun
-        best = float(table.score[table.is_full].max(initial=-math.inf))
+        best = table.best
         to_full = costs.at(full)
         unit = float(to_full[begun].mean())
         # How each learner's predicted cost counts, what every action costs besides, the weight.
@@ -522,8 +525,7 @@ class ValuePerSecond:
 
     def _recent(self, curves: Curves) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the learners begun last, and the logarithms of their predicted costs at N."""
-        facts = curves.columns(_facts)
-        recent = np.flatnonzero((facts[:, 0] == 0.0) & (facts[:, 1] > 0.0))[-MOST_COMPARED:]
+        recent = np.flatnonzero(curves.once(self._table).is_begun)[-MOST_COMPARED:]
         costs = curves.once(in_seconds).at(self.sizes[-1])[recent]
         return curves.learners[recent], np.log(costs)
 
@@ -540,10 +542,10 @@ class ValuePerSecond:
 
         One that is proposed already is forecast by its parameters; None is one that is not.
         """
-        table, costs = pool.once(self._table), self._costs(pool)
+        table, costs = pool.curves.once(self._table), self._costs(pool)
         begun = table.is_begun
         full, left, spent = self.sizes[-1], self._seconds_left(pool), self._spent(pool)
-        best = float(table.score[table.is_full].max(initial=-math.inf))
+        best = table.best
         most = PROBE * spent
         if pool.runs_left is not None and pool.runs_left < begun.sum():
             most = math.inf  # runs are scarce, not seconds
@@ -597,18 +599,17 @@ class ValuePerSecond:
         newcomers are, or would not be in time, no cost would count, and the largest index would be
         that of the learner of which least is known.
         """
-        table = pool.once(self._table)
+        table = pool.curves.once(self._table)
         _, rate = pool.once(self._newcomer)
-        full, best = self.sizes[-1], float(table.score[table.is_full].max())
-        ahead = np.asarray(self.forecaster.forecasts(pool, full).all.expected_improvement(best))
+        ahead = np.asarray(pool.once(self._at_full).expected_improvement(table.best))
         runs = table.is_begun & pool.is_free & ~table.is_full & self._in_time(pool)
-        rates = ahead[runs] / (self._costs(pool).at(full)[runs] + self._overhead(pool))
+        rates = ahead[runs] / (self._costs(pool).at(self.sizes[-1])[runs] + self._overhead(pool))
         return max(rate, float(rates.max(initial=0.0)) / 2.0)
 
     def _in_time(self, pool: Pool) -> NDArray[np.bool_]:
         """Return which learners would be through with all the data in the time left."""
         to_full = self._costs(pool).at(self.sizes[-1])
-        size = np.maximum(pool.once(self._table).size, 1.0)
+        size = np.maximum(pool.curves.once(self._table).size, 1.0)
         return np.asarray(to_full * self._margin(pool, size) <= self._seconds_left(pool))
 
     def _margin(self, pool: Pool, since: ArrayLike) -> NDArray[np.float64]:
@@ -620,7 +621,7 @@ class ValuePerSecond:
         Args:
             since: the size from which on it is predicted.
         """
-        table = pool.once(self._table)
+        table = pool.curves.once(self._table)
         if pool.to_come is not None or pool.runs_left == 0 or not table.is_full.any():
             return np.ones(np.shape(since))
         error = LATE * self._costs(pool).error
@@ -632,7 +633,7 @@ class ValuePerSecond:
         if pool.runs_left is not None:
             # Towards the end runs are scarce, not seconds: each costs as a growing share of what
             # the others took.
-            table = pool.once(self._table)
+            table = pool.curves.once(self._table)
             begun = float(table.is_begun.sum())
             overhead *= max(1.0, begun / (pool.runs_left + 1))
         return overhead
@@ -660,10 +661,13 @@ class _Table(NamedTuple):
     """What a decision needs to know of each learner, arrays in the order of ids."""
 
     learners: NDArray[np.int64]
+    """Their ids."""
     is_alive: NDArray[np.bool_]
+    """Not dropped."""
     size: Numbers
-    """0 before the first probe."""
+    """The largest size trained on; 0 before the first probe."""
     score: Numbers
+    """The score there; minus infinity before the first probe."""
     first: Numbers
     """The first score."""
     is_full: NDArray[np.bool_]
@@ -673,6 +677,16 @@ class _Table(NamedTuple):
     def is_begun(self) -> NDArray[np.bool_]:
         """Alive, with a score."""
         return self.is_alive & (self.size > 0)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether newcomers can be compared: two learners are begun, one has a full-data score."""
+        return bool(self.is_begun.sum() >= 2 and self.is_full.any())
+
+    @property
+    def best(self) -> float:
+        """The best full-data score; minus infinity where there is none."""
+        return float(self.score[self.is_full].max(initial=-math.inf))
 
     @property
     def leader(self) -> int:
