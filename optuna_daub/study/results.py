@@ -117,7 +117,8 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
             curves.append(
                 LearnerCurve(
                     learner=learner,
-                    params={**curve.parameters},
+                    # Before the objective asks for any, what was enqueued.
+                    params={**(curve.parameters or state.learners[learner].params)},
                     observations=tuple(map(state.signed, curve.observations)),
                     state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
                     bound=_finite(state.sign * interval.upper),
