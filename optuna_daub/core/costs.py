@@ -34,9 +34,10 @@ DISBELIEF = 10.0
 """A probe is not believed to be slower than this many times what the learner's probe before, the
 other learners, or its parameters suggest: the first call of a library may take a minute."""
 DEAREST = 0.2
-"""A larger share of learners is no handful of slow calls: what the quickest of them takes is what
-others suggest. Cheap starts and dear proposals may be a hundredfold apart, and were the median to
-decide, a dear forest would be begun on all the data as if it took a tenth of its time."""
+"""If more learners than this share are dear, they are no slow calls: what the quickest of this
+share takes, the 0.8 quantile and not the median, is what others suggest. Cheap starts and dear
+proposals may be a hundredfold apart, and were the median to decide, a dear forest would be begun
+on all the data as if it took a tenth of its time."""
 ENOUGH = 5
 """Learners whose times are known, from which on one is disbelieved. Among fewer a dear learner
 cannot be told from a slow call, and to take it for cheap may cost all the time there is."""

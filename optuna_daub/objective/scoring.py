@@ -95,8 +95,10 @@ def checked_scoring(scoring: Any) -> Scoring:
         ) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
         return Scoring(scorer, scoring, _task(scorer), True)
-    told = getattr(scorer, "greater_is_better", None)
-    return Scoring(scorer, scoring, None, None if told is None else bool(told))
+    is_greater_better = getattr(scorer, "greater_is_better", None)
+    if is_greater_better is not None:
+        is_greater_better = bool(is_greater_better)
+    return Scoring(scorer, scoring, None, is_greater_better)
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:

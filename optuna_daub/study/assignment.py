@@ -216,7 +216,7 @@ def _claim(
         state.sync()
     if run is None or run.learner is None:
         return run
-    if not _stands(state, trial, run):
+    if not _is_only_claim(state, trial, run):
         if state.is_given_up(trial.number):  # what others have taken over is not withdrawn
             return _run(state, policy, trial, liveness.GIVEN_UP)
         idle = _run(state, policy, trial, "another worker was faster")
@@ -276,7 +276,7 @@ def _first_size(state: State, policy: Policy) -> int:
     return decision.size if isinstance(decision, Propose) else policy.sizes[0]
 
 
-def _stands(state: State, trial: FrozenTrial, run: Run) -> bool:
+def _is_only_claim(state: State, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
     assert run.learner is not None
     is_proposed = run.learner == trial.number and not stored.is_enqueued(trial)
@@ -308,11 +308,10 @@ def _run(
     size: int = 0,
 ) -> Run:
     """Return the run of a trial; without a learner it is idle."""
-    is_known = learner is not None and learner in state.learners
     return Run(
         learner=learner,
         size=size,
-        inherited=state.curve(learner).size if is_known and learner is not None else 0,
+        inherited=state.curve(learner).size if learner in state.learners else 0,
         n_learners=state.n_learners,
         full_size=policy.sizes[-1],
         reason=reason,
@@ -328,8 +327,13 @@ def _complaint(state: State, trial: FrozenTrial) -> str:
             for number, run in state.runs.items()
             if run.learner is not None
         ]
+    if not held:
+        return (
+            f"Trial {trial.number} has waited {COMPLAINT:.0f} s for enqueued trials that other "
+            "workers have taken and not begun."
+        )
     return (
         f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "
-        f"{', '.join(held) or '(none)'}, which other workers hold. If such a worker is dead, use "
+        f"{', '.join(held)}, which other workers hold. If such a worker is dead, use "
         "a storage with heartbeat, or `stale_after=` of DataAllocationSampler."
     )

@@ -23,8 +23,8 @@ MOST_VALUES = 100
 """Of one parameter: in larger spaces a repeat is chance, and to list all points takes long."""
 
 Point: TypeAlias = Mapping[str, str]
-"""The values of a learner's parameters by name, in the order in which they were suggested, in
-words in which equal values are equal."""
+"""The values of a learner's parameters by name, in the order in which they were suggested, each as
+text; equal values have equal texts."""
 
 
 def point(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> Point:

@@ -166,7 +166,7 @@ class State:
         self._signs_of_life: dict[int, tuple[Any, ...]] = {}
         # Trials of other samplers, each as a learner, and the two best scores of them, by trial.
         self._alone = Pool()
-        self._leaders: dict[int, float] = {}
+        self._best_alone: dict[int, float] = {}
         # When a run of each worker was read last while it went on (`time.monotonic`).
         self._workers: dict[str, float] = {}
         # Workers that have trained something.
@@ -404,7 +404,7 @@ class State:
         """
         with self.lock:
             self._fold_alone(*stored.read(self._storage, trial))
-            others = (score for n, score in self._leaders.items() if n != trial.number)
+            others = (score for n, score in self._best_alone.items() if n != trial.number)
             return self._alone, max(others, default=None)
 
     @property
@@ -555,9 +555,9 @@ class State:
         self._alone = self._alone.put(LearningCurve(trial.number).extended(*finite))
         values = [self.sign * value for value in trial.values or () if math.isfinite(value)]
         if scores := [*values, *(observation.score for observation in finite)]:
-            self._leaders[trial.number] = max(scores)
-        if len(self._leaders) > 2:  # two, since one may be asking
-            del self._leaders[min(self._leaders, key=self._leaders.__getitem__)]
+            self._best_alone[trial.number] = max(scores)
+        if len(self._best_alone) > 2:  # two, since one may be asking
+            del self._best_alone[min(self._best_alone, key=self._best_alone.__getitem__)]
 
     def _fold_run(self, trial: FrozenTrial, run: Run, facts: Facts) -> None:
         """Take in what a run says of its learner."""

@@ -61,6 +61,9 @@ METRIC_NAMES = "study:metric_names"
 UNKNOWN = -1
 """The number of the trial, in a record that does not say."""
 
+_UNSAID = "settings that do not say it"
+"""What a study was begun with, in a record that does not say."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -352,10 +355,10 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
         study._storage.set_study_system_attr(study._study_id, _SETTINGS, settings)
         return
     for name, value in settings.items():
-        if begun[name] != value:
+        if (before := begun.get(name, _UNSAID)) != value:
             raise ValueError(
                 f"A study must go on with the {name} it was begun with: study "
-                f"'{study.study_name}' was begun with {begun[name]}, but now has {value}. Use "
+                f"'{study.study_name}' was begun with {before}, but now has {value}. Use "
                 "the earlier settings, or begin a study of another name."
             )
 
@@ -383,7 +386,7 @@ def check_search(study: optuna.Study, begun_with: Mapping[str, str]) -> None:
         study._storage.set_study_system_attr(study._study_id, _SEARCH, {**begun_with})
         return
     for name, value in begun_with.items():
-        before = begun.get(name, value)
+        before = begun.get(name, _UNSAID)
         if before != value:
             # Of long texts the part from which they differ, with what stands before it.
             pairs = zip(before, value, strict=False)

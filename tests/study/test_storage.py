@@ -168,6 +168,12 @@ def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -
     stored.check_settings(study, SIZES, is_begun=True)
 
 
+def test_settings_that_lack_a_field_are_refused_with_a_sentence(study: optuna.Study) -> None:
+    study._storage.set_study_system_attr(study._study_id, "daub:settings", {"sizes": [*SIZES]})
+    with pytest.raises(ValueError, match=r"direction it was begun with.* that do not say it, but"):
+        stored.check_settings(study, SIZES, is_begun=True)
+
+
 def test_keys_are_spelt_in_one_module_only() -> None:
     package = Path(stored.__file__).parents[1]
     spelling = {
