@@ -316,7 +316,7 @@ def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
     assert run is not None
     study.tell(slow, state=TrialState.FAIL)
     others = synced_state_of(study)
-    assert not assignment._stands(others, study.trials[0], run)
+    assert not assignment._is_only_claim(others, study.trials[0], run)
 
 
 def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:

@@ -53,7 +53,7 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
     nothing: Any = None
-    run = assignment.assign(nothing, nothing, nothing, 1, None, lambda state: None)
+    run = assignment.assign(table_study(), nothing, nothing, 1, None, lambda state: None)
     assert run is assigned
     return slept
 
@@ -224,7 +224,7 @@ def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
 
 def stands(study: optuna.Study, trial: FrozenTrial, run: Run) -> bool:
     state = synced_state_of(study)
-    if assignment._stands(state, trial, run):
+    if assignment._is_only_claim(state, trial, run):
         return True
     stored.write_run(study, trial._trial_id, Run(None, n_learners=2, trial=trial.number))
     return False
