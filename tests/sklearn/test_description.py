@@ -73,7 +73,7 @@ def test_different_values_have_different_descriptions() -> None:
     assert len(set(found)) == len(found)
 
 
-@pytest.mark.parametrize("value", DIFFERENT, ids=str)
+@pytest.mark.parametrize("value", DIFFERENT)
 def test_equal_values_have_equal_descriptions_without_addresses(value: Any) -> None:
     assert stable(deepcopy(value)) == stable(value)
     assert "0x" not in stable(value)
