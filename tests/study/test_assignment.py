@@ -208,6 +208,18 @@ def test_an_error_in_the_base_samplers_search_space_leaves_nothing_held() -> Non
     assert other.best_trial.params["row"] == 0
 
 
+def test_a_long_wait_names_what_is_waited_for() -> None:
+    study = table_study(1)
+    held = study.ask()
+    state = synced_state_of(study)
+    waiting = study._storage.get_trial(held._trial_id)
+    assert f"one of the learners {held.number} (trial {held.number})" in assignment._complaint(
+        state, waiting
+    )
+    state.runs.clear()
+    assert "taken and not begun" in assignment._complaint(state, waiting)
+
+
 # Two workers, one place
 
 

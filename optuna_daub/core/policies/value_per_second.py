@@ -430,11 +430,8 @@ class ValuePerSecond:
 
     def _end(self, pool: Pool) -> Finish:
         """Return with which learner the study ends, and why."""
-        table, boxes, winner = (
-            pool.curves.once(self._table),
-            pool.once(self._boxes),
-            self.leader(pool),
-        )
+        table, boxes = pool.curves.once(self._table), pool.once(self._boxes)
+        winner = self.leader(pool)
         assert winner is not None
         score = pool.curves[winner].score
         rest = np.flatnonzero(table.is_alive & ~table.is_full)
