@@ -15,6 +15,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import FixedTrial
+from optuna.trial import FrozenTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
 
@@ -247,15 +248,21 @@ class TrainingSizeObjective:
         """Number of rows to score; with `cv` the sum over the folds."""
         return sum(map(len, self._validation))
 
-    def __call__(self, trial: Trial) -> float:
+    def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
         """Train and report at each size handed out, and return the last validation score.
 
-        An error of the estimator or the scorer is raised with a note that names the learner and
-        the size.
+        A trial outside of a running study, such as `study.best_trial` or a `FixedTrial`, is
+        trained once, on all `n_train` rows, and nothing is reported. An error of the estimator or
+        the scorer is raised with a note that names the learner and the size.
         """
         # Parameters are suggested before the first size is asked for: it may depend on them.
-        estimator = self._estimator(trial, self.n_train)
+        estimator = self._estimator(cast(Trial, trial), self.n_train)
         params = trial.params
+        if isinstance(trial, FrozenTrial | FixedTrial):
+            with named_in_errors(params, self.n_train):
+                once = Needs(training_scores="unused")
+                score, _ = self._probe(estimator, self.n_train, self._validation, once)
+            return score
         sizes = training_sizes(trial)
         pruner = cast(AllocationPruner, trial.study.pruner)
         self._check_direction(trial.study)

@@ -595,6 +595,16 @@ def test_refit_builds_the_leader_for_the_rows_that_it_is_fitted_on() -> None:
     assert sizes[-1] == 200
 
 
+def test_a_trial_outside_of_a_running_study_is_trained_once_on_all_rows() -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    study = paused_study(objective, None, (30, 60, 100, 140))
+    assert objective(study.best_trial) == study.best_value
+    assert objective(optuna.trial.FixedTrial(study.best_params)) == study.best_value
+    seen = TrainingSizeObjective(witness, *numbered(200, n_classes=5))
+    seen(optuna.trial.FixedTrial({"unused": 0.5}))
+    assert [len(rows) for rows in Witness.fits] == [seen.n_train]
+
+
 def test_refit_needs_a_score() -> None:
     objective = TrainingSizeObjective(build, X, Y)
     message = "no trial of study '.*' has a score yet. Continue it with `study.optimize`"
