@@ -8,7 +8,6 @@ import time
 import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import NoReturn
@@ -200,7 +199,8 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         if size not in state.curve(run.learner).sizes:
             yield _hand_out(trial, size, is_run=True)
             check_steps(pruner.policy, trial.number, _steps(trial))
-            _note_time(trial)
+            now = trial.study._storage.get_trial(trial._trial_id)
+            stored.write_seconds(trial.study, now, size, _TURNS[trial].since)
             state.sync()
             if trial.number not in state.runs:
                 _end_lost(trial, state)
@@ -251,23 +251,10 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
 
 def _hand_out(trial: optuna.Trial, size: int, *, is_run: bool) -> int:
     """Note that a trial is to train on a size from now on, and return the size."""
-    _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
+    turn = _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
     if is_run:
-        state_of(trial.study).handed_out[trial.number] = size
+        state_of(trial.study).handed_out[trial.number] = (size, turn.since)
     return size
-
-
-def _note_time(trial: optuna.Trial) -> None:
-    """Store how long a size took whose score Optuna's own `trial.report` has stored."""
-    turn = _TURNS[trial]
-    if turn.is_reported or not _is_stored(trial, turn.size):
-        return
-    seconds = time.perf_counter() - turn.since
-    score = trial._cached_frozen_trial.intermediate_values.get(turn.size, math.nan)
-    with suppress(host.FinishedTrialError):  # of a run that others have taken over
-        stored.write_observation(
-            trial.study, trial._trial_id, Observation(turn.size, score, seconds=seconds)
-        )
 
 
 def _check_trial(trial: object) -> None:

@@ -354,6 +354,9 @@ class DataAllocationSampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         assigned = self._assigned_of(study).pop(trial._trial_id, None)
+        # Where the objective asks `trial.should_prune` itself, it does not ask for another size.
+        if (handed_out := state_of(study).handed_out.get(trial.number)) is not None:
+            stored.write_seconds(study, trial, *handed_out)
         known = synced_state_of(study)
         run = known.runs.get(trial.number) or (assigned.run if assigned else None)
         if run is None:
@@ -590,7 +593,7 @@ def _close(
     is_full = known.is_done(run.learner, full_size)
     worker = liveness.this_worker()
     # A run that has reported what it was handed out would have gone on to the next size at least.
-    trained_on = known.handed_out.pop(trial.number, run.size)
+    trained_on, _ = known.handed_out.pop(trial.number, (run.size, 0.0))
     failed_at = max(trained_on, next_size(policy.sizes, curve.size) or full_size)
     failure: Failure | None = None
     cause = host.error_of_run()

@@ -102,8 +102,9 @@ class State:
         self.newcomers: dict[int, bool] = {}
         """Running newcomers of this process, by trial number: whether each is settled, that is,
         found to be the only one with its parameters."""
-        self.handed_out: dict[int, int] = {}
-        """The size that each run of this process trains on, by trial number."""
+        self.handed_out: dict[int, tuple[int, float]] = {}
+        """The size that each run of this process trains on, and since when (`time.perf_counter`),
+        by trial number."""
         self.told_to_end: set[int] = set()
         """Runs of this process that were told that the turn is another's, by trial number."""
         self.unchanged_since: dict[int, float] = {}

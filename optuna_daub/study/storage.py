@@ -8,9 +8,12 @@ can share a study.
 
 from __future__ import annotations
 
+import math
+import time
 import uuid
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import MISSING
 from dataclasses import dataclass
 from dataclasses import fields
@@ -26,6 +29,7 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
+from optuna_daub.study import host
 
 
 _PREFIX = "daub:"
@@ -217,6 +221,22 @@ def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> 
         "seconds": seen.seconds,
     }
     study._storage.set_trial_system_attr(trial_id, f"{_OBSERVATION}{seen.size}", facts)
+
+
+def write_seconds(study: optuna.Study, trial: FrozenTrial, size: int, since: float) -> None:
+    """Store how long a size took whose score Optuna's own `trial.report` has stored.
+
+    Args:
+        study: the study.
+        trial: the trial as it is stored.
+        size: the training size that was handed out.
+        since: when it was (`time.perf_counter`).
+    """
+    if size not in trial.intermediate_values or f"{_OBSERVATION}{size}" in trial.system_attrs:
+        return
+    timed = Observation(size, math.nan, seconds=time.perf_counter() - since)
+    with suppress(host.FinishedTrialError):  # of a run that others have taken over
+        write_observation(study, trial._trial_id, timed)
 
 
 def read_observation(trial: FrozenTrial, size: int) -> Observation:

@@ -166,6 +166,27 @@ def test_a_fixed_trial_is_refused_with_a_reason() -> None:
         TableObjective(RIVALS)(optuna.trial.FixedTrial({"row": 1}))  # type: ignore[arg-type]
 
 
+def test_every_size_is_timed_where_the_objective_asks_should_prune_itself() -> None:
+    """The idiom of Optuna's pruners: what a run was trained on last is timed at its end."""
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+        for size in training_sizes(trial):
+            seen = RIVALS[row].at(size)
+            assert seen is not None
+            trial.report(seen.score, size)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return seen.score
+
+    study = table_study()
+    study.optimize(objective)
+    probes = allocations(study)
+    assert len(probes) > len(study.trials)
+    assert all(probe.observation.seconds for probe in probes)
+    assert [curve.state for curve in learning_curves(study)].count("suspended") > 1
+
+
 def test_seconds_of_a_score_that_others_saw_before_are_taken_in_later(tmp_path: Path) -> None:
     """Optuna's `trial.report` stores the score; how long it took is known at the next size."""
     trial = asked(storage=sqlite(tmp_path))
