@@ -44,13 +44,15 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import DAUB
+from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
+from optuna_daub.core.costs import expected_seconds
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
+from optuna_daub.core.pool import Curves
 from optuna_daub.dashboard import DashboardCallback
-from optuna_daub.study.costs import seconds_at
 
 
 SIZES = (2_500, 5_000, 10_000, 20_000, 40_000)
@@ -125,9 +127,12 @@ def projection(problem: Problem, policy: Policy) -> Mapping[str, Any]:
         if made is not None:
             seen.setdefault(probe.learner, []).append(made)
         if count in quarters:
-            able = {i: own for i, own in seen.items() if i in problem.verdicts}
+            able = Curves(
+                LearningCurve(i, (*own,)) for i, own in seen.items() if i in problem.verdicts
+            )
             truth = math.fsum(problem.costs[i, problem.full_size] for i in able)
-            ratios.append(math.fsum(seconds_at(problem.full_size, able).values()) / truth)
+            projected = expected_seconds(able, problem.full_size)
+            ratios.append(math.fsum(projected.values()) / truth)
     return {"ratios": ratios}
 
 

@@ -149,7 +149,7 @@ class TestNotes:
             "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data; 37 seconds, about "
-            "153% of the 24 seconds that this would take (8 of them projected from smaller "
+            "154% of the 24 seconds that this would take (8 of them projected from smaller "
             "sizes).\n"
             "* One learner, one trial: [trees (learners)](/dashboard/studies/2).\n"
             "\n"

@@ -14,6 +14,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import number
+from optuna_daub.core.costs import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -26,7 +27,6 @@ from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
 from optuna_daub.core.sizes import checked_sizes
-from optuna_daub.study.costs import seconds_at
 from optuna_daub.study.daub_pruner import DAUBPruner
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
@@ -167,10 +167,13 @@ def plan(
     all in all, at least ...
     """
     horizon: float | None = None
-    known: dict[int, tuple[Observation, ...]] = {}
+    known = Curves()
     if isinstance(study, optuna.Study):
         # Also the check that the pruner is one of ours.
-        known = {curve.learner: curve.observations for curve in learning_curves(study)}
+        known = Curves(
+            LearningCurve(curve.learner, curve.observations, parameters=curve.params)
+            for curve in learning_curves(study)
+        )
         assert isinstance(study.pruner, AllocationPruner)
         policy = study.pruner.policy
         if isinstance(study.sampler, DataAllocationSampler):
@@ -197,7 +200,7 @@ def plan(
         seconds: float | None = None
         if probe_seconds is not None:
             seconds = probe_seconds * size / policy.sizes[0]
-        elif times := [*seconds_at(size, known).values()]:
+        elif times := [*expected_seconds(known, size).values()]:
             seconds = math.fsum(times) / len(times)
         sizes.append(PlannedSize(size, size / policy.sizes[-1], seconds))
     of_size = {row.size: Cost(row.size, row.seconds or 0.0) for row in sizes}
@@ -410,7 +413,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     curves = {i: LearningCurve(i, parameters=c.parameters) for i, c in pool.curves.items()}
     guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
     for size in sizes:
-        seconds = seconds_at(size, known)
+        seconds = expected_seconds(known_pool.curves, size)
         forecasts: Mapping[int, Any] = Joint().forecasts(known_pool, size)
         for learner, seen in known.items():
             if learner in failed or any(each.size == size for each in seen):

@@ -25,10 +25,12 @@ import optuna
 from optuna.study import StudyDirection
 
 from optuna_daub.core.checks import whole_number
+from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.policy import Policy
+from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
-from optuna_daub.study.costs import seconds_at
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import BestLearner
@@ -339,8 +341,10 @@ def allocations_record(
     full_size = policy_of(study).sizes[-1]
     everything = measured = float(full_size * sum(bool(curve.observations) for curve in curves))
     if unit == "seconds":
-        known = {curve.learner: curve.observations for curve in curves}
-        everything = math.fsum(seconds_at(full_size, known).values())
+        known = Curves(
+            LearningCurve(c.learner, c.observations, parameters=c.params) for c in curves
+        )
+        everything = math.fsum(expected_seconds(known, full_size).values())
         measured = math.fsum(_cost(seen, unit) for seen in probes if seen.size == full_size)
     return AllocationsRecord(
         tuple(curves), tuple(names), tuple(layers), spent, everything, measured, unit

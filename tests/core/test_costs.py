@@ -24,6 +24,7 @@ from optuna_daub.core.costs import PRIOR_ERROR
 from optuna_daub.core.costs import RIDGE
 from optuna_daub.core.costs import STEEPEST
 from optuna_daub.core.costs import by_parameters
+from optuna_daub.core.costs import expected_seconds
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
 from optuna_daub.core.parameters import LEAST_SPREAD
@@ -314,3 +315,66 @@ def test_a_probe_is_believed_to_be_dear_where_its_parameters_say_so(n_dear: int)
     slow = [forest(20 + k, 10, 100.0) for k in range(n_dear)]
     assert in_seconds(Curves([*cheap, *dear])).at(1000)[20:] == pytest.approx(100.0)
     assert max(in_seconds(Curves([*cheap, *slow])).at(1000)[20:]) < 3.0
+
+
+# -- the mean of what training may take: totals --------------------------------------------------
+
+SIZES = tuple(1000 * 2**step for step in range(5))
+
+
+def made(seed: int, count: int, known_sizes: int) -> tuple[Curves, float]:
+    """Return learners timed at the smallest sizes, and what all take at the largest."""
+    rng = np.random.default_rng(seed)
+    known, total = [], 0.0
+    for _ in range(count):
+        # What grows fastest takes most of the seconds.
+        first, alpha = rng.lognormal(0.0, 1.0), rng.normal(1.0, 0.3)
+        seconds = [first * (n / SIZES[0]) ** alpha for n in SIZES]
+        known.append(dict(zip(SIZES[:known_sizes], seconds, strict=False)))
+        total += seconds[-1]
+    return timed(*known), total
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("known_sizes", [1, 2, 3])
+def test_the_projected_total_is_that_of_the_whole_training(seed: int, known_sizes: int) -> None:
+    curves, truth = made(seed, 3000, known_sizes)
+    projected = sum(expected_seconds(curves, SIZES[-1]).values())
+    assert projected == pytest.approx(truth, rel=0.2)
+    medians = float(in_seconds(curves).at(SIZES[-1]).sum())
+    assert abs(projected - truth) < abs(medians - truth)
+
+
+def test_what_was_timed_is_not_projected() -> None:
+    curves, _ = made(0, 20, len(SIZES))
+    for place, size in enumerate(SIZES):
+        assert expected_seconds(curves, size) == {
+            i: curve.observations[place].seconds for i, curve in curves.items()
+        }
+
+
+def test_between_its_sizes_a_learner_is_projected_from_the_nearest() -> None:
+    curves = timed({1000: 1.0, 16_000: 500.0})
+    seconds = [expected_seconds(curves, n)[0] for n in (500, 1500, 12_000, 20_000)]
+    assert seconds == sorted(seconds)
+    assert seconds[1] < 2.0
+    assert seconds[2] > 300.0
+
+
+def test_a_learner_without_times_counts_as_the_mean_of_the_others() -> None:
+    untimed, untrained = LearningCurve(3, (Observation(1000, 0.5),)), LearningCurve(4)
+    curves, _ = made(0, 3, 2)
+    seconds = expected_seconds(curves.put(untimed).put(untrained), 16_000)
+    assert seconds[3] == pytest.approx(sum(seconds[i] for i in range(3)) / 3)
+    assert 4 not in seconds, "it was never trained"
+    assert expected_seconds(Curves([untimed]), 16_000) == {}
+    assert expected_seconds(Curves(), 16_000) == {}
+
+
+def test_its_own_times_outweigh_what_is_expected() -> None:
+    flat, usual, steep = (
+        expected_seconds(timed({n: n**alpha for n in SIZES}), 64_000)[0]
+        for alpha in (0.2, 1.0, 2.0)
+    )
+    assert flat < usual < steep
+    assert 32_000**0.2 < flat < 4 * 64_000**0.2

@@ -154,7 +154,7 @@ class TestPlotly:
 
     def test_the_total_is_compared_with_training_everything(self) -> None:
         title = by_plotly.plot_allocations(studies.finished()).layout.title.text
-        assert "37 seconds, about 153% of training 3 learners on all the data" in title
+        assert "37 seconds, about 154% of training 3 learners on all the data" in title
         figure = by_plotly.plot_allocations(studies.running(), unit="examples")
         assert "800 examples, 50% of training 2 learners" in figure.layout.title.text
 
