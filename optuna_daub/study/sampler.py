@@ -19,6 +19,8 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.distributions import FloatDistribution
+from optuna.distributions import IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
@@ -305,7 +307,16 @@ class DataAllocationSampler(BaseSampler):
         if run.learner not in (None, trial.number):
             params = state_of(study).learners[run.learner].params
             if param_name in params:  # enqueued, or out of its distribution
-                return params[param_name]
+                kept = params[param_name]
+                is_number = isinstance(param_distribution, FloatDistribution | IntDistribution)
+                if is_number and not param_distribution._contains(float(kept)):
+                    _logger.warning(
+                        "Learner %d goes on with %s = %s, which is not in the %s that is "
+                        "suggested now: a learner keeps its parameters. To leave it out, raise "
+                        "`optuna.TrialPruned` in the objective before it is trained.",
+                        *(run.learner, param_name, kept, param_distribution),
+                    )
+                return kept
             rows = view.get_trials(deepcopy=False)
             row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
             row.params = {**row.params, **trial.params}  # what this run has just suggested

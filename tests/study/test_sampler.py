@@ -224,6 +224,32 @@ def test_an_enqueued_value_out_of_range_stays_with_its_learner() -> None:
     assert len(runs(study)) > 3
 
 
+def test_a_learner_from_outside_a_narrowed_range_goes_on_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    highest = 1.0
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, highest)
+        for size in training_sizes(trial):
+            report(trial, size, x - 1 / size, training_score=x)
+        return x
+
+    study = table_study(n_learners=5, base=RandomSampler(seed=0))
+    study.optimize(objective, n_trials=5)
+    began_with = {curve.learner: curve.params for curve in learning_curves(study)}
+    best = best_learner(study)
+    assert best is not None
+    assert not best.is_final
+    assert "keeps its parameters" not in caplog.text
+    highest = best.params["x"] / 2
+    study.optimize(objective)
+    said = f"Learner {best.learner} goes on with x = {best.params['x']}, which is not in the Float"
+    assert said in caplog.text
+    assert {curve.learner: curve.params for curve in learning_curves(study)} == began_with
+    assert study.best_params == best.params
+
+
 def test_a_trial_enqueued_while_another_worker_asks_hides_no_report() -> None:
     """Between a worker's look into the queue and its new trial, somebody enqueues."""
     study = table_study()
