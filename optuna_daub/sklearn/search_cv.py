@@ -66,6 +66,7 @@ from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
+from optuna_daub.study import LearnerCurve
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
@@ -499,12 +500,21 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         last = zip(ids, sizes, strict=True)
         out = [fold for probe in last for fold in measured.get(probe, [nothing] * self.n_splits_)]
         params = [params_of(curve.params) for curve in curves]
-        if has_counted:
+        results: dict[str, Any] = self._format_results(params, self.n_splits_, out, more)
+        is_full = np.asarray(sizes) == self.max_resources_
+        for name in [name for name in results if name.startswith("rank_test_")]:
+            results[name] = _ranks(is_full, results[name.replace("rank", "mean", 1)])
+        self._warn(curves, errors if has_counted else [])
+        return results
+
+    def _warn(self, curves: list[LearnerCurve], errors: list[FitError]) -> None:
+        """Warn of fits that failed, of candidates that were dropped, and where none is full."""
+        if errors:
             warnings.warn(
                 f"{len(errors)} fits failed, whose score is `error_score={self.error_score}`. "
                 f"Below are the errors:\n" + "\n".join(dict.fromkeys(map(str, errors))),
                 FitFailedWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if dropped := [curve for curve in curves if curve.state == "dropped"]:
             warnings.warn(
@@ -513,21 +523,16 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"{self.min_resources_:,} helps where that is for want of rows.\n"
                 + "\n".join({curve.reason: None for curve in dropped}),
                 FitFailedWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        results: dict[str, Any] = self._format_results(params, self.n_splits_, out, more)
-        is_full = np.asarray(sizes) == self.max_resources_
-        for name in [name for name in results if name.startswith("rank_test_")]:
-            results[name] = _ranks(is_full, results[name.replace("rank", "mean", 1)])
-        if not is_full.any():
+        if all(curve.size < self.max_resources_ for curve in curves):
             within = "" if self.timeout is None else f" within `timeout={self.timeout}` seconds"
             warnings.warn(
                 f"No candidate was trained on all {self.max_resources_:,} rows of a fold{within}: "
                 "the one with the best forecast is chosen.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        return results
 
     def _measured(self) -> tuple[dict[tuple[int, int], list[Measured]], dict[int, float]]:
         """Return what was measured by learner and size, and the seconds that learners took."""

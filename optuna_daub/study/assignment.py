@@ -124,16 +124,16 @@ def settled(study: optuna.Study, trial: optuna.Trial, run: Run) -> Run:
     while True:
         state.sync()
         with state.lock:
-            if trial.number not in state.runs or state.newcomers.get(trial.number):
+            if trial.number not in state.runs or state.here.newcomers.get(trial.number):
                 return run
             other = state.forerunner(trial.number)
             if other is not None:
                 return _repeating(study, state, trial, run, other)
             if not state.is_contested(trial.number) or time.monotonic() > patience:
-                state.newcomers[trial.number] = True
+                state.here.newcomers[trial.number] = True
                 # One with a lower number may suggest the same after this look.
                 lower = {n for n in state.unfinished if n < trial.number}
-                if lower - state.newcomers.keys():
+                if lower - state.here.newcomers.keys():
                     run = replace(run, is_settled=True)
                     stored.write_run(study, trial._trial_id, run)
                     state.sync()
@@ -223,7 +223,7 @@ def _claim(
         stored.write_run(study, trial._trial_id, idle)
         return None
     if run.learner == trial.number:
-        state.newcomers[trial.number] = False
+        state.here.newcomers[trial.number] = False
     else:
         learner = state.learners[run.learner]
         scores = state.scores(run.learner)
@@ -240,7 +240,7 @@ def _offer(study: optuna.Study, state: State, trial: FrozenTrial, policy: Policy
         return _run(state, policy, trial, "enqueued", trial.number, _first_size(state, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(state, policy, trial, "the study was stopped")
-    if state.horizon is not None and time.monotonic() >= state.horizon:
+    if state.here.horizon is not None and time.monotonic() >= state.here.horizon:
         return _run(state, policy, trial, "the seconds are over")
     decision = _decide(state, policy, trial.number)
     reason = sentence(decision.reason, state.sign)

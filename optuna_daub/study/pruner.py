@@ -72,7 +72,7 @@ class AllocationPruner(BasePruner):
         if run is None:
             is_lost = trial.number not in state.unfinished or state.is_given_up(trial.number)
             return is_lost or self._prune_alone(state, trial)
-        if trial.number in state.handed_out:
+        if trial.number in state.here.handed_out:
             check_steps(self.policy, trial.number, trial.intermediate_values)
         full_size = self.policy.sizes[-1]
         if (trial.last_step or 0) > full_size:
@@ -97,7 +97,7 @@ class AllocationPruner(BasePruner):
         pool, decision = state.answer(self.policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return decision.size
-        state.told_to_end.add(number)
+        state.here.told_to_end.add(number)
         return status(self.policy, pool, state.sign, run.learner, decision)
 
     def _prune_alone(self, state: State, trial: FrozenTrial) -> bool:

@@ -219,7 +219,7 @@ def _check_held(trial: optuna.Trial, state: State) -> None:
 
     The worker may have been stopped since it looked last, wherever it was.
     """
-    if time.monotonic() - state.seen_at > liveness.CHECKED_SECONDS:
+    if time.monotonic() - state.here.seen_at > liveness.CHECKED_SECONDS:
         state.sync()
     if trial.number not in state.runs:
         _end_lost(trial, state)
@@ -253,7 +253,7 @@ def _hand_out(trial: optuna.Trial, size: int, *, is_run: bool) -> int:
     """Note that a trial is to train on a size from now on, and return the size."""
     turn = _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
     if is_run:
-        state_of(trial.study).handed_out[trial.number] = (size, turn.since)
+        state_of(trial.study).here.handed_out[trial.number] = (size, turn.since)
     return size
 
 

@@ -198,7 +198,7 @@ class DataAllocationSampler(BaseSampler):
             self._check(study, policy)
             self._release_left_behind(study)
             state = state_of(study)
-            state.horizon = self._horizon(study, state)
+            state.here.horizon = self._horizon(study, state)
             asked = host.trial_of_caller()
             try:
                 with liveness.thinking(study, trial):
@@ -217,8 +217,8 @@ class DataAllocationSampler(BaseSampler):
                     if is_new:
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 # Another `optimize` has other seconds: what was too late may be in time.
-                if (begin := host.begin(study)) != state.begin:
-                    state.begin, state.n_declined = begin, 0
+                if (begin := host.begin(study)) != state.here.begin:
+                    state.here.begin, state.here.n_declined = begin, 0
                 if run.learner == trial.number and state.has_repeated:
                     as_it_is = study._storage.get_trial(trial._trial_id)
                     # GridSampler has marked the point that it proposes by now.
@@ -233,7 +233,7 @@ class DataAllocationSampler(BaseSampler):
             run, threading.get_ident(), host.is_optimizing(study), time.monotonic(), explores
         )
         if run.learner is None:
-            is_over = state.horizon is not None and time.monotonic() >= state.horizon
+            is_over = state.here.horizon is not None and time.monotonic() >= state.here.horizon
             is_finished = isinstance(state.decide(policy), Finish)
             is_asked_for_more = self._n_learners is not None and not _has_just_ended(study)
             if is_finished and is_asked_for_more and [*state.unfinished] == [trial.number]:
@@ -366,7 +366,7 @@ class DataAllocationSampler(BaseSampler):
     ) -> None:
         assigned = self._assigned_of(study).pop(trial._trial_id, None)
         # Where the objective asks `trial.should_prune` itself, it does not ask for another size.
-        if (handed_out := state_of(study).handed_out.get(trial.number)) is not None:
+        if (handed_out := state_of(study).here.handed_out.get(trial.number)) is not None:
             stored.write_seconds(study, trial, *handed_out)
         known = synced_state_of(study)
         run = known.runs.get(trial.number) or (assigned.run if assigned else None)
@@ -398,8 +398,8 @@ class DataAllocationSampler(BaseSampler):
                 if state == TrialState.COMPLETE:
                     _take_back(known, values)
             decision = known.decide(policy, trial.number)
-        is_over = known.horizon is not None and time.monotonic() >= known.horizon
-        if isinstance(decision, Finish) or is_over or known.n_declined >= MOST_DECLINED:
+        is_over = known.here.horizon is not None and time.monotonic() >= known.here.horizon
+        if isinstance(decision, Finish) or is_over or known.here.n_declined >= MOST_DECLINED:
             host.stop(study)
 
     def _check(self, study: optuna.Study, policy: Policy) -> None:
@@ -417,10 +417,10 @@ class DataAllocationSampler(BaseSampler):
                 "number of learners, but `n_learners` is None: pass `n_learners=...` to "
                 "DataAllocationSampler, or take `DAUBPruner(max_resource=...)` for an open search."
             )
-        if state.agreed is not policy:  # asks the storage until that is sure
+        if state.here.agreed is not policy:  # asks the storage until that is sure
             state.sync()
             stored.check_settings(study, policy.sizes, is_begun=state.is_begun)
-            state.agreed = policy if state.is_begun else None
+            state.here.agreed = policy if state.is_begun else None
 
     def _release_left_behind(self, study: optuna.Study) -> None:
         """Give up trials that threads of this process began and left: by `SystemExit`, say."""
@@ -515,8 +515,8 @@ class DataAllocationSampler(BaseSampler):
             return None if left is None else time.monotonic() + left
         elapsed = host.seconds_since_begin(study)
         if elapsed is None:  # ask-and-tell: from the first question on
-            state.asked_since = state.asked_since or time.monotonic()
-            return state.asked_since + self._seconds
+            state.here.asked_since = state.here.asked_since or time.monotonic()
+            return state.here.asked_since + self._seconds
         return time.monotonic() - elapsed + self._seconds
 
     def _assigned_of(self, study: optuna.Study) -> dict[int, _Assigned]:
@@ -604,12 +604,13 @@ def _close(
     is_full = known.is_done(run.learner, full_size)
     worker = liveness.this_worker()
     # A run that has reported what it was handed out would have gone on to the next size at least.
-    trained_on, _ = known.handed_out.pop(trial.number, (run.size, 0.0))
+    trained_on, _ = known.here.handed_out.pop(trial.number, (run.size, 0.0))
     failed_at = max(trained_on, next_size(policy.sizes, curve.size) or full_size)
     failure: Failure | None = None
     cause = host.error_of_run()
     # The objective's own TrialPruned rejects the parameters: to ask again is no use.
-    is_rejected = isinstance(cause, optuna.TrialPruned) and trial.number not in known.told_to_end
+    was_told = trial.number in known.here.told_to_end
+    is_rejected = isinstance(cause, optuna.TrialPruned) and not was_told
     if state == TrialState.COMPLETE and not is_full:
         # The idiom for infeasible trials: a value returned before the sizes are at an end.
         error = f"the objective returned after {curve.size:,} of {full_size:,} examples"

@@ -1,9 +1,8 @@
 """The trials of a study, read as a pool of learners.
 
-What is known of learners is a cache of the storage: a new process reads the trials once and knows
-the same. Clocks, and what its own trials were told, are each process's own. Each finished trial is
-read once, each unfinished one at every `sync`, so that the cost of a decision does not grow with
-the study.
+A cache of the storage, but for `Here`: a new process reads the trials once and knows the same.
+Each finished trial is read once, each unfinished one at every `sync`, so that the cost of a
+decision does not grow with the study.
 
 Scores are signed on the way in, so that larger is better. On the way out the code that hands one
 to the user or to the base sampler signs it back (`State.sign`), and `messages` does in sentences.
@@ -79,6 +78,42 @@ class Learner:
     answer, and gets no more data."""
 
 
+@dataclass
+class Here:
+    """What one process knows of a study and does not store: its own runs, and its clocks.
+
+    Times are `time.monotonic`: the clocks of two machines are never compared.
+    """
+
+    newcomers: dict[int, bool] = field(default_factory=dict)
+    """Its running newcomers, by trial number: whether each is settled, that is, found to be the
+    only one with its parameters."""
+    handed_out: dict[int, tuple[int, float]] = field(default_factory=dict)
+    """The size that each of its runs trains on, and since when (`time.perf_counter`), by trial
+    number."""
+    told_to_end: set[int] = field(default_factory=set)
+    """Its runs that were told that the turn is another's, by trial number."""
+    unchanged_since: dict[int, float] = field(default_factory=dict)
+    """When it saw each unfinished trial change last, of whatever process."""
+    signs_of_life: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    """What each unfinished trial showed when it was read last."""
+    heard_of: dict[str, float] = field(default_factory=dict)
+    """When a run of each worker was read last while it went on."""
+    seen_at: float = -math.inf
+    """When it looked last. It may be stopped itself, and others go on meanwhile: what it has not
+    looked at is no silence of theirs."""
+    horizon: float | None = None
+    """When the sampler's seconds are over, None where it has no limit."""
+    asked_since: float | None = None
+    """When the first trial was asked for outside `study.optimize`."""
+    begin: datetime | None = None
+    """When the `study.optimize` that was seen last began; None in ask-and-tell."""
+    n_declined: int = 0
+    """Newcomers that the policy has declined since `begin`, or since anything was trained."""
+    agreed: Policy | None = None
+    """The policy whose sizes are known to be those that the study was begun with."""
+
+
 class Answer(NamedTuple):
     """A decision, and the pool that it was made of."""
 
@@ -99,35 +134,13 @@ class State:
         """Running and waiting trials by number."""
         self.runs: dict[int, Run] = {}
         """What each running trial was assigned, by number; others are missing."""
-        self.newcomers: dict[int, bool] = {}
-        """Running newcomers of this process, by trial number: whether each is settled, that is,
-        found to be the only one with its parameters."""
-        self.handed_out: dict[int, tuple[int, float]] = {}
-        """The size that each run of this process trains on, and since when (`time.perf_counter`),
-        by trial number."""
-        self.told_to_end: set[int] = set()
-        """Runs of this process that were told that the turn is another's, by trial number."""
-        self.unchanged_since: dict[int, float] = {}
-        """When this process saw each unfinished trial change last (`time.monotonic`): the clocks
-        of two machines are never compared."""
-        self.seen_at = -math.inf
-        """When this process looked last. It may be stopped itself, and others go on meanwhile:
-        what it has not looked at is no silence of theirs."""
+        self.here = Here()
+        """What no other process knows."""
         self.n_learners: int | None = 0
         """How many learners the study's sampler was asked for; None for an open pool, 0 where no
         sampler of ours has begun a trial, so that nothing may be proposed."""
-        self.horizon: float | None = None
-        """When the sampler's seconds are over (`time.monotonic`), None where it has no limit."""
-        self.asked_since: float | None = None
-        """When the first trial was asked for outside `study.optimize` (`time.monotonic`)."""
         self.is_begun = False
         """Whether any score has been observed."""
-        self.begin: datetime | None = None
-        """When the `study.optimize` that was seen last began; None in ask-and-tell."""
-        self.n_declined = 0
-        """Newcomers that the policy has declined since it began, or anything was trained."""
-        self.agreed: Policy | None = None
-        """The policy whose sizes are known to be those that the study was begun with."""
         self.copies: set[int] = set()
         """Trials whose records speak of learners of another study, or of a run that was retried:
         `study.add_trials` and Optuna's retries copy all that a trial bears."""
@@ -163,13 +176,9 @@ class State:
         self._early: dict[int, dict[int, FrozenTrial]] = {}
         # Learners with a COMPLETE trial on all the data.
         self._completed: set[int] = set()
-        # Of each unfinished trial, what `_sign_of_life` said when it was read last.
-        self._signs_of_life: dict[int, tuple[Any, ...]] = {}
         # Trials of other samplers, each as a learner, and the two best scores of them, by trial.
         self._alone = Pool()
         self._best_alone: dict[int, float] = {}
-        # When a run of each worker was read last while it went on (`time.monotonic`).
-        self._workers: dict[str, float] = {}
         # Workers that have trained something.
         self._well: set[str] = set()
         # The policy that was asked last, and why it drops learners, by learner.
@@ -181,7 +190,7 @@ class State:
     def sync(self) -> None:
         """Take in what has happened since the last call."""
         with self.lock:
-            self.seen_at = time.monotonic()
+            self.here.seen_at = time.monotonic()
             if not self._n_trials:
                 # Read all at once: one by one takes ten times as long on a database.
                 trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
@@ -218,8 +227,8 @@ class State:
                 for learner in dropped:  # by another policy, which has no say any more
                     self._put(self._pool.curves[learner])
             last, left = self._shown, None
-            if self.horizon is not None and is_at_work:
-                seconds = max(0.0, self.horizon - time.monotonic())
+            if self.here.horizon is not None and is_at_work:
+                seconds = max(0.0, self.here.horizon - time.monotonic())
                 left = Cost(0, seconds)
                 passed = math.inf if last.left is None else last.left.seconds - seconds
                 if 0.0 <= passed <= MOMENT * seconds:
@@ -238,7 +247,7 @@ class State:
             # Nothing has happened since: what was worked out for that pool holds.
             if pool.curves is last.curves and pool == last:
                 return last
-            if is_at_work or self.horizon is None:
+            if is_at_work or self.here.horizon is None:
                 self._shown = pool
             return pool
 
@@ -278,12 +287,12 @@ class State:
 
     def silence(self, number: int) -> float:
         """Return for how many seconds an unfinished trial was the same whenever it was seen."""
-        return self.seen_at - self.unchanged_since[number]
+        return self.here.seen_at - self.here.unchanged_since[number]
 
     def has_changed(self, number: int) -> bool:
         """Return whether an unfinished trial has changed since it was seen last."""
         trial = self._storage.get_trial(self.unfinished[number]._trial_id)
-        return _sign_of_life(trial) != self._signs_of_life[number]
+        return _sign_of_life(trial) != self.here.signs_of_life[number]
 
     def lose(self, learner: int, size: int) -> None:
         """Forget the score at `size`, whose run does not end COMPLETE."""
@@ -361,7 +370,7 @@ class State:
         """
         with self.lock:
             others = self._others_like(newcomer)
-            return any(i in self.runs and i not in self.newcomers for i in others)
+            return any(i in self.runs and i not in self.here.newcomers for i in others)
 
     def _others_like(self, learner: int) -> set[int]:
         """Return the other learners with the same parameters."""
@@ -369,13 +378,13 @@ class State:
 
     def _is_settled(self, learner: int) -> bool:
         run = self.runs.get(learner)
-        return self.newcomers.get(learner, False) or (run is not None and run.is_settled)
+        return self.here.newcomers.get(learner, False) or (run is not None and run.is_settled)
 
     def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""
         now = time.monotonic()
         there = {run.worker for run in self.runs.values()}
-        there |= {other for other, at in self._workers.items() if now - at < RECENT}
+        there |= {other for other, at in self.here.heard_of.items() if now - at < RECENT}
         if not there - {worker}:
             return frozenset()
         return frozenset(
@@ -507,22 +516,22 @@ class State:
         is_finished = trial.state.is_finished()
         if is_finished:
             self.unfinished.pop(number, None)
-            self.newcomers.pop(number, None)
-            self.told_to_end.discard(number)
-            self.unchanged_since.pop(number, None)
-            self._signs_of_life.pop(number, None)
+            self.here.newcomers.pop(number, None)
+            self.here.told_to_end.discard(number)
+            self.here.unchanged_since.pop(number, None)
+            self.here.signs_of_life.pop(number, None)
         else:
             self.unfinished[number] = trial
             sign_of_life = _sign_of_life(trial)
-            if self._signs_of_life.get(number) != sign_of_life:
-                self._signs_of_life[number] = sign_of_life
-                self.unchanged_since[number] = time.monotonic()
+            if self.here.signs_of_life.get(number) != sign_of_life:
+                self.here.signs_of_life[number] = sign_of_life
+                self.here.unchanged_since[number] = time.monotonic()
             if facts.is_enqueued:
                 self._queue.add(number)
         # A run that goes on is there all the time: its thread may be looking.
         if run is not None and trial.state == TrialState.RUNNING and not facts.is_given_up:
             self.runs[number] = run
-            self._workers[run.worker] = time.monotonic()
+            self.here.heard_of[run.worker] = time.monotonic()
         else:
             self.runs.pop(number, None)
         if facts.replaces is not None:
@@ -575,7 +584,7 @@ class State:
                 self._n_repeats += 1
             if run.is_declined and trial.number not in self._declined:
                 self._declined.add(trial.number)
-                self.n_declined += 1
+                self.here.n_declined += 1
             return
         learner = run.learner
         if learner not in self.learners:
@@ -613,7 +622,7 @@ class State:
         if added or facts.failure is not None or facts.constraints or curve is not known:
             self._put(curve, *added)
         if news:
-            self._n_repeats = self.n_declined = 0
+            self._n_repeats = self.here.n_declined = 0
             self._trust(run.worker)
 
     def _learn(self, learner: int, trial: FrozenTrial, facts: Facts) -> None:

@@ -139,8 +139,8 @@ class ProgressBar:
         """Return the least that the study still takes, as far as anything is known of it."""
         left = [host.seconds_left(study)]
         state, elapsed = state_of(study), host.seconds_since_begin(study)
-        if state.horizon is not None:
-            left.append(state.horizon - time.monotonic())
+        if state.here.horizon is not None:
+            left.append(state.here.horizon - time.monotonic())
         trials = host.trials_left()
         done = host.trials_ended()
         if trials is not None and done and elapsed is not None:

@@ -218,12 +218,12 @@ class TestRunsLeft:
         policy, state = study.pruner.policy, state_of(study)
         shown = state.pool(policy)
         assert shown.left is not None
-        assert state.horizon is not None
+        assert state.here.horizon is not None
         assert 950.0 < shown.left.seconds <= 1000.0
-        state.horizon -= 5.0
+        state.here.horizon -= 5.0
         assert state.pool(policy) is shown, "nothing has happened"
         for moved, most in ((-15.0, 985.0), (40.0, 1025.0)):
-            state.horizon += moved
+            state.here.horizon += moved
             left = state.pool(policy).left
             assert left is not None
             assert most - 50.0 < left.seconds <= most
