@@ -199,8 +199,9 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         if size not in state.curve(run.learner).sizes:
             yield _hand_out(trial, size, is_run=True)
             check_steps(pruner.policy, trial.number, _steps(trial))
-            now = trial.study._storage.get_trial(trial._trial_id)
-            stored.write_seconds(trial.study, now, size, _TURNS[trial].since)
+            if not (turn := _TURNS[trial]).is_reported:
+                now = trial.study._storage.get_trial(trial._trial_id)
+                stored.write_seconds(trial.study, now, size, turn.since)
             state.sync()
             if trial.number not in state.runs:
                 _end_lost(trial, state)
