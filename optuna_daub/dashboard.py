@@ -213,9 +213,10 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     study_id = bulk.replace_trials(study._storage, study_id, rows)
     attrs = study._storage.get_study_system_attrs(study_id)
     text = (
-        f"{HEADING}\nThe learners of [{study.study_name}]({_page(study._study_id)}), one trial "
-        "each. Its value is the score on all the data where `daub:forecast` is false, and the "
-        "forecast of it where it is true. Written anew while the study runs: reload the page."
+        f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({_page(study._study_id)}), "
+        "one trial each. Its value is the score on all the data where `daub:forecast` is false, "
+        "and the forecast of it where it is true. Written anew while the study runs: reload the "
+        "page."
     )
     news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
     if study.metric_names is not None:
@@ -371,15 +372,15 @@ def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
 def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     """Return a table of what the foremost learners may reach, and what that rests on."""
     facts = [
-        (row, learner, row.user_attrs)
+        (row, learner)
         for row in rows
         if row.values and (learner := storage.read_summary(row, "learner")) is not None
     ]
     sign = sign_of(study)
     facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
-    promotions = sum(len(row.intermediate_values) - 1 for row, *_ in facts)
+    promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
     lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
-    for row, learner, _ in facts[:MOST_LEARNERS]:
+    for row, learner in facts[:MOST_LEARNERS]:
         bound, score = storage.read_summary(row, "bound"), storage.read_summary(row, "score")
         kind = "forecast" if storage.read_summary(row, "forecast") else "score"
         size = storage.read_summary(row, "training_size")

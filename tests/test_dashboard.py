@@ -379,6 +379,15 @@ class TestStudyOfLearners:
         )
         assert f"(/dashboard/studies/{learners._study_id})" in optuna_dashboard.get_note(study)
 
+    def test_a_name_of_markdown_is_shown_as_it_is(self) -> None:
+        given = studies.new_study()
+        study = optuna.create_study(
+            study_name="a]b*", direction="maximize", sampler=given.sampler, pruner=given.pruner
+        )
+        update_dashboard(studies.run(study, studies.Table(studies.RIVALS)))
+        note = optuna_dashboard.get_note(learners_of(study))
+        assert "The learners of [a\\]b\\*](/dashboard" in note
+
     def test_a_study_of_this_name_that_is_not_ours_is_left_alone(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:

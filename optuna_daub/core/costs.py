@@ -185,7 +185,7 @@ def expected_seconds(curves: Curves, size: int) -> dict[int, float]:
     >>> {learner: round(seconds, 1) for learner, seconds in expected_seconds(curves, 4000).items()}
     {0: 8.0, 1: 9.7, 2: 17.1}
     """
-    costs = in_seconds(curves)
+    costs = curves.once(in_seconds)
     expected = {}
     for learner, level, growth in zip(curves.learners.tolist(), *costs[:2], strict=True):
         own = {seen.size: seen.seconds for seen in curves[learner].observations if seen.seconds}

@@ -14,6 +14,7 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.study import StudyDirection
+from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
@@ -253,15 +254,15 @@ class TrainingSizeObjective:
 
         A trial outside of a running study, such as `study.best_trial` or a `FixedTrial`, is
         trained once, on all `n_train` rows, and nothing is reported. An error of the estimator or
-        the scorer is raised with a note that names the learner and the size.
+        the scorer is raised with a note that names the learner and the size (from Python 3.11 on).
         """
         # Parameters are suggested before the first size is asked for: it may depend on them.
-        estimator = self._estimator(cast(Trial, trial), self.n_train)
+        estimator = self._estimator(trial, self.n_train)
         params = trial.params
         if isinstance(trial, FrozenTrial | FixedTrial):
             with named_in_errors(params, self.n_train):
-                once = Needs(training_scores="unused")
-                score, _ = self._probe(estimator, self.n_train, self._validation, once)
+                unscored = Needs(training_scores="unused")  # on the rows that it was trained on
+                score, _ = self._probe(estimator, self.n_train, self._validation, unscored)
             return score
         sizes = training_sizes(trial)
         pruner = cast(AllocationPruner, trial.study.pruner)
@@ -299,12 +300,11 @@ class TrainingSizeObjective:
         params, number = self._winner(study)
         training, validation = self._refit_rows(include_validation)
         with named_in_errors(params, len(training)):
-            trial = cast(Trial, FixedTrial(params, number=number))
-            estimator = self._estimator(trial, len(training))
+            estimator = self._estimator(FixedTrial(params, number=number), len(training))
             arguments = self._fit_arguments(estimator, training, validation)
             return fitted(estimator, training, arguments)
 
-    def _estimator(self, trial: Trial, size: int) -> Any:
+    def _estimator(self, trial: BaseTrial, size: int) -> Any:
         estimator = self._build(trial, size) if self._takes_size else self._build(trial)
         if not hasattr(estimator, "fit") or isinstance(estimator, type):
             raise ValueError(

@@ -86,7 +86,7 @@ def divided(
     A `TimeSeriesSplit` keeps the order of time: subsets are then the most recent rows.
 
     Raises:
-        ValueError: where there are no folds, or the splitter gives as many as it did not promise.
+        ValueError: where there are no folds, or the splitter gives another number than promised.
     """
     given = list(splitter.split(X, y, **split))
     n_splits = splitter.get_n_splits(X, y, **split)

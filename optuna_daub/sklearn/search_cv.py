@@ -367,7 +367,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         config = get_config()  # which scikit-learn keeps for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
         scored: list[int] = []
-        runs: list[int] = []
+        trained: set[int] = set()
         given: dict[str, dict[str, Any]] = {}
 
         def params_of(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -389,6 +389,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                     raise
                 given[repr(sorted(trial.params.items()))] = params
                 for size in training_sizes(trial):
+                    trained.add(trial.number)
                     measured = evaluate(params, size)
                     score = float(np.mean(metric_of(measured, self.refit)))
                     if math.isfinite(score):
@@ -399,9 +400,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 return score
 
         def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
-            runs.append(trial.number)
-            has_end = n_candidates is not None
-            if not has_end and not scored and len(runs) >= 2 * ALL_FAILED:  # each is tried twice
+            have_failed = not scored and len(trained) >= 2 * ALL_FAILED  # each is tried twice
+            if n_candidates is None and have_failed:
                 study.stop()
 
         study.optimize(

@@ -261,7 +261,7 @@ def _offer(study: optuna.Study, state: State, trial: FrozenTrial, policy: Policy
 def _decide(state: State, policy: Policy, number: int) -> Decision:
     """Return what the policy says to this worker, which leaves to others what failed here."""
     pool, decision = state.answer(policy, number)
-    failed_here = state.failed_here(liveness.this_worker(), policy.sizes)
+    failed_here = state.failed_here(liveness.this_worker())
     if isinstance(decision, Extend) and decision.learner in failed_here:
         return policy.decide(replace(pool, busy=pool.busy | failed_here))
     return decision

@@ -4,7 +4,7 @@ A study of 1,000 learners has 20,000 numbers to be written each time it is drawn
 storage that takes 46 ms of processor time a trial on SQLite, and a finished trial cannot be
 written again. In a relational database it is one transaction here, on the tables of Optuna's
 models, which are the same in all releases from 4.0 to 5.0: no reader sees half of it. Other
-storages are written by their own methods. So is only written what this package alone writes: what
+storages are written by their own methods. Only what this package alone writes is written so: what
 optuna-dashboard shows of a study, and the study of learners beside it.
 """
 

@@ -32,8 +32,8 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     * its value is its score on all the data, or until that is known the forecast of it. The user
       attribute `daub:forecast` says which: the best trial here may be a forecast (`best_learner`
       is the one to ask);
-    * it is COMPLETE where it has a value, RUNNING before its first score, and FAIL where it was
-      dropped for failing;
+    * it is COMPLETE where it has a value, RUNNING while a worker trains it for its first score,
+      and FAIL where none does, or where it was dropped for failing;
     * its duration is that of its runs together, as if they had followed on each other;
     * `daub:learner`, `daub:state`, `daub:reason`, `daub:training_size`, `daub:examples`,
       `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, as far as known.

@@ -260,8 +260,8 @@ class WhatIf:
     is_same: bool
     """Whether both chose the same learner."""
     guessed: int
-    """How many probes of the replay the study had not made: their scores are forecasts where the
-    learner was trained on less only, and lie between its own scores elsewhere."""
+    """How many probes of the replay the study had not made: their scores are guessed as `what_if`
+    says."""
 
     def __str__(self) -> str:
         names = "learner", "score", "probes", "on all", "examples", "seconds"
@@ -282,8 +282,10 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
 
     The study's learners come in their order, and are trained one after the other. What the study
     has not measured is guessed: scores on more data are forecast from what learners gained, scores
-    between two sizes lie on a line, and seconds grow as they did. So the answer is as good as
-    these where the other rule asks for much that the study does not know; `guessed` counts it.
+    between two sizes lie on a line, those on less data than a learner began with are lower by what
+    learners gained for each doubling, and seconds are predicted from all that were measured. So
+    the answer is as good as these where the other rule asks for much that the study does not know;
+    `guessed` counts it.
 
     Args:
         study: a study with a pruner of optuna_daub, with at least one score.

@@ -191,10 +191,10 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     if run.learner is None:
         raise optuna.TrialPruned(run.reason)
     state = state_of(trial.study)
-    size: int | str = run.size
+    following: int | str = run.size
     if trial in _TURNS:  # the sizes are asked for a second time
         state.sync()
-    while isinstance(size, int):
+    while isinstance(size := following, int):
         _check_held(trial, state)
         if size not in state.curve(run.learner).sizes:
             yield _hand_out(trial, size, is_run=True)
@@ -210,9 +210,9 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         if state.is_done(run.learner, pruner.policy.sizes[-1]):
             _check_alive(trial, state)
             return
-        size = pruner.turn(state, trial.number)
+        following = pruner.turn(state, trial.number)
     _check_alive(trial, state)
-    raise optuna.TrialPruned(size)
+    raise optuna.TrialPruned(following)
 
 
 def _check_held(trial: optuna.Trial, state: State) -> None:
@@ -247,7 +247,9 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
-            raise optuna.TrialPruned(f"pruned at {size:,}: bound below a score already reached")
+            raise optuna.TrialPruned(
+                f"pruned at {size:,}: its bound is worse than a score already reached"
+            )
 
 
 def _hand_out(trial: optuna.Trial, size: int, *, is_run: bool) -> int:

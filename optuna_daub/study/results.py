@@ -193,10 +193,10 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
             return None
         curve = pool.curves[learner]
         rivals = [
-            state.sign * bound
+            upper
             for other, rival in pool.curves.items()
             if other != learner and not rival.dropped
-            if (bound := _finite(state.sign * policy.interval(pool, other).upper)) is not None
+            if _finite(upper := policy.interval(pool, other).upper) is not None
         ]
         return BestLearner(
             learner=learner,

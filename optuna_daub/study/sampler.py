@@ -184,8 +184,10 @@ class DataAllocationSampler(BaseSampler):
         """Assign the trial a learner, waiting for one if need be.
 
         Raises:
-            ValueError: where the policy needs `n_learners` and the sampler was given none, or the
-                study was begun with other sizes or another direction.
+            ValueError: where the policy needs `n_learners` and the sampler was given none, the
+                study was begun with other sizes or another direction, or its sampler is a
+                `PartialFixedSampler` around this one.
+            NotImplementedError: where the study has several objectives.
             RuntimeError: where the learners are held by trials that this thread has asked for and
                 not told.
         """
@@ -297,7 +299,13 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value, to a resumed learner what it would have been given."""
+        """Return the base sampler's value, to a resumed learner its own.
+
+        Where a resumed one has none, it is what the base sampler would have given it.
+
+        Raises:
+            optuna.TrialPruned: where the base sampler has nothing left to propose.
+        """
         run = self._run_of(study, trial)
         if run is None:
             return self._base_sampler.sample_independent(
@@ -309,12 +317,17 @@ class DataAllocationSampler(BaseSampler):
             if param_name in params:  # enqueued, or out of its distribution
                 kept = params[param_name]
                 is_number = isinstance(param_distribution, FloatDistribution | IntDistribution)
-                if is_number and not param_distribution._contains(float(kept)):
+                if is_number and not param_distribution._contains(
+                    param_distribution.to_internal_repr(kept)
+                ):
                     _logger.warning(
                         "Learner %d goes on with %s = %s, which is not in the %s that is "
                         "suggested now: a learner keeps its parameters. To leave it out, raise "
                         "`optuna.TrialPruned` in the objective before it is trained.",
-                        *(run.learner, param_name, kept, param_distribution),
+                        run.learner,
+                        param_name,
+                        kept,
+                        param_distribution,
                     )
                 return kept
             rows = view.get_trials(deepcopy=False)
@@ -604,7 +617,7 @@ def _close(
     is_full = known.is_done(run.learner, full_size)
     worker = liveness.this_worker()
     # A run that has reported what it was handed out would have gone on to the next size at least.
-    trained_on, _ = known.here.handed_out.pop(trial.number, (run.size, 0.0))
+    trained_on, _ = known.here.handed_out.get(trial.number, (run.size, 0.0))
     failed_at = max(trained_on, next_size(policy.sizes, curve.size) or full_size)
     failure: Failure | None = None
     cause = host.error_of_run()

@@ -80,9 +80,10 @@ class Learner:
 
 @dataclass
 class Here:
-    """What one process knows of a study and does not store: its own runs, and its clocks.
+    """What one process knows of a study and does not store: its own runs, and when it saw others.
 
-    Times are `time.monotonic`: the clocks of two machines are never compared.
+    Times are `time.monotonic` where nothing else is said: the clocks of two machines are never
+    compared.
     """
 
     newcomers: dict[int, bool] = field(default_factory=dict)
@@ -380,7 +381,7 @@ class State:
         run = self.runs.get(learner)
         return self.here.newcomers.get(learner, False) or (run is not None and run.is_settled)
 
-    def failed_here(self, worker: str, sizes: tuple[int, ...]) -> frozenset[int]:
+    def failed_here(self, worker: str) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""
         now = time.monotonic()
         there = {run.worker for run in self.runs.values()}
@@ -517,6 +518,7 @@ class State:
         if is_finished:
             self.unfinished.pop(number, None)
             self.here.newcomers.pop(number, None)
+            self.here.handed_out.pop(number, None)
             self.here.told_to_end.discard(number)
             self.here.unchanged_since.pop(number, None)
             self.here.signs_of_life.pop(number, None)

@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import MISSING
 from dataclasses import dataclass
 from dataclasses import fields
@@ -211,7 +210,7 @@ def violation(constraints: Mapping[str, Any]) -> str:
 
 
 def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> None:
-    """Store what `trial.report` cannot hold; to be called before the score is reported.
+    """Store what `trial.report` cannot hold; to be called before the score is reported if it can.
 
     In this order a worker killed in between leaves no score that lacks its training score.
     """
@@ -224,7 +223,9 @@ def write_observation(study: optuna.Study, trial_id: int, seen: Observation) -> 
 
 
 def write_seconds(study: optuna.Study, trial: FrozenTrial, size: int, since: float) -> None:
-    """Store how long a size took whose score Optuna's own `trial.report` has stored.
+    """Store how long a size took, where Optuna's own `trial.report` has stored its score.
+
+    Nothing is stored where `report` has done so, or there is no score.
 
     Args:
         study: the study.
@@ -235,8 +236,11 @@ def write_seconds(study: optuna.Study, trial: FrozenTrial, size: int, since: flo
     if size not in trial.intermediate_values or f"{_OBSERVATION}{size}" in trial.system_attrs:
         return
     timed = Observation(size, math.nan, seconds=time.perf_counter() - since)
-    with suppress(host.FinishedTrialError):  # of a run that others have taken over
+    try:
         write_observation(study, trial._trial_id, timed)
+    except host.FinishedTrialError:  # of a run that others have taken over
+        if not study._storage.get_trial(trial._trial_id).state.is_finished():
+            raise
 
 
 def read_observation(trial: FrozenTrial, size: int) -> Observation:
@@ -301,7 +305,8 @@ def read(storage: BaseStorage, trial: FrozenTrial) -> tuple[FrozenTrial, Facts]:
     """Return a trial and its facts, read once more where one of its scores lacks its own.
 
     A database may be read while it is written to, attributes before scores. Facts are written
-    before their score, so that a second look sees those that the first one missed.
+    before their score, so that a second look sees those that the first one missed. The seconds of
+    a score that Optuna's own `trial.report` has stored come later (`State._fold_run`).
     """
     run = read_run(trial.system_attrs)
     inherited, full_size = (0, 0) if run is None else (run.inherited, run.full_size)
@@ -460,7 +465,7 @@ def write_inheritance(
 ) -> None:
     """Give a resumed learner's new trial what its earlier runs have left.
 
-    Its plot is whole so, and the study's best trial as feasible as the learner is. Constraints
+    So its plot is whole, and the study's best trial is as feasible as the learner. Constraints
     that the objective sets are left to it, which sets them anew (see `write_constraints`).
     """
     storage, trial_id = study._storage, trial._trial_id

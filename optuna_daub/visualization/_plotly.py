@@ -58,7 +58,7 @@ def plot_learning_curves(
         study: a study with a pruner of optuna_daub, finished or running.
         learners: ids of the learners to show; None (the default) shows all.
         top: how many of them stand out, the best and those with most data first; the others are
-            thin and grey. As many as there are colours that can be told apart.
+            thin and grey. Default: 12, as many colours as can be told apart.
 
     Returns:
         A figure, without lines where no score has been reported.
@@ -112,7 +112,7 @@ def plot_allocations(
     Args:
         study: a study with a pruner of optuna_daub, finished or running.
         unit: "examples", each probe counted in full, or "seconds", as far as they were measured;
-            training everything is then projected from each learner's own times. "auto" (the
+            training everything is then projected from the times of all learners. "auto" (the
             default) is seconds where every probe was timed, examples elsewhere.
         top: how many learners have a bar of their own, those with the best scores; the others
             share the last one, which is their mean.

@@ -52,7 +52,7 @@ class ProgressBar:
             takes some milliseconds.
 
     Raises:
-        ValueError: where `every` < 0.
+        ValueError: where `every` is negative or not finite.
 
     >>> import optuna
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes

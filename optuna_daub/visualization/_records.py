@@ -280,7 +280,7 @@ def learning_curves_record(
     policy, sign = policy_of(study), sign_of(study)
     foremost = _foremost(curves, learners, top, sign)
     colors = learner_colors(curve.learner for curve in foremost[:top])
-    bands = _bands(foremost, policy, synced_state_of(study).pool(policy), sign)
+    bands = _bands(foremost, policy, synced_state_of(study).pool(policy, is_at_work=False), sign)
     banded = [curve.learner for curve in foremost if bands[curve.learner]][:MOST_BANDS]
     lines = tuple(
         CurveLine(
@@ -674,7 +674,7 @@ def _bound_steps(
     study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve], sign: int
 ) -> tuple[BoundStep, ...]:
     policy, state = policy_of(study), synced_state_of(study)
-    to_come = state.pool(policy).to_come
+    to_come = state.pool(policy, is_at_work=False).to_come
     # ABC's intervals depend on how many learners there are, those still to come among them.
     n_learners = None if to_come is None else to_come + len(curves)
     known = _REPLAYS.get(study)

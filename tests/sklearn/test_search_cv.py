@@ -796,6 +796,22 @@ def test_a_space_that_rejects_is_asked_with_trials_of_the_study_only() -> None:
     assert {} in search.cv_results_["params"]
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_what_a_space_rejects_has_not_failed() -> None:
+    """A search without end is ended where all fail to be fitted, not where few are wanted."""
+
+    def space(trial: optuna.Trial) -> dict[str, Any]:
+        strength = trial.suggest_float("C", 0.1, 10)
+        if trial.number < 3 * search_cv.ALL_FAILED:
+            raise optuna.TrialPruned
+        return {"C": strength}
+
+    search = Search(LogisticRegression(), space, n_candidates=None, timeout=3)
+    with pytest.warns(FitFailedWarning, match="30 of .* candidates were dropped"):
+        search.fit(X, Y)
+    assert 0.1 <= search.best_params_["C"] <= 10
+
+
 @pytest.mark.parametrize("is_running", [False, True])
 def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
     monkeypatch: pytest.MonkeyPatch, is_running: bool

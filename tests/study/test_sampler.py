@@ -224,6 +224,15 @@ def test_an_enqueued_value_out_of_range_stays_with_its_learner() -> None:
     assert len(runs(study)) > 3
 
 
+def test_an_enqueued_value_of_another_kind_fails_with_the_words_of_optuna() -> None:
+    study = table_study(1, base=RandomSampler(seed=0))
+    study.enqueue_trial({"penalty": "strong", "kind": "linear", "scaled": True})
+    study.optimize(smooth, catch=(Exception,))
+    (curve,) = learning_curves(study)
+    assert curve.state == "dropped"
+    assert "'strong' is not a valid type. float-castable value is expected." in curve.reason
+
+
 def test_a_learner_from_outside_a_narrowed_range_goes_on_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
