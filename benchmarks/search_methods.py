@@ -567,7 +567,7 @@ def _clock_of(problem: Evaluated) -> Iterator[None]:
         assert isinstance(problem, Race)
         return problem.seconds
 
-    since = patch("optuna_daub.study.host.seconds_since_begin", seconds)
+    since = patch("optuna_daub.study.host.seconds_since_begin", lambda study: seconds())
     with patch("time.monotonic", seconds), since:
         yield
 
