@@ -67,7 +67,7 @@ class PurchaseSource:
         trade_off: TradeOff,
         budget: Budget,
         *,
-        affordable_only: bool = False,
+        affordable_only: bool | None = None,  # None: the class has no such parameter
     ) -> None:
         self.budget = budget
         self._data = data
@@ -93,13 +93,14 @@ class PurchaseSource:
                 continue
             candidates = self._find(weights[problem], labels)
             best = self._select(candidates, budget)
-            if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
-                if not self.budget.bought:
-                    raise ValueError(self._too_dear(candidates, best, budget))
-                return None  # [1] Alg. 1: set T = t - 1
-            hypothesis = candidates.hypothesis(best)
-            budget = budget.buy(hypothesis.features)
-            choices.append(Choice(hypothesis, float(candidates.edges[best])))
+            hypothesis, edge = candidates.hypothesis(best), float(candidates.edges[best])
+            if edge > 0.0:  # else it gets no vote, and is not paid for
+                if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
+                    if not self.budget.bought:
+                        raise ValueError(self._too_dear(candidates, best, budget))
+                    return None  # [1] Alg. 1: set T = t - 1
+                budget = budget.buy(hypothesis.features)
+            choices.append(Choice(hypothesis, edge))
         return choices
 
     def learn(self, accepted: Round) -> None:
@@ -123,7 +124,8 @@ class PurchaseSource:
 
     def _too_dear(self, candidates: Candidates, best: int, budget: Budget) -> str:
         """Return why the first round cannot be paid; `budget` has paid for a part of it."""
-        way_out = "raise the budget or set affordable_only=True."
+        way_out = "raise the budget"
+        way_out += " or set affordable_only=True." if self._affordable_only is False else "."
         cost = candidates.total_cost(budget.unpaid)[best]
         if budget.bought:
             return (

@@ -38,8 +38,8 @@ WARM_UP = 30
 """Rules are asked only after more examples than this ([1] Algorithm HSM)."""
 
 FIRST_BLOCK = 64
-"""Draws in the first block of a round; each block is twice the one before, up to `BLOCK`
-comparisons of a hypothesis with an example."""
+"""Draws in the first block of a round; each block is twice the one before, up to `8 * BLOCK`
+comparisons of a hypothesis with an example, of one byte each."""
 
 LEAST_ACCEPTANCE = 0.001
 """Share of candidates below which a round ends without a result: every example that the vote

@@ -57,7 +57,8 @@ def absolute_error_size(
     """Return the n from which a mean is within `epsilon` of its expectation.
 
     With Massart's exponent this is rule (1) of the paper, also in its closed form
-    n >= 2 ln(2/delta) / eps^2 * (1/4 - (|mean - 1/2| - 2/3 eps)^2) wherever mean + eps < 1.
+    n >= 2 ln(2/delta) / eps^2 * (1/4 - (|mean - 1/2| - 2/3 eps)^2) wherever
+    min(mean, 1 - mean) + eps < 1, as for every eps < 1/2.
 
     Args:
         mean: of the outcomes so far, in [0, 1].

@@ -95,7 +95,9 @@ def sample_votes(
     random_state: np.random.RandomState,
     names: Sequence[str],
 ) -> tuple[Ensemble, Budget]:
-    """Return an unbiased sample of a vote that the budget can pay, and the budget after it.
+    """Return a random sample of a vote that the budget can pay, and the budget after it.
+
+    Its expectation is the vote where the budget neither excludes a hypothesis nor ends the draws.
 
     With vote weights a and costs c, hypotheses are drawn with probability proportional to a / c
     and vote with weight proportional to c; for equal costs these are the draws by a and the
