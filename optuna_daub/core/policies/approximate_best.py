@@ -242,9 +242,8 @@ class ABC:
         """Return the best answer to be had now; None where no learner is left that was seen.
 
         Of the learners with the largest lower end and with the largest upper end, the one that
-        the others can exceed by less ([1] Appendix D.2). A learner dropped for its upper end was
-        within `epsilon` of the largest lower end, and still is; of one that was dropped because
-        it failed, nothing is claimed.
+        the others can exceed by less ([1] Appendix D.2). A learner dropped for its upper end
+        counts with that; of one that was dropped because it failed, nothing is claimed.
 
         >>> from optuna_daub.core import Curves, Observation
         >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -263,13 +262,15 @@ class ABC:
     def guess(self, pool: Pool, learner: int) -> BestGuess:
         """Return what is guaranteed of one learner that is not dropped."""
         alive, intervals = self._alive(pool), pool.once(self._intervals)
-        # No learner was dropped for an upper end above this.
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
-        others = [
-            ends.upper if i in alive or not pool.curves[i].dropped else min(ends.upper, limit)
-            for i, ends in intervals.items()
-            if i != learner
-        ]
+        others = []
+        for i, ends in intervals.items():
+            reason = pool.curves[i].dropped
+            # One was ruled out for an upper end within `epsilon` of the largest lower one. That
+            # may have been of a learner that failed since, so that `limit` does not hold of it.
+            is_lost = reason and not reason.startswith(RULED_OUT)
+            if i != learner:
+                others.append(min(ends.upper, limit) if is_lost else ends.upper)
         if pool.may_propose:
             others.append(1.0)  # nothing is known of a learner still to come
         gap = max(0.0, max(others, default=0.0) - intervals[learner].lower)
@@ -307,7 +308,10 @@ class ABC:
 
     def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
         """Return how to end with the only learner left."""
-        promise = f"within {self.epsilon:g} of the best with probability {1 - self.delta:g}"
+        gap = self.guess(pool, winner.learner).gap
+        # It is more where a learner that failed had ruled others out.
+        gap = self.epsilon if gap <= self.epsilon else math.ceil(gap * 1000) / 1000
+        promise = f"within {gap:g} of the best with probability {1 - self.delta:g}"
         if self._is_full(winner):
             text = f"{promise}; trained on all {winner.size:,} examples with score {{0}}"
             return Finish(winner.learner, Reason(text, (winner.score,)))

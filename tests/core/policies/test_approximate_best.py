@@ -306,6 +306,27 @@ def test_a_learner_that_failed_spoils_no_guess() -> None:
     assert abc.best_guess(Pool(Curves([failed]))) is None
 
 
+def test_what_a_learner_that_failed_since_had_ruled_out_is_not_claimed_to_be_worse() -> None:
+    """Learner 0 rules 1 out and then fails: of 2, which is left, nothing else is known."""
+    abc = ABC(GRID, 10_000)
+    seen = [probed(0, 0.90, 0.90, 16_000), probed(1, 0.85, 0.85, 16_000)]
+    seen.append(probed(2, 0.60, 0.95, 16_000))
+    drop = abc.decide(Pool(Curves(seen)))
+    assert isinstance(drop, Drop)
+    assert drop.learner == 1
+    ruled_out = seen[1].drop(str(drop.reason))
+    failed = seen[0].drop("failed 2 times at 32,000 examples")
+    pool = Pool(Curves([failed, ruled_out, seen[2]]))
+    gap = abc.interval(pool, 1).upper - abc.interval(pool, 2).lower
+    assert gap > 0.1
+    guess = abc.best_guess(pool)
+    assert guess is not None
+    assert (guess.learner, guess.gap) == (2, pytest.approx(gap))
+    decision = abc.decide(pool)
+    assert isinstance(decision, Extend)
+    assert f"within {math.ceil(gap * 1000) / 1000:g} of the best" in str(decision.reason)
+
+
 def test_the_gap_is_told_rounded_upwards() -> None:
     assert str(BestGuess(3, 0.0301, 0.9)) == (
         "learner 3 is within 0.031 of the best with probability 0.9"
