@@ -49,8 +49,9 @@ FIXED = np.array([0.0, *2.0 ** np.arange(-2, 8)])
 STEEPEST = 1.1
 """The largest exponent of the pool beside such a part: 1, and a little for chance."""
 ALPHA_WEIGHT = 2.0
-"""Weight of the prior of the pool's exponent, 1, in e-foldings of size seen; also of the pool's as
-the prior of a learner's own, and, in learners, of what parameters say of that."""
+"""Weight of the prior of the pool's exponent, 1, in e-foldings of size seen; of the pool's
+exponent as the prior of a learner's own, likewise; and of the pool's against what parameters say,
+in learners that were trained on several sizes."""
 RIDGE = 2.0
 """Weight, in learners, of the belief that a parameter has no effect on times. From 1 to 5
 predictions are alike on random forests with 9 parameters, with 5 learners as with 100."""
@@ -73,7 +74,9 @@ class Costs(NamedTuple):
     """Predicted costs, exp(level + growth * ln(fixed + n)), arrays in the order of ids."""
 
     level: NDArray[np.float64]
+    """Logarithm of what the size 1 would cost, without the fixed part."""
     growth: NDArray[np.float64]
+    """Alpha."""
     fixed: float
     """What every training takes besides, in examples."""
     error: float
@@ -100,15 +103,15 @@ def in_examples(curves: Curves) -> Costs:
 
 def is_timed(curves: Curves) -> bool:
     """Return whether the seconds of any probe were measured."""
-    return bool(len(curves)) and bool(np.isfinite(curves.columns(LearningCurve.log_times)).any())
+    return bool(np.isfinite(curves.columns(LearningCurve.log_times)).any())
 
 
 def in_seconds(curves: Curves) -> Costs:
     """Return the seconds of every learner; training sizes where no time was measured.
 
     A learner's seconds grow as (f + n)^alpha from its last probe on. The pool has one f; alpha is
-    drawn from 1 towards the pool's, and from there towards its own, as by so many e-foldings seen,
-    or, of a learner with one probe or none, towards what its parameters say.
+    drawn from 1 towards the pool's, and from there towards its own, the more, the more e-foldings
+    of size were seen, or, of a learner with one probe or none, towards what its parameters say.
 
     >>> from optuna_daub.core import Observation
     >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=3.0),))

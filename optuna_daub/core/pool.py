@@ -118,7 +118,9 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         if question not in self._columns:
             parts = [chunk.columns(question) for chunk in self._chunks.values()]
             self._columns[question] = (
-                np.concatenate(parts) if parts else np.empty((0, 0), np.float64)
+                np.concatenate(parts)
+                if parts
+                else np.empty((0, len(rule(LearningCurve(0), *arguments))))
             )
         return self._columns[question]
 

@@ -87,7 +87,8 @@ class AdaptiveStep:
 def growth_exponent(curve: LearningCurve) -> float:
     """Return alpha of seconds ~ n^alpha, drawn towards 1 as by one doubling seen with alpha = 1.
 
-    Where times were not measured, 1: every example costs the same.
+    It is from 0.1 to 3. The curve must have an observation. Where times were not measured, 1:
+    every example costs the same.
 
     >>> from optuna_daub.core.curve import Observation
     >>> timed = (Observation(500, 0.8, seconds=1.0), Observation(4000, 0.8, seconds=2.0))

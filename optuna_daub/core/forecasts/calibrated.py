@@ -3,8 +3,10 @@
 The forecast adds quantiles of the gain (`gains.py`) to the last score. So it
 
 * is the score itself at n = N, and never falls with more data left;
-* moves with the score: scores shifted by a constant have forecasts shifted alike;
-* is never above DAUB's projection where that is valid: where returns were seen to diminish;
+* moves with the score, up to the ceiling: scores shifted by a constant have forecasts shifted
+  alike;
+* is never above the line of DAUB's projection where that is valid: where returns were seen to
+  diminish;
 * promises what it was measured to keep on data sets left out of the fit, and nothing on curves
   unlike those: it is no theorem.
 
@@ -69,8 +71,6 @@ class Calibrated:
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the quantiles of every learner's score; infinite ones before two observations."""
         rows = pool.curves.columns(_quantiles, self, size)
-        if not len(rows):
-            return Forecasts(pool.curves.learners, Certain(np.empty(0)))
         # The two tables state quantiles at probabilities of their own.
         scored, unscored = (np.array(table.probabilities) for table in self._tables)
         probabilities = np.where(rows[:, :1] == 1.0, scored, unscored)

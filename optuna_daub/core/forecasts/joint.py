@@ -148,7 +148,7 @@ class _Group(NamedTuple):
     squares: Numbers
     """The squares of mean gains, summed likewise."""
     phi: float
-    """How much more gains vary than expected, at least 0."""
+    """How many times as far as expected gains lie from their means, above 0."""
     widest_gap: float
     """The largest gap that counts, in units of the score."""
     at: Numbers
@@ -196,7 +196,7 @@ def spread_of(scores: Numbers) -> float:
 
 
 def _table(curves: Curves) -> _Table:
-    facts = curves.columns(_facts) if len(curves) else np.empty((0, 6))
+    facts = curves.columns(_facts)
     start, first, at, score, is_begun, is_alive = facts.T
     return _Table(start, first, at, score, is_begun > 0.0, is_alive > 0.0)
 
@@ -256,7 +256,7 @@ def _group(curves: Curves) -> _Group:
 
 
 def _newcomers(curves: Curves, size: int) -> tuple[float, float, float]:
-    """Return a newcomer's median score at `size`, and how much learners' scores and gains vary.
+    """Return a newcomer's expected score at `size`, and how much learners' scores and gains vary.
 
     Both are variances. Before any learner has a score, it may be anything.
     """

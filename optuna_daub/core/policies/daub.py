@@ -85,7 +85,7 @@ class DAUB:
     price: float = 0.0
     """Score that one would give up to save one training on all the data; at least 0. Above 0 a
     learner is ranked by its reservation value [2] in place of its bound: the score over which its
-    next probe is not worth its share of that score."""
+    next probe promises less than it costs, `price` times its share of a training on all."""
 
     def __post_init__(self) -> None:
         sizes = checked_sizes(self.sizes)
@@ -151,6 +151,8 @@ class DAUB:
             return Reason("learners still to come have not had their first sizes yet")
         if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
             return decision.reason
+        if isinstance(decision, Finish) and self.stop == "first":
+            return decision.reason  # the bound of the first to arrive need not be the largest
         table = pool.once(self._ranked)
         own, by = (int(np.searchsorted(table.learners, i)) for i in (learner, decision.learner))
         if table.is_starting[by]:
@@ -197,12 +199,10 @@ class DAUB:
         """Return what decisions need to know of each learner, as arrays."""
         full = self.sizes[-1]
         facts = pool.curves.columns(_facts)
-        if not len(facts):
-            facts = np.empty((0, 3))
         is_alive, size, score = facts[:, 0] == 0.0, facts[:, 1], facts[:, 2]
         forecast = self.forecaster.forecasts(pool, full).all
         upper = bound = np.where(size >= full, score, forecast.quantile(self.confidence))
-        if self.price and len(facts):
+        if self.price:
             steps = pool.curves.columns(_step_share, self.steps, self.sizes)[:, 0]
             worth = np.maximum(score, forecast.reservation_value(self.price * steps))
             bound = np.where((size >= full) | ~np.isfinite(upper), upper, worth)

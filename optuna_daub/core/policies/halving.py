@@ -82,7 +82,10 @@ class SuccessiveHalving:
         size = pool.curves[learner].size
         decision = pool.once(self.decide)
         if isinstance(decision, Extend) and decision.learner != learner:
-            return Reason(f"learner {decision.learner} has not been trained on {size:,} yet")
+            other = decision.learner
+            if pool.curves[other].size < size:
+                return Reason(f"learner {other} has not been trained on {size:,} yet")
+            return Reason(f"learner {other} goes on to {decision.size:,} first, in order of ids")
         return decision.reason
 
     def promise(self, pool: Pool, learner: int) -> None:

@@ -145,7 +145,8 @@ def step_for_growth(alpha: float) -> float:
     [4.0, 2.0, 1.587401, 1.414214, 1.259921]
 
     Raises:
-        ValueError: where `alpha` is below 0.01: time then hardly grows with the training size.
+        ValueError: where `alpha` is not finite, or below 0.01: time then hardly grows with the
+            training size.
     """
     if not MIN_GROWTH <= number("alpha", alpha) < math.inf:
         raise ValueError(

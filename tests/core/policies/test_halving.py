@@ -47,6 +47,17 @@ def test_decides_as_the_transcription_does(
     assert events(halving, known) == [*oracle.events, ("best", oracle.winner)]
 
 
+def test_the_next_of_a_round_is_said_to_lack_a_size_only_where_it_does() -> None:
+    halving = SuccessiveHalving((1, 2, 4))
+    first = [LearningCurve(i, (Observation(1, 0.5 + i / 10),)) for i in range(4)]
+    lost = [each.drop("the worst left") for each in first[:2]]
+    ahead = first[3].extended(Observation(2, 0.9))
+    said = str(halving.explain(Pool(Curves([*lost, first[2], ahead])), 3))
+    assert said == "learner 2 has not been trained on 2 yet"
+    said = str(halving.explain(Pool(Curves([*lost, *first[2:]])), 3))
+    assert said == "learner 2 goes on to 2 first, in order of ids"
+
+
 @pytest.mark.parametrize(
     ("keep_one_in", "left"),
     [(2, {1: 9, 2: 5, 3: 3, 100: 2}), (3, {1: 9, 2: 3, 100: 1})],
