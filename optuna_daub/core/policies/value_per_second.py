@@ -20,8 +20,9 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
   which a newcomer is worth its first probe: the marginal value of search; or half of what the best
   suspended learner promises per second, if that is more. A newcomer is proposed when no index is
-  above the best full-data score at that weight. Only where the time that is left is known does it
-  end by itself: when no training on all the data would be through. Where the runs that are left
+  above the best full-data score at that weight. Only where the time that is left is known, and
+  there is a full-data score, does it end by itself: when no training on all the data would be
+  through. Where the runs that are left
   are known, the first full-data model is begun by half of them, the last run is on all the data,
   and in between seconds count the less the fewer runs are left.
 
@@ -108,6 +109,11 @@ data: where costs count in full (1) the best learner of covtype is left out in t
 from 0.2 on sometimes; where they do not count (0), Parity costs a little more."""
 A_TENTH = 0.1 / 0.9
 """Closed pool: odds of the share spent at which `price` is asked."""
+CHECKED = 10
+"""Open pool: of so many newcomers one is trained on all the data, whatever it promises. Only those
+that look good go on otherwise, and where simple models lead on little data, the study never sees
+what the others gain. One in ten costs the surrogates of `benchmarks` nothing beyond chance, one in
+five a tenth of a point after 30 full trainings and more."""
 LATE = 0.5
 """Open pool: standard deviations by which a last training may take longer than predicted and
 still be in time. On the surrogates of `benchmarks`, with time for 10 and 30 mean full trainings,
@@ -125,6 +131,8 @@ WEIGHTS = np.array([0.02, 0.13, 0.22, 0.26, 0.22, 0.13, 0.02])
 """Their probabilities."""
 HALVINGS = 16
 """Of the interval in which an index lies, by bisection."""
+CHECK = Reason(f"one newcomer in {CHECKED} is trained on all the data, whatever it promises")
+"""Why a learner goes on that was drawn for a check of forecasts."""
 
 
 @dataclass(frozen=True)
@@ -151,9 +159,10 @@ class ValuePerSecond:
     price: float = 0.008
     """Closed pool: least improvement that a mean full training must promise, once a tenth has been
     spent of what training all on all the data costs; as a share of how far the best score so
-    far exceeds the median first one, at least 0. What is asked grows with the odds of the share
-    spent. The largest that loses less than 0.05 percentage points on half of LCDB's data sets; one
-    learner more or less in one data set is 0.08."""
+    far exceeds the median first one. At least 0, where all are trained on all the data. What is
+    asked grows with the odds of the share spent. The default is the largest that loses less than
+    0.05 percentage points on half of LCDB's data sets; one learner more or less in one data set is
+    0.08."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", checked_sizes(self.sizes))
@@ -186,6 +195,8 @@ class ValuePerSecond:
             return Finish(None, Reason("no learner is left"))
         if not table.is_begun.any():
             return Wait(Reason("every learner left is being trained for the first time"))
+        if is_open and (checked := self._checked(pool, table, free)).any():
+            return Extend(int(table.learners[checked.argmax()]), self.sizes[-1], CHECK)
         boxes = pool.once(self._boxes)
         places = np.flatnonzero(free & ~table.is_full)
         if len(places):
@@ -271,8 +282,14 @@ class ValuePerSecond:
         decision = pool.once(self.decide)
         table = pool.curves.once(self._table)
         place = int(np.searchsorted(table.learners, learner))
-        if isinstance(decision, Extend) and decision.learner == learner:
+        if isinstance(decision, Extend) and (
+            decision.learner == learner or not pool.curves[decision.learner].observations
+        ):
             return decision.reason
+        if isinstance(decision, Propose) and pool.to_come is not None:
+            return decision.reason
+        if decision.reason == CHECK:
+            return CHECK
         is_special = not table.is_full.any() or pool.runs_left == 0
         if table.size[place] == 0 or (pool.to_come is None and is_special):
             return decision.reason
@@ -334,7 +351,7 @@ class ValuePerSecond:
         return self.forecaster.forecasts(pool, self.sizes[-1]).all
 
     def _table(self, curves: Curves) -> _Table:
-        facts = curves.columns(_facts) if len(curves) else np.empty((0, 4))
+        facts = curves.columns(_facts)
         is_alive = facts[:, 0] == 0.0
         size, score, first = facts[:, 1], facts[:, 2], facts[:, 3]
         is_full = is_alive & (size >= self.sizes[-1])
@@ -378,6 +395,8 @@ class ValuePerSecond:
             # With so little time left, a cheaper learner would come too late; but what would not
             # be through in time is no help.
             affordable |= begun & (cost == cost[begun].min()) & (cost <= left) & (left < 2 * cost)
+        if (in_time := affordable & (cost <= left)).any():
+            affordable = in_time  # a late one only where none is in time (`_margin`)
         if not affordable.any():
             # Where time hardly grows with size, N would be taken to cost N / n first probes, and
             # no full model to be affordable for long. A second probe shows how it grows.
@@ -398,6 +417,17 @@ class ValuePerSecond:
         mean = float(np.asarray(forecast.mean)[best])
         text = "first full model: most promising per second, forecast {0}"
         return Extend(int(table.learners[best]), self.sizes[-1], Reason(text, (mean,)))
+
+    def _checked(self, pool: Pool, table: _Table, free: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which learners go to N for what that shows of forecasts, whatever they promise.
+
+        They are a sample of all newcomers: every tenth, once it is affordable.
+        """
+        cost = self._costs(pool).at(self.sizes[-1])
+        most = PROBE * min(self._spent(pool), self._seconds_left(pool))
+        is_drawn = np.arange(len(cost)) % CHECKED == CHECKED // 2
+        goes_on = table.is_begun & free & ~table.is_full & self._in_time(pool)
+        return np.asarray(is_drawn & goes_on & (cost <= most))
 
     def _last_run(self, pool: Pool, table: _Table, free: NDArray[np.bool_]) -> Decision | None:
         """Return what goes to N in the last run of an open pool; None where none is in time.
@@ -438,7 +468,7 @@ class ValuePerSecond:
         if not len(rest):
             return Finish(winner, Reason("best of all on all the data with {0}", (score,)))
         if not table.is_full.any():
-            text = "best forecast, after {0}; the time left is too short for any training on all"
+            text = "best forecast, with score {0} so far; no time is left to train any on all"
             return Finish(winner, Reason(text, (score,)))
         other = int(rest[boxes.values[rest].argmax()])
         if not math.isfinite(boxes.values[other]):
@@ -470,13 +500,17 @@ class ValuePerSecond:
             overhead, weight = self._overhead(pool), pool.once(self._weight)
         else:
             factor = (unit / to_full) ** (1.0 - EVENNESS)
-            gained = table.score[begun].max() - float(np.median(table.first[begun]))
+            seen = np.stack([table.first[begun], table.score[begun]])
+            gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
+            # Where half of them tie at the top, as on few examples of which most are of one class,
+            # nothing is gained yet; were seconds free then, there would be no order.
+            gained = gained or float(np.ptp(seen))
             # Each learner's largest probe, as costs are believed: one slow call must not count.
             reached = costs.at(np.maximum(table.size, 1.0))
             share = float(reached[begun].sum() / to_full[begun].sum())
             # As odds, no weight is too low to end a pool of near ties before all are trained.
             odds = share / max(1.0 - share, 1e-9)
-            weight = self.price * odds / A_TENTH * max(0.0, gained) / unit
+            weight = self.price * odds / A_TENTH * gained / unit
         later = weight * factor * to_full
         index = np.where(
             table.is_full, table.score, forecast.reservation_value(later + weight * overhead)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -246,6 +247,39 @@ def test_equal_scores_end_after_one_full_training() -> None:
     assert steps(curves) == [*((i, FIRST) for i in range(5)), (0, FULL)]
 
 
+@pytest.mark.parametrize("n_better", [0, 1, 2])
+@pytest.mark.parametrize("n_tied", [3, 5, 8])
+def test_where_half_tie_at_the_top_the_worst_is_not_trained_on_everything(
+    n_tied: int, n_better: int
+) -> None:
+    """On few examples many learners know nothing but the largest class; they rise with more."""
+    rise = (0.0, 0.0, 0.01, 0.02, 0.03)
+    tied = [0.6, 0.7, *[0.9] * n_tied]
+    curves = [
+        LearningCurve(
+            i,
+            tuple(
+                Observation(n, score + more * (i < len(tied) - n_better), seconds=n / 1000)
+                for n, more in zip(SIZES[1:], rise, strict=True)
+            ),
+        )
+        for i, score in enumerate(tied)
+    ]
+    made = steps(curves)
+    promoted = [learner for learner, size in made if size > FIRST]
+    assert promoted[0] >= 2
+    assert not {0, 1} & {learner for learner, size in made if size == FULL}
+    assert sum(size for _, size in made) < FULL * len(curves)
+
+
+def test_where_scores_only_fall_the_worst_is_not_trained_on_everything() -> None:
+    fallen = [curve(i, 0.9, last) for i, last in ((1, 0.7), (2, 0.8), (3, 0.75))]
+    decision = ValuePerSecond(SIZES).decide(Pool(Curves([curve(0, 0.5), *fallen])))
+    assert isinstance(decision, Extend)
+    assert decision.learner > 0
+    assert math.isfinite(decision.reason.scores[0])
+
+
 def test_newcomers_of_a_closed_pool_come_first() -> None:
     decision = ValuePerSecond(SIZES).decide(Pool(Curves([curve(0, 0.7, 0.8)]), to_come=1))
     assert isinstance(decision, Propose)
@@ -373,6 +407,20 @@ def test_the_first_full_model_costs_no_more_than_twice_what_was_spent() -> None:
         else:
             assert isinstance(decision, Extend)
             assert (decision.learner in expected, decision.size) == (True, FULL)
+
+
+def test_the_first_full_model_is_one_that_is_in_time_where_any_is() -> None:
+    """The best looking learner is affordable, and would end long after the time is over."""
+    rows = [(500, 0.60, 1.0), (500, 0.61, 1.0), (1000, 0.70, 2.0), (500, 0.80, 100.0)]
+    curves = Curves(
+        LearningCurve(i, (Observation(n, score, seconds=t),))
+        for i, (n, score, t) in enumerate(rows)
+    )
+    for left, is_dear in ((1e5, True), (100.0, False)):
+        pool = Pool(curves, to_come=None, spent=Cost(0, 1e4), left=Cost(0, left))
+        decision = ValuePerSecond(SIZES).decide(pool)
+        assert isinstance(decision, Extend)
+        assert (decision.learner == 3, decision.size) == (is_dear, FULL)
 
 
 def test_with_little_time_left_the_cheapest_learner_goes_to_all_the_data() -> None:
@@ -581,6 +629,75 @@ def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
     assert rate(1e4, None) < rate(1e3, None)
 
 
+# One newcomer in ten.
+
+
+def checked_pool(spent: float = 1000.0, left: float | None = None) -> Pool:
+    """One learner on all the data, and seven on little, of which number 5 is the worst."""
+    scores = [0.80, 0.79, 0.78, 0.77, 0.76, 0.30, 0.75, 0.74]
+    rows = [replace(curve(i, y, seconds=[1.0])) for i, y in enumerate(scores)]
+    rows[0] = curve(0, 0.80, 0.81, 0.82, 0.83, 0.84, seconds=[1.0, 2.0, 4.0, 8.0, 16.0])
+    left_over = None if left is None else Cost(0, left)
+    return Pool(Curves(rows), to_come=None, spent=Cost(0, spent), left=left_over)
+
+
+@pytest.mark.parametrize("left", [None, 1000.0])
+def test_one_newcomer_in_ten_is_trained_on_all_the_data_whatever_it_promises(
+    left: float | None,
+) -> None:
+    pool, policy = checked_pool(left=left), ValuePerSecond(SIZES)
+    decision = policy.decide(pool)
+    assert isinstance(decision, Extend)
+    assert (decision.learner, decision.size) == (5, FULL)
+    assert {policy.explain(pool, i) for i in range(8)} == {decision.reason}
+    assert "one newcomer in 10" in str(decision.reason)
+    later = pool.observed(5, Observation(FULL, 0.31, seconds=16.0))
+    after = policy.decide(later)
+    assert not isinstance(after, Extend) or after.reason != decision.reason
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        replace(checked_pool(), to_come=0),
+        replace(checked_pool(), busy=frozenset({5})),
+        checked_pool(spent=20.0),  # all the data take 16 s
+        checked_pool(left=20.0),
+    ],
+    ids=["closed", "busy", "just begun", "nearly over"],
+)
+def test_none_is_checked_where_that_would_cost_much_or_show_nothing(pool: Pool) -> None:
+    decision = ValuePerSecond(SIZES).decide(pool)
+    assert not isinstance(decision, Extend) or decision.learner != 5
+
+
+def test_learners_that_are_behind_on_little_data_only_are_found_early() -> None:
+    """Every fourth learner loses far more of its score on few examples than the others."""
+
+    def score(learner: int, n: int) -> float:
+        share, height = math.sqrt(SIZES[0] / n), 0.001 * (learner % 7)
+        return 0.9 + height - 0.4 * share if learner % 4 == 3 else 0.75 + height - 0.03 * share
+
+    def found() -> float:
+        """Return after how many full trainings the first of these was trained on all the data."""
+        policy, pool = ValuePerSecond(SIZES), Pool(to_come=None)
+        while not any(c.size == FULL and c.score > 0.8 for c in pool.curves.values()):
+            decision = policy.decide(pool)
+            if isinstance(decision, Propose):
+                learner = len(pool.curves)
+                pool = pool.with_newcomer(learner)
+            else:
+                assert isinstance(decision, Extend)
+                learner = decision.learner
+            n = decision.size
+            pool = pool.observed(learner, Observation(n, score(learner, n), seconds=n / FULL))
+        return pool.spent.seconds
+
+    early = found()
+    with patch.object(value_per_second, "CHECKED", 1_000_000):
+        assert 3.0 * early < found()
+
+
 # What base samplers maximise.
 
 
@@ -680,6 +797,20 @@ def test_explanations_speak_of_both_learners() -> None:
     assert f"learner {decision.learner}" in str(policy.explain(pool, other))
     assert policy.leader(pool) == 0
     assert policy.interval(pool, 0).lower < 0.85
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        # One that was proposed, and lost its worker.
+        Pool(Curves([curve(0, 0.80), curve(1, 0.79), LearningCurve(2)])),
+        # A pool that was made larger after its first full training.
+        Pool(Curves([curve(0, 0.80, 0.81, 0.82, 0.83, 0.84), curve(1, 0.79)]), to_come=1),
+    ],
+)
+def test_where_a_newcomer_has_the_turn_no_indices_are_compared(pool: Pool) -> None:
+    policy = ValuePerSecond(SIZES)
+    assert policy.explain(pool, 1) == policy.decide(pool).reason
 
 
 class TestRunsLeft:
