@@ -49,6 +49,10 @@ such as reading the trials that ended meanwhile."""
 PATIENCE = 1.0
 """Seconds that the lower trial number waits for a rival to step back."""
 
+GRACE = 0.1
+"""Seconds after the end of the time in which a run may still be assigned: a trial that was begun
+in time would be empty where the time ends while the study is looked at."""
+
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
 
@@ -240,7 +244,7 @@ def _offer(study: optuna.Study, state: State, trial: FrozenTrial, policy: Policy
         return _run(state, policy, trial, "enqueued", trial.number, _first_size(state, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(state, policy, trial, "the study was stopped")
-    if state.here.horizon is not None and time.monotonic() >= state.here.horizon:
+    if state.here.horizon is not None and time.monotonic() >= state.here.horizon + GRACE:
         return _run(state, policy, trial, "the seconds are over")
     decision = _decide(state, policy, trial.number)
     reason = sentence(decision.reason, state.sign)

@@ -250,6 +250,20 @@ def workers() -> list[optuna.Study]:
     return [table_study(2, storage=storage, base=RandomSampler()) for _ in range(2)]
 
 
+@pytest.mark.parametrize(("late", "is_run"), [(0.0, True), (1.0, False)])
+def test_a_trial_that_was_begun_in_time_is_not_empty(
+    workers: list[optuna.Study], late: float, is_run: bool
+) -> None:
+    """The time ends while its worker looks at the study."""
+    study = workers[0]
+    trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
+    state = synced_state_of(study)
+    state.n_learners, state.here.horizon = 2, time.monotonic() - late
+    run = assignment._offer(study, state, trial, study.pruner.policy)
+    assert run is not None
+    assert (run.learner is not None) == is_run
+
+
 @pytest.mark.parametrize("is_lower_first", [False, True])
 def test_the_second_to_look_does_not_take_a_place_that_is_taken(
     workers: list[optuna.Study], is_lower_first: bool, monkeypatch: pytest.MonkeyPatch
