@@ -95,6 +95,9 @@ class Run:
 def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) -> list[Row]:
     """Do the runs whose row is not in the file yet, in order, and return the rows of all.
 
+    One that breaks down has no row. The others go on, hours of them may be left, and the first
+    error is raised at the end.
+
     Args:
         runs: what the program consists of.
         path: the file of JSON lines; made where it is absent.
@@ -102,17 +105,24 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
     """
     deadline = float("inf") if time_limit is None else time.monotonic() + time_limit
     known = {_identity(row["key"]): row for row in read_rows(path)}
-    rows = []
+    rows, broken = [], None
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         for run in runs:
             row = known.get(_identity(run.key))
             if row is None and time.monotonic() < deadline:
-                row = {"key": dict(run.key), **run.measure(), "stamp": stamp()}
+                try:
+                    row = {"key": dict(run.key), **run.measure(), "stamp": stamp()}
+                except Exception as error:
+                    print(f"{dict(run.key)} broke down: {type(error).__name__}: {error}")
+                    broken = broken or error
+                    continue
                 file.write(json.dumps(row) + "\n")
                 file.flush()
             if row is not None:
                 rows.append(row)
+    if broken:
+        raise broken
     return rows
 
 

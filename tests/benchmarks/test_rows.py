@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
@@ -51,3 +52,14 @@ def test_a_report_names_where_its_rows_come_from(tmp_path: Path) -> None:
     assert text == f"{provenance(rows)}\n\nloss 0.5\n"
     with pytest.raises(SystemExit, match="nothing to report"):
         write_report(tmp_path / "rows.md", [], lambda rows: [])
+
+
+def test_a_run_that_breaks_down_keeps_no_other_from_being_done(tmp_path: Path) -> None:
+    def broken() -> Row:
+        raise RuntimeError("no rung left")
+
+    path = tmp_path / "rows.jsonl"
+    runs = [Run({"seed": 0}, broken), Run({"seed": 1}, lambda: {"loss": 0.5})]
+    with pytest.raises(RuntimeError, match="no rung left"):
+        run_all(runs, path)
+    assert [row["key"]["seed"] for row in read_rows(path)] == [1]
