@@ -49,10 +49,6 @@ such as reading the trials that ended meanwhile."""
 PATIENCE = 1.0
 """Seconds that the lower trial number waits for a rival to step back."""
 
-GRACE = 0.1
-"""Seconds after the end of the time in which a run may still be assigned: a trial that was begun
-in time would be empty where the time ends while the study is looked at."""
-
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
 
@@ -76,19 +72,24 @@ def assign(
         check_can_wait: raises where no other worker could end the wait; called before each sleep.
     """
     begun = time.monotonic()
-    has_complained = False
+    has_complained = has_slept = False
     wait = SHORTEST_WAIT
     awake = time.thread_time()
     while True:
         left = host.seconds_left(study)
         is_over = left is not None and left <= 0 and time.monotonic() > begun + SHORTEST_WAIT
-        run = _claim(study, trial, policy, n_learners, stale_after, is_over=is_over)
+        # Optuna begins no trial after its `timeout`: one that has not slept was begun in time, and
+        # would be empty where the timeout passes while its worker looks at the study.
+        may_be_late = left is None or has_slept
+        run = _claim(
+            study, trial, policy, n_learners, stale_after, is_over=is_over, may_be_late=may_be_late
+        )
         if run is not None:
             return run
         check_can_wait(state_of(study))
         pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
         time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
-        awake = time.thread_time()
+        awake, has_slept = time.thread_time(), True
         liveness.fail_stale(study)
         wait = min(2 * wait, LONGEST_WAIT)
         if not has_complained and time.monotonic() - begun > COMPLAINT:
@@ -193,6 +194,7 @@ def _claim(
     n_learners: int | None,
     stale_after: float | None,
     *,
+    may_be_late: bool,
     is_over: bool,
 ) -> Run | None:
     """Return a run once it is surely ours, None where there is nothing to run at the moment."""
@@ -208,7 +210,7 @@ def _claim(
                 state.n_learners = n_learners  # not what the dead one's sampler was asked for
         if state.is_given_up(trial.number):
             return _run(state, policy, trial, liveness.GIVEN_UP)
-        run = _offer(study, state, trial, policy)
+        run = _offer(study, state, trial, policy, may_be_late=may_be_late)
         if run is None and is_over:
             run = _run(state, policy, trial, "the time is over")
         if run is None and trial.number in state.runs:
@@ -236,7 +238,14 @@ def _claim(
     return run
 
 
-def _offer(study: optuna.Study, state: State, trial: FrozenTrial, policy: Policy) -> Run | None:
+def _offer(
+    study: optuna.Study,
+    state: State,
+    trial: FrozenTrial,
+    policy: Policy,
+    *,
+    may_be_late: bool = True,
+) -> Run | None:
     """Return what the trial should run, None if it is to wait."""
     copied = stored.read_run(trial.system_attrs)  # of a run that died and was retried
     asked = None if copied is None else copied.learner
@@ -244,7 +253,8 @@ def _offer(study: optuna.Study, state: State, trial: FrozenTrial, policy: Policy
         return _run(state, policy, trial, "enqueued", trial.number, _first_size(state, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(state, policy, trial, "the study was stopped")
-    if state.here.horizon is not None and time.monotonic() >= state.here.horizon + GRACE:
+    horizon = state.here.horizon if may_be_late else None
+    if horizon is not None and time.monotonic() >= horizon:
         return _run(state, policy, trial, "the seconds are over")
     decision = _decide(state, policy, trial.number)
     reason = sentence(decision.reason, state.sign)

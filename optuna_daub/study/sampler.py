@@ -379,7 +379,9 @@ class DataAllocationSampler(BaseSampler):
     ) -> None:
         assigned = self._assigned_of(study).pop(trial._trial_id, None)
         # Where the objective asks `trial.should_prune` itself, it does not ask for another size.
-        if (handed_out := state_of(study).here.handed_out.get(trial.number)) is not None:
+        # In ask-and-tell, what passed until it was told may be anything.
+        handed_out = state_of(study).here.handed_out.get(trial.number)
+        if handed_out is not None and host.is_optimizing(study):
             stored.write_seconds(study, trial, *handed_out)
         known = synced_state_of(study)
         run = known.runs.get(trial.number) or (assigned.run if assigned else None)

@@ -17,6 +17,7 @@ from optuna.trial import TrialState
 
 from optuna_daub import learning_curves
 from optuna_daub.study import assignment
+from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
 from optuna_daub.study.assignment import LONGEST_PAUSE
@@ -42,7 +43,7 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
     assigned: Any = object()
     now = 0.0
 
-    def look(*_: object, is_over: bool) -> Any:
+    def look(*_: object, **__: object) -> Any:
         nonlocal now
         now += cpu_seconds
         return assigned if len(slept) == looks - 1 else None
@@ -250,17 +251,21 @@ def workers() -> list[optuna.Study]:
     return [table_study(2, storage=storage, base=RandomSampler()) for _ in range(2)]
 
 
-@pytest.mark.parametrize(("late", "is_run"), [(0.0, True), (1.0, False)])
-def test_a_trial_that_was_begun_in_time_is_not_empty(
-    workers: list[optuna.Study], late: float, is_run: bool
+@pytest.mark.parametrize(
+    ("left", "is_run"), [(-0.01, True), (None, False)], ids=["of timeout", "of seconds"]
+)
+def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
+    workers: list[optuna.Study],
+    left: float | None,
+    is_run: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The time ends while its worker looks at the study."""
     study = workers[0]
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
-    state = synced_state_of(study)
-    state.n_learners, state.here.horizon = 2, time.monotonic() - late
-    run = assignment._offer(study, state, trial, study.pruner.policy)
-    assert run is not None
+    synced_state_of(study).here.horizon = time.monotonic() - 0.01
+    monkeypatch.setattr(host, "seconds_left", lambda study: left)
+    run = assignment.assign(study, trial, study.pruner.policy, 2, None, lambda state: None)
     assert (run.learner is not None) == is_run
 
 

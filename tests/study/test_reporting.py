@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optuna.trial import TrialState
 
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -185,6 +186,15 @@ def test_every_size_is_timed_where_the_objective_asks_should_prune_itself() -> N
     assert len(probes) > len(study.trials)
     assert all(probe.observation.seconds for probe in probes)
     assert [curve.state for curve in learning_curves(study)].count("suspended") > 1
+
+
+def test_what_passes_until_a_trial_is_told_is_no_time_of_training() -> None:
+    trial = asked()
+    size = next(training_sizes(trial))
+    trial.report(0.5, size)
+    trial.study.tell(trial, state=TrialState.PRUNED)
+    (probe,) = allocations(trial.study)
+    assert (probe.observation.size, probe.observation.seconds) == (size, None)
 
 
 def test_seconds_of_a_score_that_others_saw_before_are_taken_in_later(tmp_path: Path) -> None:

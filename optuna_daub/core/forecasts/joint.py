@@ -75,6 +75,8 @@ LARGEST = 50
 RECENT = 30
 """Newcomers are forecast to be like so many learners begun last. Once there are so many, the upper
 half of them says how far apart good ones are; of fewer the standard deviation is steadier."""
+ROUNDING = 1e-9
+"""Of the range of scores: what differs by less is the same."""
 UPPER_TENTH = 1.2816
 """Standard deviations by which the best tenth of a normal distribution is above its median."""
 FLOOR = 2.5
@@ -192,7 +194,8 @@ def spread_of(scores: Numbers) -> float:
     if not len(scores):
         return 0.0
     high, middle = np.quantile(scores, [0.9, 0.5])
-    return float(high - middle) or float(np.ptp(scores))
+    reach = float(np.ptp(scores))
+    return float(high - middle) if high - middle > ROUNDING * reach else reach
 
 
 def _table(curves: Curves) -> _Table:

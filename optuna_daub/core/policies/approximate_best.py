@@ -243,7 +243,8 @@ class ABC:
 
         Of the learners with the largest lower end and with the largest upper end, the one that
         the others can exceed by less ([1] Appendix D.2). A learner dropped for its upper end
-        counts with that; of one that was dropped because it failed, nothing is claimed.
+        counts with that; one dropped because it failed can be no answer, and counts as no more
+        than `epsilon` above the largest lower end.
 
         >>> from optuna_daub.core import Curves, Observation
         >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -309,7 +310,8 @@ class ABC:
     def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
         """Return how to end with the only learner left."""
         gap = self.guess(pool, winner.learner).gap
-        # It is more where a learner that failed had ruled others out.
+        # It is more where a learner that failed had ruled others out, or where the winner's own
+        # lower end has fallen since.
         gap = self.epsilon if gap <= self.epsilon else math.ceil(gap * 1000) / 1000
         promise = f"within {gap:g} of the best with probability {1 - self.delta:g}"
         if self._is_full(winner):

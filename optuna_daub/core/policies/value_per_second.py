@@ -20,11 +20,11 @@ What a second is worth, the cost weight, is where the two kinds of pool differ:
 * open pool: the rate at which newcomers improve on the best full-data score, the largest L at
   which a newcomer is worth its first probe: the marginal value of search; or half of what the best
   suspended learner promises per second, if that is more. A newcomer is proposed when no index is
-  above the best full-data score at that weight. Only where the time that is left is known, and
-  there is a full-data score, does it end by itself: when no training on all the data would be
-  through. Where the runs that are left
-  are known, the first full-data model is begun by half of them, the last run is on all the data,
-  and in between seconds count the less the fewer runs are left.
+  above the best full-data score at that weight. One newcomer in ten goes to N whatever its index.
+  Only where the time that is left is known, and there is a full-data score, does it end by itself:
+  when no training on all the data would be through. Where the runs that are left are known, the
+  first full-data model is begun by half of them, the last run is on all the data, and in between
+  seconds count the less the fewer runs are left.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -93,8 +93,8 @@ the best, which they cannot tell apart: after 30 full trainings 0.1 is behind 0.
 surrogates of `benchmarks`, which are level."""
 PROBE = 0.5
 """Open pool: what is trained for what it shows, not for its score, costs no more than this share
-of the seconds spent so far: a second size, to see how time grows with size, a newcomer's first
-size, and the sample that checks forecasts."""
+of the seconds spent so far: a second size, to see how time grows with size, the sample that checks
+forecasts, and a newcomer's first size where one is so cheap."""
 DEAR = 1.28
 """Open pool: a newcomer starts where it would cost no more than `PROBE` of the seconds spent so
 far, were it dearer than predicted by so many standard deviations: nine in ten are not. Where
@@ -289,8 +289,8 @@ class ValuePerSecond:
             return decision.reason
         if isinstance(decision, Propose) and pool.to_come is not None:
             return decision.reason
-        if decision.reason == CHECK:
-            return CHECK
+        if isinstance(decision, Extend) and decision.reason == CHECK:
+            return Reason(f"learner {decision.learner} goes first: {CHECK.sentence}")
         is_special = not table.is_full.any() or pool.runs_left == 0
         if table.size[place] == 0 or (pool.to_come is None and is_special):
             return decision.reason
@@ -422,14 +422,17 @@ class ValuePerSecond:
     def _checked(self, pool: Pool, table: _Table, free: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which learners go to N for what that shows of forecasts, whatever they promise.
 
-        They are a sample of all newcomers: every tenth, while the sample costs no more than half
-        of the time spent so far, or left.
+        They are one in `CHECKED` of all, while these together cost no more than half of the time
+        spent so far, or left; none where runs are scarce, and what they show would come too late.
         """
+        if pool.runs_left is not None and pool.runs_left < table.is_begun.sum():
+            return np.zeros(len(table.learners), bool)
+        # By order, not by id: ids are numbers of trials, and other trials lie in between.
+        is_drawn = np.arange(len(table.learners)) % CHECKED == CHECKED // 2
         cost = self._costs(pool).at(self.sizes[-1])
-        is_drawn = table.is_begun & (np.arange(len(cost)) % CHECKED == CHECKED // 2)
-        paid = float(cost[is_drawn & table.is_full].sum())
+        paid = float(cost[is_drawn & ((table.size >= self.sizes[-1]) | ~pool.is_free)].sum())
         most = PROBE * min(self._spent(pool), self._seconds_left(pool))
-        goes_on = is_drawn & free & ~table.is_full & self._in_time(pool)
+        goes_on = is_drawn & table.is_begun & free & ~table.is_full
         return np.asarray(goes_on & (paid + cost <= most))
 
     def _last_run(self, pool: Pool, table: _Table, free: NDArray[np.bool_]) -> Decision | None:
@@ -507,7 +510,7 @@ class ValuePerSecond:
             gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
             # Where half of them tie at the top, as on few examples of which most are of one class,
             # nothing is gained yet: seconds are worth next to nothing, but enough for an order.
-            gained = gained or 0.001 * float(np.ptp(seen))
+            gained = max(gained, 0.01 * float(np.ptp(seen)))
             # Each learner's largest probe, as costs are believed: one slow call must not count.
             reached = costs.at(np.maximum(table.size, 1.0))
             share = float(reached[begun].sum() / to_full[begun].sum())

@@ -247,14 +247,16 @@ def test_equal_scores_end_after_one_full_training() -> None:
     assert steps(curves) == [*((i, FIRST) for i in range(5)), (0, FULL)]
 
 
+@pytest.mark.parametrize("above", [0.0, 1.2e-16, 1e-12])
 @pytest.mark.parametrize("n_better", [0, 1, 2])
 @pytest.mark.parametrize("n_tied", [3, 5, 8])
 def test_where_half_tie_at_the_top_the_worst_is_not_trained_on_everything(
-    n_tied: int, n_better: int
+    n_tied: int, n_better: int, above: float
 ) -> None:
     """On few examples many learners know nothing but the largest class; they rise with more."""
     rise = (0.0, 0.0, 0.01, 0.02, 0.03)
     tied = [0.6, 0.7, *[0.9] * n_tied]
+    tied[-1] += above
     curves = [
         LearningCurve(
             i,
@@ -631,44 +633,97 @@ def test_of_the_time_spent_and_the_time_left_the_shorter_counts() -> None:
 
 # One newcomer in ten.
 
+DRAWN = (5, 15, 25, 35)
+"""The places of forty that are trained on all the data whatever they promise."""
 
-def checked_pool(spent: float = 1000.0, left: float | None = None) -> Pool:
-    """One learner on all the data, and seven on little, of which number 5 is the worst."""
-    scores = [0.80, 0.79, 0.78, 0.77, 0.76, 0.30, 0.75, 0.74]
-    rows = [replace(curve(i, y, seconds=[1.0])) for i, y in enumerate(scores)]
-    rows[0] = curve(0, 0.80, 0.81, 0.82, 0.83, 0.84, seconds=[1.0, 2.0, 4.0, 8.0, 16.0])
+
+def checked_pool(count: int, spent: float, left: float | None = None) -> Pool:
+    """Learner 0 on all the data, which take 16 s, and others on little, the drawn ones worst."""
+    rows = [curve(0, 0.80, 0.81, 0.82, 0.83, 0.84, seconds=[1.0, 2.0, 4.0, 8.0, 16.0])]
+    for i in range(1, count):
+        rows.append(curve(i, 0.3 if i in DRAWN else 0.79 - 0.001 * i, seconds=[1.0]))
     left_over = None if left is None else Cost(0, left)
     return Pool(Curves(rows), to_come=None, spent=Cost(0, spent), left=left_over)
+
+
+def checked(pool: Pool) -> int | None:
+    """Return the learner that goes on to check forecasts."""
+    decision = ValuePerSecond(SIZES).decide(pool)
+    if not isinstance(decision, Extend) or decision.reason != value_per_second.CHECK:
+        return None
+    assert decision.size == FULL
+    return decision.learner
 
 
 @pytest.mark.parametrize("left", [None, 1000.0])
 def test_one_newcomer_in_ten_is_trained_on_all_the_data_whatever_it_promises(
     left: float | None,
 ) -> None:
-    pool, policy = checked_pool(left=left), ValuePerSecond(SIZES)
-    decision = policy.decide(pool)
-    assert isinstance(decision, Extend)
-    assert (decision.learner, decision.size) == (5, FULL)
-    assert {policy.explain(pool, i) for i in range(8)} == {decision.reason}
-    assert "one newcomer in 10" in str(decision.reason)
-    later = pool.observed(5, Observation(FULL, 0.31, seconds=16.0))
-    after = policy.decide(later)
-    assert not isinstance(after, Extend) or after.reason != decision.reason
+    pool, seen = checked_pool(40, 1000.0, left), []
+    while (learner := checked(pool)) is not None:
+        seen.append(learner)
+        pool = pool.observed(learner, Observation(FULL, 0.31, seconds=16.0))
+    assert tuple(seen) == DRAWN
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 10])
+def test_whatever_ids_newcomers_have_one_in_ten_is_drawn(step: int) -> None:
+    rows = [curve(i * step, 0.5, seconds=[1.0]) for i in range(400)]
+    full = curve(400 * step, 0.80, 0.81, 0.82, 0.83, 0.84, seconds=[1.0, 2.0, 4.0, 8.0, 16.0])
+    pool = Pool(Curves([*rows, full]), to_come=None, spent=Cost(0, 1e6))
+    policy = ValuePerSecond(SIZES)
+    table = policy._table(pool.curves)
+    assert 35 <= policy._checked(pool, table, np.ones(401, bool)).sum() <= 45
 
 
 @pytest.mark.parametrize(
-    "pool",
+    ("changes", "expected"),
     [
-        replace(checked_pool(), to_come=0),
-        replace(checked_pool(), busy=frozenset({5})),
-        checked_pool(spent=20.0),  # all the data take 16 s
-        checked_pool(left=20.0),
+        ({}, 15),
+        ({"to_come": 0}, None),
+        ({"busy": frozenset({5})}, 15),
+        ({"busy": frozenset({5, 15})}, None),
+        ({"spent": Cost(0, 20.0)}, None),
+        ({"left": Cost(0, 30.0)}, None),
+        ({"runs_left": 5}, None),
     ],
-    ids=["closed", "busy", "just begun", "nearly over"],
+    ids=[
+        "one is paid",
+        "closed",
+        "one in flight",
+        "two in flight",
+        "begun",
+        "nearly over",
+        "runs",
+    ],
 )
-def test_none_is_checked_where_that_would_cost_much_or_show_nothing(pool: Pool) -> None:
-    decision = ValuePerSecond(SIZES).decide(pool)
-    assert not isinstance(decision, Extend) or decision.learner != 5
+def test_what_is_checked_costs_half_of_the_time_at_most(
+    changes: dict[str, object], expected: int | None
+) -> None:
+    """Two trainings of 16 s, of 70 spent."""
+    pool = checked_pool(40, 54.0)
+    if "busy" not in changes:
+        pool = pool.observed(5, Observation(FULL, 0.31, seconds=16.0))
+    changed_pool = replace(pool, **({"spent": Cost(0, 70.0)} | changes))  # type: ignore[arg-type]
+    assert checked(changed_pool) == expected
+
+
+def test_what_was_checked_and_dropped_is_paid_for() -> None:
+    pool = checked_pool(40, 70.0)
+    rows = [*pool.curves.values()]
+    for i in DRAWN[:2]:
+        seen = Observation(FULL, 0.31, seconds=16.0)
+        rows[i] = rows[i].extended(seen).drop("violates a constraint")
+    assert checked(replace(pool, curves=Curves(rows))) is None
+    rows[5] = checked_pool(40, 70.0).curves[5].drop("failed before")
+    assert checked(replace(pool, curves=Curves(rows))) == 25
+
+
+def test_who_waits_for_a_check_is_told_of_whom() -> None:
+    said = str(ValuePerSecond(SIZES).explain(checked_pool(8, 1000.0), 1))
+    assert said == (
+        "learner 5 goes first: one newcomer in 10 is trained on all the data, whatever it promises"
+    )
 
 
 def test_learners_that_are_behind_on_little_data_only_are_found_early() -> None:
@@ -676,7 +731,7 @@ def test_learners_that_are_behind_on_little_data_only_are_found_early() -> None:
 
     def score(learner: int, n: int) -> float:
         share, height = math.sqrt(SIZES[0] / n), 0.001 * (learner % 7)
-        return 0.9 + height - 0.4 * share if learner % 4 == 3 else 0.75 + height - 0.03 * share
+        return 0.9 + height - 0.4 * share if learner % 4 == 1 else 0.75 + height - 0.03 * share
 
     def found() -> float:
         """Return after how many full trainings the first of these was trained on all the data."""
