@@ -119,6 +119,7 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
                     continue
                 file.write(json.dumps(row) + "\n")
                 file.flush()
+                known[_identity(run.key)] = row
             if row is not None:
                 rows.append(row)
     if broken:
