@@ -160,7 +160,7 @@ class ValuePerSecond:
     price: float = 0.008
     """Closed pool: least improvement that a mean full training must promise, once a tenth has been
     spent of what training all on all the data costs; as a share of how far the best score so
-    far exceeds the median first one. At least 0, where all are trained on all the data. What is
+    far exceeds the median first one. At least 0; with 0 all are trained on all the data. What is
     asked grows with the odds of the share spent. The default is the largest that loses less than
     0.05 percentage points on half of LCDB's data sets; one learner more or less in one data set is
     0.08."""
