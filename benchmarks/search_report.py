@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from benchmarks.rows import Row
+from benchmarks.rows import grouped
 from benchmarks.rows import provenance
 from benchmarks.rows import table
 from benchmarks.search_methods import METHODS
@@ -136,6 +137,8 @@ def report(rows: list[Row], methods: Collection[str] = tuple(METHODS)) -> str:
         )
         if results.cells:
             parts += _tables(results)
+    if any(len(point) > 2 for row in rows for point in row.get("curve", ())):
+        parts += ["## Test scores", _table_of_test_scores(rows, methods)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -203,6 +206,42 @@ def _table_of_runs(results: Results) -> str:
         )
     header = ("method", "first model, units", "trainings", "on all data", "budget used")
     return table((*header, "thinking, s", "broke down"), lines)
+
+
+def _table_of_test_scores(rows: Iterable[Row], methods: Collection[str]) -> str:
+    """Return what the best models of all runs score on test rows, in %, by method and problem.
+
+    Mean and standard error over the runs that end with a model, and the number of others. *Rank*
+    is by the means of the problems, where a run without a model counts as score 0; only methods
+    that were run on all problems have one.
+    """
+    runs = [row for row in rows if row["key"]["method"] in methods and "curve" in row]
+    scores = {
+        method: {
+            problem: [PERCENT * row["curve"][-1][2] if row["curve"] else None for row in found]
+            for problem, found in grouped(of_method, "problem").items()
+        }
+        for method, of_method in grouped(runs, "method").items()
+    }
+    problems = list(grouped(runs, "problem"))
+    everywhere = [m for m, by_problem in scores.items() if len(by_problem) == len(problems)]
+    means = [[np.mean([s or 0.0 for s in scores[m][p]]) for p in problems] for m in everywhere]
+    ranks = dict(zip(everywhere, rankdata(-np.array(means), axis=0).mean(axis=1), strict=True))
+    lines = []
+    for method, by_problem in scores.items():
+        cells = []
+        for problem in problems:
+            of_runs = by_problem.get(problem, [])
+            found = [score for score in of_runs if score is not None]
+            cell = f"{np.mean(found):.1f}" if found else "none" if of_runs else ""
+            if len(found) > 1:
+                cell += f" ± {np.std(found, ddof=1) / math.sqrt(len(found)):.1f}"
+            if 0 < len(found) < len(of_runs):
+                cell += f", none in {len(of_runs) - len(found)}"
+            cells.append(cell)
+        rank = f"{ranks[method]:.1f}" if method in ranks else ""
+        lines.append([method, *cells, rank, f"{max(map(len, by_problem.values()))}"])
+    return table(["test score, %", *problems, "rank", "seeds"], lines)
 
 
 def picture(rows: list[Row], methods: Collection[str], folder: Path) -> None:
