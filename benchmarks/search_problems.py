@@ -21,6 +21,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mean
+from traceback import walk_stack
+from types import FrameType
 from typing import Any
 from typing import Protocol
 
@@ -422,16 +424,29 @@ def read(path: Path, target: str, most: int | None, seed: int) -> Data:
     return Data(*(array for part in parts for array in part))
 
 
+CALLED_BACK = ("_next_wrapper", "_reset_wrapper", "_log_callback")
+"""Functions of XGBoost and LightGBM that their C++ calls."""
+SOON = 0.01
+"""CPU seconds after which it is tried again to cut a training off."""
+
+
 class CutOffError(BaseException):
     """A training has taken all the seconds that are left."""
 
 
 @contextmanager
 def at_most(limit: float) -> Iterator[None]:
-    """Raise `CutOffError` inside after so many CPU seconds, at the next line of Python."""
+    """Raise `CutOffError` inside after so many CPU seconds, at the next line of Python.
 
-    def ring(*_: object) -> None:
-        raise CutOffError
+    But in a function that C++ calls back: there an error is lost, and C++ left halfway, which has
+    ended whole runs with "double free". It waits until that is through.
+    """
+
+    def ring(_: int, frame: FrameType | None) -> None:
+        if any(inner.f_code.co_name in CALLED_BACK for inner, _ in walk_stack(frame)):
+            signal.setitimer(signal.ITIMER_PROF, SOON)
+        else:
+            raise CutOffError
 
     before = signal.signal(signal.SIGPROF, ring)
     signal.setitimer(signal.ITIMER_PROF, limit)

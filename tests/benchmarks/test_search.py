@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,12 @@ from benchmarks.rows import read_rows
 from benchmarks.search import race
 from benchmarks.search_methods import METHODS
 from benchmarks.search_problems import RANGER
+from benchmarks.search_problems import CutOffError
 from benchmarks.search_problems import Made
 from benchmarks.search_problems import Race
 from benchmarks.search_problems import Ranger
 from benchmarks.search_problems import Training
+from benchmarks.search_problems import at_most
 from benchmarks.search_problems import read
 from benchmarks.search_report import REFERENCE
 from benchmarks.search_report import collect
@@ -280,6 +284,27 @@ def test_training_is_cut_off_when_the_seconds_are_used_up(tmp_path: Path) -> Non
     assert score > 0.8
     assert 0.0 < seconds < 5.0
     assert other.curve == [[seconds, score, problem.judge()]]
+
+
+def test_what_is_called_back_by_c_is_not_cut_off_before_it_returns() -> None:
+    returned = []
+    begun = time.process_time()
+
+    def _next_wrapper() -> int:  # XGBoost's is called so
+        while time.process_time() < begun + 0.1:
+            pass
+        return 7
+
+    @at_most(0.03)
+    def train() -> None:
+        returned.append(ctypes.CFUNCTYPE(ctypes.c_int)(_next_wrapper)())
+        while time.process_time() < begun + 5.0:
+            pass
+
+    with pytest.raises(CutOffError):
+        train()
+    assert returned == [7]
+    assert time.process_time() < begun + 2.0
 
 
 @pytest.mark.skipif(not RANGER.exists(), reason="the surrogate is not there")
