@@ -137,8 +137,11 @@ def report(rows: list[Row], methods: Collection[str] = tuple(METHODS)) -> str:
         )
         if results.cells:
             parts += _tables(results)
-    if any(len(point) > 2 for row in rows for point in row.get("curve", ())):
-        parts += ["## Test scores", _table_of_test_scores(rows, methods)]
+    # A surrogate has no test rows; its runs stand in the same file.
+    tested = {r["key"]["problem"] for r in rows for point in r.get("curve", ()) if len(point) > 2}
+    if tested:
+        real = [row for row in rows if row["key"]["problem"] in tested]
+        parts += ["## Test scores", _table_of_test_scores(real, methods)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -226,7 +229,10 @@ def _table_of_test_scores(rows: Iterable[Row], methods: Collection[str]) -> str:
     problems = list(grouped(runs, "problem"))
     everywhere = [m for m, by_problem in scores.items() if len(by_problem) == len(problems)]
     means = [[np.mean([s or 0.0 for s in scores[m][p]]) for p in problems] for m in everywhere]
-    ranks = dict(zip(everywhere, rankdata(-np.array(means), axis=0).mean(axis=1), strict=True))
+    if everywhere:
+        ranks = dict(zip(everywhere, rankdata(-np.array(means), axis=0).mean(axis=1), strict=True))
+    else:
+        ranks = {}
     lines = []
     for method, by_problem in scores.items():
         cells = []

@@ -135,18 +135,21 @@ def test_methods_find_a_model_before_the_clock_runs_out(method: str) -> None:
     assert row["curve"][-1][1] > 0.80  # which no line reaches
 
 
+STAMP = {"date": "2026-11-22", "commit": "c", "numpy": "2"}
+
+
 def _row(method: str, seed: int, *curve: tuple[float, ...], problem: str = "made") -> Row:
     key = {"problem": problem, "method": method, "seed": seed, "budget": 10.0}
     counts = {"trainings": 1, "full_trainings": 1, "thinking": 0.0}
     used = {"seconds": 20.0, "budget_seconds": 20.0}
-    return {"key": key, "curve": [[*point] for point in curve], **counts, **used, "stamp": {}}
+    return {"key": key, "curve": [[*point] for point in curve], **counts, **used, "stamp": STAMP}
 
 
 REFERENCE_ROW: Row = {
     "key": {"problem": "made", "method": REFERENCE},
     "unit": 2.0,
     "best": 0.9,
-    "stamp": {},
+    "stamp": STAMP,
 }
 
 
@@ -171,8 +174,6 @@ def test_regret_and_rank_of_curves_known_by_hand() -> None:
 
 def test_tables_hold_the_figures() -> None:
     rows = [REFERENCE_ROW, _row("random", 0, (1.0, 0.5)), _row("TPE", 0, (4.0, 0.8))]
-    for row in rows:
-        row["stamp"] = {"date": "2026-11-22", "commit": "c", "numpy": "2"}
     text = report(rows)
     assert "| random | 40.00 (40.00) | 40.00 (40.00) | 40.00 (40.00) |" in text
     assert "| TPE | 90.00 (90.00) | 10.00 (10.00) | 10.00 (10.00) |" in text
@@ -187,14 +188,16 @@ def test_the_table_of_test_scores_counts_runs_without_a_model_apart() -> None:
         _row("TPE", 1),
         _row("GP", 0, (1.0, 0.5, 0.4), problem="other"),
         _row("TPE", 0, problem="other"),
+        _row("TPE", 0, (1.0, 0.5), problem="without test rows"),
     ]
-    for row in rows:
-        row["stamp"] = {"date": "2026-11-25", "commit": "c", "numpy": "2"}
     text = report(rows)
     assert "| test score, % | made | other | rank | seeds |" in text
     assert "| random | 60.0 ± 10.0 |  |  | 2 |" in text
     assert "| TPE | 90.0, none in 1 | none | 1.0 | 2 |" in text
     assert "| GP |  | 40.0 |  | 1 |" in text
+    # A benchmark that was stopped: no method was run on both problems.
+    text = report([rows[0], rows[4]])
+    assert "| random | 50.0 |  |  | 1 |" in text
 
 
 def test_the_made_problem_has_curves_that_cross_and_a_known_best() -> None:
