@@ -32,8 +32,9 @@ LEGEND = (
     "random sample, where that costs nothing, and of all runs); a run without any such model "
     "counts as score 0. *Rank* among the methods of the table, ties shared, mean over problems of "
     "the mean over seeds; ± its standard error over problems, over seeds where there is one "
-    "problem. *None*: share of runs without any model. *Thinking*: CPU seconds of the method "
-    "itself per run, beside the clock."
+    "problem. *None*: share of runs without any model. *Regret less that of ours*: mean over "
+    "problems, ± its standard error as for ranks. *Thinking*: CPU seconds of the method itself "
+    "per run, beside the clock."
 )
 
 
@@ -146,7 +147,7 @@ def report(rows: list[Row], methods: Collection[str] = tuple(METHODS)) -> str:
 
 
 def _tables(results: Results) -> list[str]:
-    """Return tables of regrets, of ranks, of runs without a model, and of what runs were like."""
+    """Return tables of regrets, ranks, runs without a model, leads, and what runs were like."""
     longest = min(
         row["budget_seconds"] / results.units[name]
         for (name, _), of_cell in zip(results.cells, results.rows, strict=True)
@@ -156,22 +157,21 @@ def _tables(results: Results) -> list[str]:
     if not times or times[-1] < longest * 0.999:
         times.append(longest)
     header = [f"{units:.3g}" for units in times]
-    regrets, ranks, nones = [], [], []
+    regrets, ranks, nones, leads = [], [], [], []
     for units in times:
         regret = results.regret(units)
         means, medians = results.by_problem(regret).mean(axis=0), np.median(regret, axis=0)
         regrets.append([f"{a:.2f} ({b:.2f})" for a, b in zip(means, medians, strict=True)])
         # Rounded, so that rank does not hang on the last digit of a sum.
         ranked = results.by_problem(np.array([rankdata(line) for line in regret.round(6)]))
-        error = ranked.std(axis=0, ddof=1) / math.sqrt(len(ranked)) if len(ranked) > 1 else None
-        ranks.append(
-            [
-                f"{rank:.1f}" + ("" if error is None else f" ± {error[i]:.1f}")
-                for i, rank in enumerate(ranked.mean(axis=0))
-            ]
-        )
+        ranks.append(_with_errors(ranked, ".1f"))
         nones.append([f"{PERCENT * x:.0f} %" for x in results.has_none(units).mean(axis=0)])
+        if "ours" in results.methods:
+            ours = regret[:, results.methods.index("ours")]
+            leads.append(_with_errors(results.by_problem(regret - ours[:, None]), "+.2f"))
     named = {"mean regret (median) after units": regrets, "rank": ranks, "none": nones}
+    if leads:
+        named["regret less that of ours"] = leads
     return [
         *(
             table([title, *header], zip(results.methods, *columns, strict=True))
@@ -179,6 +179,15 @@ def _tables(results: Results) -> list[str]:
         ),
         _table_of_runs(results),
     ]
+
+
+def _with_errors(values: NDArray[np.float64], form: str) -> list[str]:
+    """Return the mean of each column and, where there are several lines, its standard error."""
+    means = [f"{mean:{form}}" for mean in values.mean(axis=0)]
+    if len(values) == 1:
+        return means
+    errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    return [f"{m} ± {e:{form.lstrip('+')}}" for m, e in zip(means, errors, strict=True)]
 
 
 def _table_of_runs(results: Results) -> str:

@@ -178,6 +178,22 @@ def test_tables_hold_the_figures() -> None:
     assert "| random | 40.00 (40.00) | 40.00 (40.00) | 40.00 (40.00) |" in text
     assert "| TPE | 90.00 (90.00) | 10.00 (10.00) | 10.00 (10.00) |" in text
     assert "| random | 1.0 | 2.0 | 2.0 |" in text
+    assert "regret less that of ours" not in text
+
+
+def test_a_lead_is_the_mean_difference_in_the_same_cells_with_its_error_over_problems() -> None:
+    rows = [
+        REFERENCE_ROW,
+        REFERENCE_ROW | {"key": {"problem": "made-2", "method": "the reference"}},
+        _row("ours", 0, (1.0, 0.8)),
+        _row("TPE", 0, (1.0, 0.5)),
+        _row("ours", 0, (1.0, 0.7), problem="made-2"),
+        _row("TPE", 0, (1.0, 0.6), problem="made-2"),
+    ]
+    text = report(rows)
+    # 30 points on one problem, 10 on the other: 20 ± 14.14 / sqrt 2.
+    assert "| TPE | +20.00 ± 10.00 | +20.00 ± 10.00 | +20.00 ± 10.00 |" in text
+    assert "| ours | +0.00 ± 0.00 |" in text
 
 
 def test_the_table_of_test_scores_counts_runs_without_a_model_apart() -> None:
