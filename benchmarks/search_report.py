@@ -164,11 +164,11 @@ def _tables(results: Results) -> list[str]:
         regrets.append([f"{a:.2f} ({b:.2f})" for a, b in zip(means, medians, strict=True)])
         # Rounded, so that rank does not hang on the last digit of a sum.
         ranked = results.by_problem(np.array([rankdata(line) for line in regret.round(6)]))
-        ranks.append(_with_errors(ranked, ".1f"))
+        ranks.append(_with_errors(ranked, 1))
         nones.append([f"{PERCENT * x:.0f} %" for x in results.has_none(units).mean(axis=0)])
         if "ours" in results.methods:
             ours = regret[:, results.methods.index("ours")]
-            leads.append(_with_errors(results.by_problem(regret - ours[:, None]), "+.2f"))
+            leads.append(_with_errors(results.by_problem(regret - ours[:, None]), 2))
     named = {"mean regret (median) after units": regrets, "rank": ranks, "none": nones}
     if leads:
         named["regret less that of ours"] = leads
@@ -181,13 +181,13 @@ def _tables(results: Results) -> list[str]:
     ]
 
 
-def _with_errors(values: NDArray[np.float64], form: str) -> list[str]:
+def _with_errors(values: NDArray[np.float64], decimals: int) -> list[str]:
     """Return the mean of each column and, where there are several lines, its standard error."""
-    means = [f"{mean:{form}}" for mean in values.mean(axis=0)]
+    means = [f"{mean:.{decimals}f}" for mean in values.mean(axis=0)]
     if len(values) == 1:
         return means
     errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    return [f"{m} ± {e:{form.lstrip('+')}}" for m, e in zip(means, errors, strict=True)]
+    return [f"{m} ± {e:.{decimals}f}" for m, e in zip(means, errors, strict=True)]
 
 
 def _table_of_runs(results: Results) -> str:
