@@ -18,13 +18,12 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Wait
-from optuna_daub.core.policy import HasStart
-from optuna_daub.core.policy import MayDecline
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
@@ -168,19 +167,17 @@ def with_start(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Ru
         if trial.number not in state.runs or state.curve(trial.number).observations:
             return run
         pool, started = state.pool(policy, trial.number), run
-        declined = None
-        if isinstance(policy, MayDecline):
-            declined = policy.declines(pool, trial.number)
-        # A grid is a list of points, of which GridSampler would not propose this one again.
-        attrs = {} if declined is None else study._storage.get_trial_system_attrs(trial._trial_id)
-        if declined is not None and stored.GRID_POINT not in attrs:
-            reason = f"declined: {sentence(declined, state.sign)}"
-            started = replace(run, learner=None, size=0, reason=reason, is_declined=True)
-        elif isinstance(policy, HasStart):
-            decision = policy.start_of(pool, trial.number)
-            if decision.size != run.size:
-                reason = sentence(decision.reason, state.sign)
-                started = replace(run, size=decision.size, reason=reason)
+        decision = policy.start(pool, trial.number, run.size)
+        reason = sentence(decision.reason, state.sign)
+        if isinstance(decision, Drop):
+            # A grid is a list of points, of which GridSampler would not propose this one again:
+            # such a point starts at the size for which it was proposed.
+            attrs = study._storage.get_trial_system_attrs(trial._trial_id)
+            if stored.GRID_POINT not in attrs:
+                reason = f"declined: {reason}"
+                started = replace(run, learner=None, size=0, reason=reason, is_declined=True)
+        elif decision.size != run.size:
+            started = replace(run, size=decision.size, reason=reason)
         if started != run:
             stored.write_run(study, trial._trial_id, started)
             state.sync()

@@ -15,9 +15,7 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.core.policy import HasNetValues
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import storage as stored
 from optuna_daub.study.state import State
@@ -34,8 +32,8 @@ class BaseSamplerStudy(optuna.Study):
     """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
 
     The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
-    as soon as anything was observed, with the score on all the data or its forecast, less what
-    training costs where the policy says so (`HasNetValues`); RUNNING before. Once enough learners
+    as soon as anything was observed, with what the policy says it is worth (`Policy.worth`);
+    RUNNING before. Once enough learners
     have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
     sampler should know where they are. Were they hidden, TPE and GP would propose the
     same corner of a space over and over, as they never see that it was tried. Members of a
@@ -57,11 +55,8 @@ class BaseSamplerStudy(optuna.Study):
             pool = state.pool(policy)
             # Asked for each parameter; between two of them nothing changes but the time left.
             if pool.curves is not of.curves or pool.runs_left != of.runs_left:
-                if isinstance(policy, HasNetValues):
-                    found = policy.net_values(pool)
-                else:
-                    found = Joint().forecasts(pool, policy.sizes[-1]).all.mean
-                of, known = pool, dict(zip(pool.curves, found.tolist(), strict=True))
+                of = pool
+                known = dict(zip(pool.curves, policy.worth(pool).tolist(), strict=True))
             return known
 
         storage = _RowStorage(study._storage, state, values)

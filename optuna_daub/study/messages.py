@@ -6,7 +6,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Reason
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
 

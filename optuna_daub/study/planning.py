@@ -21,7 +21,7 @@ from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool

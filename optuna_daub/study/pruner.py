@@ -11,16 +11,13 @@ from optuna.trial import FrozenTrial
 
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.decision import Extend
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import liveness
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import status
 from optuna_daub.study.state import State
 from optuna_daub.study.state import synced_state_of
 
-
-_OF_POLICY = ("sizes", "needs", "decide", "explain", "promise", "leader", "interval")
-"""What a policy is asked."""
 
 _logger = logging.getLogger(__name__)
 
@@ -53,12 +50,11 @@ class AllocationPruner(BasePruner):
     """
 
     def __init__(self, policy: Policy) -> None:
-        lacks = [name for name in _OF_POLICY if not hasattr(policy, name)]
-        if lacks or isinstance(policy, type):
+        if not isinstance(policy, Policy):
             raise ValueError(
-                "`policy` must be a policy of optuna_daub.core or one of your own, with "
-                f"{', '.join(_OF_POLICY)}, but got {policy!r}, which lacks "
-                f"{', '.join(lacks) or 'its arguments: it is a class'}."
+                "`policy` must be an instance of optuna_daub.core.Policy, such as "
+                f"SuccessiveHalving(sizes), but got {policy!r}. A policy of your own is a "
+                "subclass that says what to do next in `decide`."
             )
         self.policy = policy
         """The rule that allocates the training data; a frozen value."""

@@ -29,7 +29,7 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.decision import Finish
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
 from optuna_daub.study import liveness

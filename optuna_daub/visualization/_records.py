@@ -28,7 +28,7 @@ from optuna_daub.core.checks import whole_number
 from optuna_daub.core.costs import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.study.pruner import AllocationPruner
@@ -620,15 +620,15 @@ def _bands(
         if size < full:
             worst = score if curve.worst is None else curve.worst
             bands[curve.learner] = Edge(size, score, score), Edge(full, worst, bound)
-    forecaster = getattr(policy, "forecaster", None)  # ABC has intervals and forecasts nothing
-    if forecaster is None or not any(bands.values()):
+    at_full = policy.forecasts(pool, full) if any(bands.values()) else None
+    if at_full is None:
         return bands
-    at_full = forecaster.forecasts(pool, full)
     means = dict(zip(at_full, np.atleast_1d(at_full.all.mean).tolist(), strict=True))
     spreads = dict(zip(at_full, _spread(at_full.all), strict=True))
     inner: dict[int, list[Edge]] = {learner: [] for learner in bands}
     for size in policy.sizes[:-1]:
-        forecasts = forecaster.forecasts(pool, size)
+        forecasts = policy.forecasts(pool, size)
+        assert forecasts is not None
         centers = np.atleast_1d(forecasts.all.mean).tolist()
         widths = _spread(forecasts.all)
         for learner, center, width in zip(forecasts, centers, widths, strict=True):

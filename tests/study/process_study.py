@@ -45,7 +45,6 @@ from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import storage as stored
-from tests.strategies import PAPER
 from tests.study import releases
 from tests.study.forks import CONTEXT
 
@@ -212,7 +211,7 @@ class Plan:
                 n_learners=None if self.n_trials else self.n_learners,
                 stale_after=self.stale_after,
             ),
-            pruner=DAUBPruner(sizes=SIZES, **({} if self.n_trials else PAPER)),
+            pruner=(DAUBPruner if self.n_trials else DAUBPruner.paper)(sizes=SIZES),
         )
 
     def start(self) -> BaseProcess:

@@ -19,6 +19,7 @@ from optuna.trial import TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from optuna_daub import AllocationPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
@@ -30,7 +31,6 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
 from optuna_daub.study import storage as stored
-from tests.strategies import PAPER
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT
 
@@ -139,9 +139,13 @@ def table_study(
     direction: str = "maximize",
     base: BaseSampler | None = None,
     stale_after: float | None = None,
+    pruner: AllocationPruner | None = None,
     **rule: Any,
 ) -> optuna.Study:
-    """Return a study with a sampler and a pruner of its own; opened if it is there already."""
+    """Return a study with a sampler and a pruner of its own; opened if it is there already.
+
+    The pruner is that of DAUB's paper with the options `rule`, unless another one is given.
+    """
     return optuna.create_study(
         study_name=name,
         storage=storage,
@@ -150,7 +154,7 @@ def table_study(
         sampler=DataAllocationSampler(
             base or InOrder(), n_learners=n_learners, stale_after=stale_after
         ),
-        pruner=DAUBPruner(**{"sizes": SIZES, **PAPER, **rule}),
+        pruner=pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
     )
 
 
@@ -202,7 +206,7 @@ def replayed(
 
 def expected() -> tuple[list[tuple[int, int]], int]:
     """Return the allocations and the winner of `RIVALS`, as replayed."""
-    made, last = replayed(DAUBPruner(sizes=SIZES, **PAPER).policy, RIVALS)
+    made, last = replayed(DAUBPruner.paper(sizes=SIZES).policy, RIVALS)
     assert last.learner is not None
     return made, last.learner
 

@@ -13,6 +13,7 @@ import pytest
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
+from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -316,12 +317,12 @@ def test_one_sick_worker_of_two_drops_no_learner(
 
     def work(trials: int | None) -> None:
         base = optuna.samplers.RandomSampler()
-        own = table_study(n_learners, storage=storage, base=base, **rule)
+        own = table_study(n_learners, storage=storage, base=base, pruner=pruner)
         own.optimize(objective, catch=(BrokenError,), n_trials=trials)
 
     monkeypatch.setattr(liveness, "this_worker", name)
     storage = optuna.storages.InMemoryStorage()
-    rule = {} if n_learners else {"bound": None, "step": None}
+    pruner = None if n_learners else DAUBPruner(sizes=SIZES)
     sick = threading.Thread(target=work, args=(None if n_learners else 30,), name="sick")
     well = threading.Thread(target=work, args=(None if n_learners else 60,), name="well")
     with caplog.at_level("WARNING", logger="optuna_daub"):
@@ -331,7 +332,7 @@ def test_one_sick_worker_of_two_drops_no_learner(
         sick.join(60)
     assert not sick.is_alive()
     assert not well.is_alive()
-    study = table_study(n_learners, storage=storage, **rule)
+    study = table_study(n_learners, storage=storage, pruner=pruner)
     curves = learning_curves(study)
     for curve in curves:
         assert "failed" not in curve.reason

@@ -44,7 +44,6 @@ from optuna_daub.study import AllocationPruner
 from optuna_daub.study import host
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.state import state_of
-from tests.strategies import PAPER
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import idle
@@ -432,8 +431,6 @@ def test_a_pool_can_be_opened_and_closed() -> None:
     "pruner",
     [
         DAUBPruner.paper(sizes=SIZES),
-        DAUBPruner(sizes=SIZES, **PAPER),
-        DAUBPruner(sizes=SIZES, bound="calibrated"),
         ABCPruner(max_resource=8000),
         AllocationPruner(SuccessiveHalving(SIZES)),
     ],
@@ -571,7 +568,7 @@ class TestDeclinedNewcomers:
             assert min(trial.params["trees"] for trial in declined) > 50
             assert not any(trial.intermediate_values for trial in declined)
             assert {trial.state for trial in declined} == {TrialState.PRUNED}
-            with patch("optuna_daub.core.ValuePerSecond.declines", lambda *_: None):
+            with patch("optuna_daub.core.ValuePerSecond._declines", lambda *_: None):
                 study, as_before = self.search(RandomSampler(seed=seed), n_trials=100)
             assert not self.declined(study)
             # Some that would take longer than there is are begun, while costs are hardly known;
@@ -708,7 +705,7 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
         if isinstance(decision, Propose):
             learner = len(pool.curves)
             pool = pool.with_newcomer(learner, {"trees": next(newcomers)})
-            decision = policy.start_of(pool, learner)
+            decision = policy.start(pool, learner, decision.size)
         assert isinstance(decision, Extend)
         trees = pool.curves[decision.learner].parameters["trees"]
         expected.append((trees, decision.size))

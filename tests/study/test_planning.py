@@ -44,7 +44,6 @@ def empty(
 PRUNERS: dict[str, Callable[[], AllocationPruner]] = {
     "default": lambda: DAUBPruner(max_resource=20_000),
     "paper": lambda: DAUBPruner.paper(max_resource=20_000),
-    "calibrated": lambda: DAUBPruner(max_resource=20_000, bound="calibrated"),
     "abc": lambda: ABCPruner(max_resource=20_000, n_validation=5_000),
 }
 

@@ -21,7 +21,6 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import replay
 from optuna_daub.study import storage as stored
-from tests.strategies import PAPER
 from tests.study.process_study import KINDS
 from tests.study.process_study import PATIENCE
 from tests.study.process_study import SIZES
@@ -55,7 +54,7 @@ def test_undisturbed_the_largest_x_is_the_best() -> None:
         LearningCurve(i, tuple(Observation(n, score(x, n), 1.0) for n in SIZES))
         for i, x in enumerate(xs)
     ]
-    *_, last = replay(DAUBPruner(sizes=SIZES, **PAPER).policy, curves)
+    *_, last = replay(DAUBPruner.paper(sizes=SIZES).policy, curves)
     assert last.learner == 59
 
 

@@ -54,6 +54,7 @@ from optuna_daub.core.costs import in_seconds
 from optuna_daub.core.costs import is_timed
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
@@ -62,15 +63,16 @@ from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import LOGISTIC
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.parameters import MOST_COMPARED
-from optuna_daub.core.policy import Needs
+from optuna_daub.core.policies.policy import Needs
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.steps import nearest
 
 
@@ -137,7 +139,7 @@ CHECK = Reason(f"one newcomer in {CHECKED} is trained on all the data, whatever 
 
 
 @dataclass(frozen=True)
-class ValuePerSecond:
+class ValuePerSecond(Policy):
     """Spend the next seconds where they promise the largest improvement.
 
     >>> from optuna_daub.core import Curves, Observation
@@ -151,8 +153,6 @@ class ValuePerSecond:
     (0, 4000)
     """
 
-    sizes: tuple[int, ...]
-    """Training sizes, at least three, increasing; the last is the full training set (N)."""
     forecaster: Forecaster = field(default_factory=Joint)
     """How good learners can be on more data."""
     cost: Literal["seconds", "examples"] = "seconds"
@@ -166,7 +166,7 @@ class ValuePerSecond:
     0.08."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
+        super().__post_init__()
         named("cost", self.cost, {"seconds": True, "examples": True})
         if not 0 <= number("price", self.price) < math.inf:
             raise ValueError(f"`price` must be at least 0 and finite, but got {self.price}.")
@@ -185,7 +185,7 @@ class ValuePerSecond:
         is_last = is_open and pool.runs_left == 0
         # A newcomer that was proposed and then lost its worker, or failed, starts first.
         if (waiting := free & (table.size == 0)).any() and not is_last:
-            return self.start_of(pool, int(table.learners[waiting.argmax()]))
+            return self._first_step(pool, int(table.learners[waiting.argmax()]))
         if pool.may_propose and not is_open:
             return Propose(first, Reason(f"every learner is first trained on {first:,}"))
         if is_open:
@@ -224,7 +224,14 @@ class ValuePerSecond:
             return Wait(Reason("what the learners being trained reach decides which goes on"))
         return self._end(pool)
 
-    def start_of(self, pool: Pool, newcomer: int) -> Extend:
+    def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
+        """Return where a newcomer starts, or that it would be too late with all the data."""
+        del size
+        if declined := self._declines(pool, learner):
+            return Drop(learner, declined)
+        return self._first_step(pool, learner)
+
+    def _first_step(self, pool: Pool, newcomer: int) -> Extend:
         """Return where a newcomer starts, given what its parameters promise and cost.
 
         At the score per second that the search gains, L, it is worth the larger of these, which
@@ -256,7 +263,7 @@ class ValuePerSecond:
         text = f"a newcomer, predicted to take {cost} {self._unit(pool)} on all the data"
         return Extend(newcomer, size, Reason(text))
 
-    def declines(self, pool: Pool, newcomer: int) -> Reason | None:
+    def _declines(self, pool: Pool, newcomer: int) -> Reason | None:
         """Return why a newcomer would be too late with all the data; None where it may be in time.
 
         It would be late even were it cheaper than predicted by `LATE` standard deviations. Its
@@ -306,9 +313,6 @@ class ValuePerSecond:
             return decision.reason
         return Reason("going on pays up to {0} only; to beat is {1}", (own, boxes.to_beat))
 
-    def promise(self, pool: Pool, learner: int) -> None:
-        """Return None: what is expected is no guarantee."""
-
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best full-data score; before any, with the best forecast."""
         table = pool.curves.once(self._table)
@@ -328,7 +332,11 @@ class ValuePerSecond:
         lower, upper = pool.once(self._ends)[:, place].tolist()
         return Interval(lower, max(lower, upper))
 
-    def net_values(self, pool: Pool) -> NDArray[np.float64]:
+    def forecasts(self, pool: Pool, size: int) -> Forecasts:
+        """Return the forecast of every learner's score at `size`."""
+        return self.forecaster.forecasts(pool, size)
+
+    def worth(self, pool: Pool) -> NDArray[np.float64]:
         """Return each learner's forecast at N less what training it there costs, for proposals.
 
         The cost in seconds counts times the rate of newcomers, which falls as the search goes on:
