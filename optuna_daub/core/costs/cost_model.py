@@ -19,6 +19,7 @@ from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.space import Space
 
 
@@ -39,6 +40,10 @@ class Seconds(NamedTuple):
     """Mean of the logarithm; any shape, such as (learners,)."""
     log_sd: Array
     """Standard deviation of the logarithm, in the same shape; 0 if the cost is certain."""
+
+    def part(self, places: NDArray[np.int64]) -> Seconds:
+        """Return the seconds at some places."""
+        return Seconds(self.log_mean[places], self.log_sd[places])
 
     @property
     def median(self) -> Array:
@@ -73,7 +78,10 @@ class CostModel(Protocol):
     """A pure rule from a pool to costs; a frozen value."""
 
     def seconds(self, pool: Pool, size: int) -> Seconds:
-        """Return what training each learner on `size` examples will cost, in the order of ids."""
+        """Return what a training on `size` examples will cost.
+
+        Of each learner, in the order of ids, and behind them of each candidate of the pool.
+        """
 
 
 @dataclass(frozen=True)
@@ -81,12 +89,12 @@ class InExamples:
     """Training sizes as costs.
 
     >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), 500).expected.round(6)
-    array([500.])
+    array([500., 500.])
     """
 
     def seconds(self, pool: Pool, size: int) -> Seconds:
-        """Return the size, for every learner."""
-        count = len(pool.curves)
+        """Return the size, for every learner and candidate."""
+        count = len(pool.curves) + len(pool.once(candidates_of))
         return Seconds(np.full(count, math.log(size)), np.zeros(count))
 
 
@@ -107,8 +115,12 @@ class InSeconds:
         >>> bool(20.0 < seconds.median[0] < 60.0), bool(0.7 < seconds.median[1] < 2.0)
         (True, True)
         """
-        known = pool.curves.once(taking_part, self.full)
-        return InExamples().seconds(pool, size) if known is None else known.seconds(size)
+        known = pool.curves.once(taking_part, self.full, pool.known_space)
+        if known is None:
+            return InExamples().seconds(pool, size)
+        own = known.seconds(size)
+        new = known.model.predict(pool.once(candidates_of), math.log(size))
+        return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -136,7 +148,12 @@ class TakingPart:
         return Seconds(log_mean, log_sd)
 
 
-def taking_part(curves: Curves, full: int) -> TakingPart | None:
+def is_timed(curves: Curves) -> bool:
+    """Return whether the seconds of any training were measured."""
+    return bool(np.isfinite(curves.columns(LearningCurve.log_times)).any())
+
+
+def taking_part(curves: Curves, full: int, space: Space | None = None) -> TakingPart | None:
     """Return the model of seconds of a pool's learners; None if no seconds were measured.
 
     Of each learner its first timed training, the last but one and the last take part. Learners
@@ -146,6 +163,7 @@ def taking_part(curves: Curves, full: int) -> TakingPart | None:
     Args:
         curves: what is known of the learners.
         full: N, the number of all training examples.
+        space: of the parameters; None: as wide as the learners that take part show it.
     """
     seen = curves.columns(LearningCurve.log_times)
     last = seen[:, 4:]
@@ -159,7 +177,7 @@ def taking_part(curves: Curves, full: int) -> TakingPart | None:
     untimed = np.flatnonzero(~np.isfinite(last[:, 1]))[-LATEST:]
     places = np.sort(np.concatenate([chosen, untimed]))
     points = [curves[i].parameters for i in curves.learners[places].tolist()]
-    space = Space.of(points)
+    space = Space.of(points) if space is None else space
     rows = space.rows(points)
     own = np.where(np.isin(places, chosen), np.searchsorted(chosen, places), -1)
     times = seen[chosen].reshape(-1, 3, 2)

@@ -7,6 +7,8 @@ one entry per learner, and every answer has the same shape.
 from __future__ import annotations
 
 import math
+from abc import ABC
+from abc import abstractmethod
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +17,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import ndtr
+from scipy.special import ndtri
 
+from optuna_daub.core.boxes import improvement
+from optuna_daub.core.boxes import index
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
@@ -74,21 +81,93 @@ class Forecasts(Mapping[int, Forecast]):
         return len(self.learners)
 
 
-class Forecaster(Protocol):
+class Forecaster(ABC):
     """A pure rule from a pool to forecasts; a frozen value.
 
     Joint by signature: what one learner gained may say what others will gain.
     """
 
+    @abstractmethod
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`.
 
         A learner trained on `size` examples or more is forecast to have its last score, with
-        certainty; one without any score is forecast like a newcomer, or may be anything.
+        certainty; one without any score is forecast like a new one, or may be anything.
         """
 
+    @abstractmethod
     def newcomer(self, pool: Pool, size: int) -> Forecast:
-        """Return the forecast of a learner that is still to be proposed."""
+        """Return the forecast of a learner of which nothing is known, as floats."""
+
+    def candidates(self, pool: Pool, size: int) -> Forecast:
+        """Return the forecasts of the pool's candidates, shape (candidates,).
+
+        By default all are alike.
+        """
+        count = len(pool.once(candidates_of))
+        new = self.newcomer(pool, size)
+        mean, sd = moments(new)
+        return Normal(np.full(count, mean), np.full(count, sd))
+
+    def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
+        """Return the standard deviation of what scores at `at` will change of forecasts at `size`.
+
+        Of learners, and of candidates. By default, what is uncertain at `at` is what they show.
+        """
+        ends = [
+            [moments(each)[1] for each in (self.forecasts(pool, n).all, self.candidates(pool, n))]
+            for n in (at, size)
+        ]
+        return np.minimum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
+
+
+def moments(forecast: Forecast) -> tuple[Numbers, Numbers]:
+    """Return median and standard deviation, as if a forecast was normal; arrays of one shape."""
+    one = float(ndtr(1.0))
+    middle = forecast.quantile(0.5)
+    with np.errstate(invalid="ignore"):
+        return middle, np.asarray(forecast.quantile(one) - middle)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A normal distribution.
+
+    >>> forecast = Normal(0.80, 0.01)
+    >>> float(forecast.quantile(0.95).round(6)), float(forecast.expected_improvement(0.8).round(6))
+    (0.816449, 0.003989)
+    """
+
+    location: ArrayLike
+    """Its mean."""
+    scale: ArrayLike
+    """Its standard deviation, at least 0, in units of the score."""
+
+    @property
+    def mean(self) -> Numbers:
+        """The expected score."""
+        return np.asarray(self.location, np.float64)
+
+    def quantile(self, probability: float) -> Numbers:
+        """Return what the score stays below with `probability`."""
+        deviate = float(ndtri(probability))
+        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+            off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale, np.float64) * deviate)
+        return np.asarray(self.location, np.float64) + off
+
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return E[max(0, score - over)], at least 0."""
+        return improvement(self.location, self.scale, over)
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return the score over which the expected improvement is worth `cost`."""
+        return index(self.location, self.scale, cost)
+
+    def at(self, place: int) -> Normal:
+        """Return the forecast of one learner out of many."""
+        numbers = np.broadcast_arrays(self.location, self.scale)
+        location, scale = (float(number[place]) for number in numbers)
+        return Normal(location, scale)
 
 
 LOGISTIC = math.sqrt(3.0) / math.pi

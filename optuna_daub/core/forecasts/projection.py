@@ -14,6 +14,7 @@ import numpy as np
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import LOGISTIC
+from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.pool import Pool
@@ -93,7 +94,7 @@ def projected_bound(
 
 
 @dataclass(frozen=True)
-class Projection:
+class Projection(Forecaster):
     """DAUB's bound as a forecaster: each score on more data is taken to be its bound.
 
     [1] states no distribution, so the forecast of a learner with a score is certain; it bounds the
