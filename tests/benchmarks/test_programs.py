@@ -21,6 +21,7 @@ from benchmarks import watching
 from benchmarks.fit import calibrated
 from benchmarks.fit import gain_spread
 from benchmarks.fit import open_intervals
+from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
@@ -99,6 +100,10 @@ def test_the_fit_leaves_the_package_alone_in_smoke_mode(
     assert len(folds) == calibrated.FOLDS
     assert json.loads((tmp_path / calibrated.COEFFICIENTS).read_text()).keys() > folds[0].keys()
     gain_spread.main(["--smoke"])
+    believed = seconds.FILE.read_bytes()
+    seconds.main(["--smoke", "--write", "--results", str(tmp_path)])
+    assert seconds.FILE.read_bytes() == believed
+    assert "made, new" in (tmp_path / "seconds.md").read_text(encoding="utf-8")
     assert "| N / 16 |" in capsys.readouterr().out
     open_intervals.main(["--smoke", "--results", str(tmp_path)])
     assert "| made | " in capsys.readouterr().out
