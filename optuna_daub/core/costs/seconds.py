@@ -19,8 +19,8 @@ All is linear and Gaussian given the weights of observations. These are found by
 reweighting [1]. So are, in the same walk, the scales that differ between studies: how much
 parameters explain, how much is the learners' own, how large the noise is. Each is a variance
 component with a scaled inverse chi-squared prior, raised and lowered by the
-minorization-maximization step of [2]. All other numbers are constants that
-`benchmarks/fit/seconds.py` fits on measured seconds and writes into `seconds.json`.
+minorization-maximization step of [2]. All other numbers are constants in `seconds.json`, which
+`benchmarks/fit/seconds.py` judges on measured seconds, and can fit.
 
 [1] K. Lange, R. Little, J. Taylor, Robust statistical modeling using the t distribution,
     Journal of the American Statistical Association 84, 1989.
@@ -50,7 +50,7 @@ SCALES = ("linear", "smooth", "own", "own_growth", "noise")
 
 
 class Prior(NamedTuple):
-    """What is believed of seconds before any is measured; fitted, see `seconds.json`."""
+    """What is believed of seconds before any is measured: the numbers in `seconds.json`."""
 
     alpha: float
     """Mean of the shared exponent of growth."""
