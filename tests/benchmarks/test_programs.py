@@ -18,6 +18,7 @@ from benchmarks import training
 from benchmarks import two_workers
 from benchmarks import watching
 from benchmarks.fit import open_intervals
+from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
@@ -88,6 +89,10 @@ def test_training_runs_each_method_in_a_process_of_its_own(tmp_path: Path) -> No
 def test_the_intervals_of_open_pools_are_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    believed = seconds.FILE.read_bytes()
+    seconds.main(["--smoke", "--write", "--results", str(tmp_path)])
+    assert seconds.FILE.read_bytes() == believed
+    assert "made, new" in (tmp_path / "seconds.md").read_text(encoding="utf-8")
     open_intervals.main(["--smoke", "--results", str(tmp_path)])
     assert "| made | " in capsys.readouterr().out
 

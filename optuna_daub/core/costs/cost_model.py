@@ -28,9 +28,12 @@ Array = NDArray[np.float64]
 LATEST, SLOWEST = 120, 40
 """Learners that take part: those timed last, and of the others the slowest, which cost most if
 they are taken for quick ones."""
-WIDEST = 1.5
-"""Standard deviation of a logarithm from which on expected seconds grow no more: by e^1.1 above
-the median. Of a learner that may take a thousand times as long, the mean says nothing."""
+WIDEST = 1.0
+"""Standard deviation of a logarithm from which on expected seconds grow no more, at 1.65 times the
+median. The mean of what may take a thousand times as long says nothing."""
+FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
+"""Degrees of freedom of the Student t that logarithms follow, and the scale at which it has a
+normal's quartiles."""
 
 
 class Seconds(NamedTuple):
@@ -39,7 +42,8 @@ class Seconds(NamedTuple):
     log_mean: Array
     """Mean of the logarithm; any shape, such as (learners,)."""
     log_sd: Array
-    """Standard deviation of the logarithm, in the same shape; 0 if the cost is certain."""
+    """Its spread, in the same shape: half of all are within 0.67 of it, as if it was the standard
+    deviation of a normal; tails are a Student t's. 0 if the cost is certain."""
 
     def part(self, places: NDArray[np.int64]) -> Seconds:
         """Return the seconds at some places."""
@@ -63,14 +67,14 @@ class Seconds(NamedTuple):
         """Return the probability that a training takes `left` seconds at most.
 
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
-        array([1.  , 0.84])
+        array([1.  , 0.83])
         """
-        from scipy.special import ndtr  # not at the top: it takes longer than all of the core
+        from scipy.special import stdtr  # not at the top: it takes longer than all of the core
 
         with np.errstate(divide="ignore"):
             spare = np.log(np.maximum(np.asarray(left, np.float64), 0.0)) - self.log_mean
-        is_certain = self.log_sd <= 0.0
-        chance = ndtr(spare / np.where(is_certain, 1.0, self.log_sd))
+        is_certain = self.log_sd < 1e-9
+        chance = stdtr(FREEDOM, spare / np.where(is_certain, 1.0, QUARTILE * self.log_sd))
         return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)
 
 

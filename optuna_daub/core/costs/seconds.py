@@ -19,8 +19,8 @@ All is linear and Gaussian given the weights of observations. These are found by
 reweighting [1]. So are, in the same walk, the scales that differ between studies: how much
 parameters explain, how much is the learners' own, how large the noise is. Each is a variance
 component with a scaled inverse chi-squared prior, raised and lowered by the
-minorization-maximization step of [2]. All other numbers are constants that
-`benchmarks/fit/seconds.py` fits on measured seconds and writes into `seconds.json`.
+minorization-maximization step of [2]. All other numbers are constants in `seconds.json`, which
+`benchmarks/fit/seconds.py` judges on measured seconds, and can fit.
 
 [1] K. Lange, R. Little, J. Taylor, Robust statistical modeling using the t distribution,
     Journal of the American Statistical Association 84, 1989.
@@ -50,7 +50,7 @@ SCALES = ("linear", "smooth", "own", "own_growth", "noise")
 
 
 class Prior(NamedTuple):
-    """What is believed of seconds before any is measured; fitted, see `seconds.json`."""
+    """What is believed of seconds before any is measured: the numbers in `seconds.json`."""
 
     alpha: float
     """Mean of the shared exponent of growth."""
@@ -92,9 +92,13 @@ PRIOR = Prior(**json.loads(Path(__file__).with_name("seconds.json").read_text("u
 
 LEVEL_SD = 4.0
 """Standard deviation of the shared level around the median: e^4 is a factor of 55."""
-WALKS = 8
+WALKS = 6
 """Iterations of reweighting and of scales."""
-MOST_TUNED = 120
+CHECKS = 10.0
+"""Learners that count as having shown that variances are right, before any is checked."""
+FARTHEST = 3.0
+"""Standard deviations as which any that is further off counts: one does not decide."""
+MOST_TUNED = 100
 """Observations from which the scales are learnt, those of the learners that come last."""
 
 
@@ -203,9 +207,12 @@ class Fitted:
     """The inverse covariance times observations, times their basis, summed by learner, after the
     sum of all; shape (3, 1 + learners)."""
     sure: Array
-    """The inverse covariance likewise, from both sides; shape (3, 3, 1 + learners, 1 + learners)."""
+    """The inverse covariance likewise, from both sides; two axes of 3, two of 1 + learners."""
     trust: Array
     """Weight of each observation, in (0, 1], in the order of learners; small of a slow call."""
+    widened: float
+    """What variances of new learners are multiplied with: their squared errors, as learners timed
+    once show that were predicted without it."""
 
     def predict(
         self, rows: Rows, log_size: ArrayLike, learner: NDArray[np.int64] | None = None
@@ -240,34 +247,30 @@ class Fitted:
             at_pivot[known, 1 + place[known]] += own_share[0]
             by_growth[known, 1 + place[known]] += own_share[1]
         own_late = own_share[2] * is_seen
-        of_all = shared[2] * np.eye(1, 1 + len(self.seen))[0]
+        told, sure = self.told, self.sure
         means = np.stack(
             [
-                at_pivot @ self.told[0],
-                by_growth @ self.told[1],
-                of_all @ self.told[2] + own_late * self.told[2, 1 + place],
+                at_pivot @ told[0],
+                by_growth @ told[1],
+                shared[2] * told[2, 0] + own_late * told[2, 1 + place],
             ]
         )
         # What observations take from variances: quadratic forms, and their products.
-        sure = self.sure
-        late_late = (
+        taken = np.empty((3, 3, count))
+        taken[0, 0] = np.einsum("pl,pl->p", at_pivot @ sure[0, 0], at_pivot)
+        taken[0, 1] = taken[1, 0] = np.einsum("pl,pl->p", at_pivot @ sure[0, 1], by_growth)
+        taken[1, 1] = np.einsum("pl,pl->p", by_growth @ sure[1, 1], by_growth)
+        # Late growth is shared with all and with itself: three entries in place of a matrix.
+        taken[2, 2] = (
             shared[2] ** 2 * sure[2, 2, 0, 0]
             + 2.0 * shared[2] * own_late * sure[2, 2, 0, 1 + place]
             + own_late**2 * sure[2, 2, 1 + place, 1 + place]
         )
-        first = at_pivot @ sure[0, 0]
-        second = at_pivot @ sure[0, 1]
-        third = by_growth @ sure[1, 1]
-        taken = np.empty((3, 3, count))
-        taken[0, 0] = np.einsum("pl,pl->p", first, at_pivot)
-        taken[0, 1] = taken[1, 0] = np.einsum("pl,pl->p", second, by_growth)
-        taken[1, 1] = np.einsum("pl,pl->p", third, by_growth)
         for i, side in enumerate((at_pivot, by_growth)):
-            by_late = shared[2] * (side @ sure[i, 2, :, 0])
-            if learner is not None:
-                by_late += own_late * np.einsum("pl,lp->p", side, sure[i, 2][:, 1 + place])
-            taken[i, 2] = taken[2, i] = by_late
-        taken[2, 2] = late_late
+            taken[i, 2] = taken[2, i] = shared[2] * (side @ sure[i, 2, :, 0])
+            if is_seen.any():
+                with_own = np.einsum("pl,lp->p", side, sure[i, 2][:, 1 + place])
+                taken[i, 2] = taken[2, i] = taken[i, 2] + own_late * with_own
         of_point = linear * square + smooth
         before = np.zeros((3, 3, count))
         before[0, 0] = shared[0] + of_point + own
@@ -277,7 +280,8 @@ class Fitted:
         basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
         mean = means.T @ basis + self.middle + prior.alpha * basis[1] + prior.late * basis[2]
         variance = np.einsum("as,abp,bs->ps", basis, before - taken, basis, optimize=True)
-        deviation = np.sqrt(np.maximum(variance, 0.0) + noise)
+        widened = np.where(is_seen, 1.0, self.widened)[:, None]
+        deviation = np.sqrt(widened * (np.maximum(variance, 0.0) + noise))
         shape = (count, *growth.shape)
         return mean.reshape(shape), deviation.reshape(shape)
 
@@ -297,14 +301,12 @@ class Fitted:
         late_weight = prior.late + shared[2] * self.told[2, 0]
         nobody = np.full((1, len(self.points.is_word)), np.nan)
         level, level_sd = self.predict(nobody, to)
-        by_point = self.variances[1] + self.variances[0] * float(np.mean(self._spread()))
+        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior)[1].mean()
         square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
         mean = np.where(is_known, log_seconds + alpha * far + late_weight * late_far, level)
-        sd = np.sqrt(np.where(is_known, square + 2.0 * self.variances[4], level_sd**2 + by_point))
+        square += 2.0 * self.variances[4]
+        sd = np.sqrt(np.where(is_known, square, level_sd**2 + by_point))
         return mean, sd
-
-    def _spread(self) -> Array:
-        return self.points.linear(self.prior)[1]
 
     def _shares(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
         """Return prior variances at the pivot, of growth, of late growth: shared, and own."""
@@ -379,19 +381,34 @@ def fit(
     trust[last] = their
     parts = parts.reshape(len(parts), -1)
     inverse = _inverse(shared, parts, variances, trust)
-    if len(trust) > MOST_TUNED:
-        earlier = np.s_[:-MOST_TUNED]
+    # Slow calls among the others are few: most often one look at them is all.
+    earlier = np.arange(len(trust) - len(their))
+    for _ in range(WALKS if len(earlier) else 0):
         again = _trust(variances[4] / trust, inverse, inverse @ above, variances[4], prior.tail)
+        if np.all(again[earlier] > trust[earlier] / 2.0):
+            break
         trust[earlier] = again[earlier]
-        if trust[earlier].min() < 0.5:
-            inverse = _inverse(shared, parts, variances, trust)
+        inverse = _inverse(shared, parts, variances, trust)
+    weights = inverse @ above
+    # Learners timed once, predicted without that time as new ones are: off by how many deviations?
+    is_once = np.append(starts[1:], len(which)) == starts + 1
+    once = starts[is_once]
+    off = np.minimum(weights[once] ** 2 / np.diagonal(inverse)[once], FARTHEST**2)
+    widened = float((CHECKS + off.sum()) / (CHECKS + len(once)))
     basis = np.stack([np.ones_like(growth), growth, late])
-    told = np.add.reduceat(basis * (inverse @ above), starts, axis=1)
-    sure = basis[:, None, :, None] * inverse * basis[None, :, None, :]
-    sure = np.add.reduceat(np.add.reduceat(sure, starts, axis=2), starts, axis=3)
+    told = np.add.reduceat(basis * weights, starts, axis=1)
+    # Along the first axis, which is quicker by far: the inverse is symmetric.
+    by_learner = [np.add.reduceat(row[:, None] * inverse, starts, axis=0).T for row in basis]
+    sure = np.stack(
+        [
+            [np.add.reduceat(row[:, None] * one, starts, axis=0) for one in by_learner]
+            for row in basis
+        ]
+    )
     return Fitted(
         prior, points, seen, math.log(full), middle, variances,
         _with_sum(told, 1), _with_sum(_with_sum(sure, 2), 3), trust,
+        widened,
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ from optuna_daub.core.prices import table_of
 class ValuePerSecond(Policy):
     """Spend the next seconds on the step that promises the largest improvement for them.
 
-    >>> from optuna_daub.core import Curves, LearningCurve, Observation
+    >>> from optuna_daub.core import Cost, Curves, LearningCurve, Observation
     >>> def curve(learner, *scores):
     ...     seen = zip((1000, 16000), scores)
     ...     return LearningCurve(learner, tuple(Observation(n, score) for n, score in seen))

@@ -101,7 +101,8 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     own_ids = np.concatenate([np.arange(10), np.full(len(new), -1)])
     mean, sd = model.predict(everyone, np.log([16_000.0, 64_000.0]), own_ids)
     assert mean.T.ravel() == pytest.approx(wanted + expected[n:])
-    assert sd.T.ravel() == pytest.approx(np.sqrt(wanted_sd**2 + noise), rel=1e-4)
+    widened = np.tile(np.where(own_ids < 0, model.widened, 1.0), 2)
+    assert sd.T.ravel() == pytest.approx(np.sqrt(widened * (wanted_sd**2 + noise)), rel=1e-4)
 
 
 class _Given(Kernel):  # type: ignore[misc]
