@@ -169,17 +169,17 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
     mean, sd = mean[rows], sd[rows]
-    costs = [terms.cost.seconds(pool, size).part(rows) for size in stops]
+    costs = terms.cost.seconds(pool, stops).part(rows)
     spent = pool.spent.seconds if pool.curves.once(is_timed) else float(pool.spent.examples)
     left = math.inf if pool.left is None else pool.left.seconds
-    chance = costs[-1].within(left)
+    expected, chance = costs.expected, costs.within(left)[:, -1]
     if has_model:
         chance = np.where(chance > 0.5, chance, 0.0)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
         # The fewer runs are left, the more one of them is worth, in seconds of those before.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
-    later = costs[-1].expected / np.maximum(chance, 1e-9)
+    later = expected[:, -1] / np.maximum(chance, 1e-9)
     for place, size in enumerate(stops):
         if size == full:
             ahead = np.repeat(improvement(mean, sd, best)[:, None], N_POINTS, axis=1)
@@ -190,13 +190,13 @@ def prices(pool: Pool, terms: Terms) -> Prices:
             shown = np.concatenate(terms.forecaster.look(pool, size, full))[rows]
             shown = np.minimum(shown, sd)
             ahead = after_look(mean, shown, np.sqrt(sd**2 - shown**2), best)
-            value = price(ahead, costs[place].expected + overhead, later)
+            value = price(ahead, expected[:, place] + overhead, later)
         found[rows, place] = np.where((at < size) & (chance > 0.0), value, -math.inf)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known
     own = np.full(count, math.inf)
-    own[may_run] = costs[-1].expected[: len(may_run)]
+    own[may_run] = expected[: len(may_run), -1]
     return _before_a_model(pool, known, own, spent, left)
 
 

@@ -30,6 +30,8 @@ N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 400, 5, 40, 6, 15
 of the largest price and further ones around each. From the lab's first guess, not tuned."""
 N_RECENT = 30
 """Learners tried last, which show what another sampler would propose next."""
+MOVED_SHARE = 0.7
+"""Share of the numbers of a point that are moved."""
 WIDEST_MOVE = 0.15
 """Standard deviation of the largest moves around a point, in ranges; the smallest is a tenth."""
 
@@ -57,7 +59,7 @@ class AroundBest:
         mean = np.where(curves.columns(_is_alive)[known, 0] > 0.0, mean, -math.inf)
         best = np.argsort(-mean, kind="stable")[:N_BEST]
         near = [_near(space, rows, rows[i], N_NEAR, rng) for i in best]
-        return np.vstack([drawn, *near])
+        return _new(space, np.vstack([drawn, *near]), rows)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str
     rng = np.random.default_rng([seed, len(pool.curves), 1])
     known = pool.curves.once(_rows, space)
     top = np.argsort(-values, kind="stable")[:N_TOP]
-    around = np.vstack([_near(space, known, rows[i], N_AROUND, rng) for i in top])
+    around = [_near(space, known, rows[i], N_AROUND, rng) for i in top]
+    around = np.vstack([_new(space, np.vstack(around), known), rows[top[:1]]])
     more = prices(replace(pool, proposer=Given(around))).candidates.max(axis=1)
     best = around[more.argmax()] if more.max() > values.max() else rows[values.argmax()]
     return space.point(best)
@@ -173,6 +176,13 @@ def _random(space: Space, rows: Rows, count: int, rng: np.random.Generator) -> R
     return drawn
 
 
+def _new(space: Space, rows: Rows, known: Rows) -> Rows:
+    """Return the points, as values have them, that are not known: a point twice is one learner."""
+    rows = np.unique(space.snapped(rows).round(12), axis=0)
+    taken = {row.tobytes() for row in space.snapped(known).round(12)}
+    return rows[[row.tobytes() not in taken for row in rows]]
+
+
 def _near(
     space: Space, rows: Rows, row: NDArray[np.float64], count: int, rng: np.random.Generator
 ) -> Rows:
@@ -181,7 +191,7 @@ def _near(
     deciding = _deciding(space, rows)
     width = WIDEST_MOVE * 10.0 ** -rng.random((count, 1))
     moved = near + width * rng.standard_normal(near.shape)
-    moves = rng.random(near.shape) < 0.7
+    moves = rng.random(near.shape) < MOVED_SHARE
     is_number = ~space.is_word & ~np.isnan(row)
     near[:, is_number] = np.clip(np.where(moves, moved, near), 0.0, 1.0)[:, is_number]
     for place in np.flatnonzero(space.is_word & ~np.isnan(row) & ~deciding):

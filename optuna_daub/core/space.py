@@ -144,6 +144,29 @@ class Space:
             len(points), len(self.dimensions)
         )
 
+    def snapped(self, rows: Rows) -> Rows:
+        """Return rows of points that exist: places of values with a step are moved to the nearest.
+
+        >>> Space((("depth", Range(1, 5, is_whole=True)),)).snapped(np.array([[0.3], [0.9]]))
+        array([[0.25],
+               [1.  ]])
+        """
+        moved = rows.copy()
+        for place, (_, one) in enumerate(self.dimensions):
+            if not isinstance(one, Range) or one.low >= one.high:
+                continue
+            step = one.step or (1.0 if one.is_whole else None)
+            if step is None:
+                continue
+            low, high = (math.log(x) if one.is_log else x for x in (one.low, one.high))
+            value = low + moved[:, place] * (high - low)
+            value = np.exp(value) if one.is_log else value
+            value = one.low + np.round((value - one.low) / step) * step
+            value = np.clip(value, one.low, one.high)
+            value = np.log(value) if one.is_log else value
+            moved[:, place] = (value - low) / (high - low)
+        return moved
+
     def point(self, row: NDArray[np.float64]) -> dict[str, Any]:
         """Return the parameters of a row, without those that it lacks."""
         return {

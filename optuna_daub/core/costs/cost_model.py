@@ -81,10 +81,10 @@ class Seconds(NamedTuple):
 class CostModel(Protocol):
     """A pure rule from a pool to costs; a frozen value."""
 
-    def seconds(self, pool: Pool, size: int) -> Seconds:
-        """Return what a training on `size` examples will cost.
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        """Return what trainings on so many examples will cost, shape (points, sizes).
 
-        Of each learner, in the order of ids, and behind them of each candidate of the pool.
+        Points are the learners, in the order of ids, and behind them the pool's candidates.
         """
 
 
@@ -92,14 +92,15 @@ class CostModel(Protocol):
 class InExamples:
     """Training sizes as costs.
 
-    >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), 500).expected.round(6)
-    array([500., 500.])
+    >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected.round(6)
+    array([[500., 900.],
+           [500., 900.]])
     """
 
-    def seconds(self, pool: Pool, size: int) -> Seconds:
-        """Return the size, for every learner and candidate."""
-        count = len(pool.curves) + len(pool.once(candidates_of))
-        return Seconds(np.full(count, math.log(size)), np.zeros(count))
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        """Return the sizes, for every learner and candidate."""
+        shape = len(pool.curves) + len(pool.once(candidates_of)), len(sizes)
+        return Seconds(np.broadcast_to(np.log(sizes), shape), np.zeros(shape))
 
 
 @dataclass(frozen=True)
@@ -109,21 +110,21 @@ class InSeconds:
     full: int
     """N, the number of all training examples."""
 
-    def seconds(self, pool: Pool, size: int) -> Seconds:
-        """Return the seconds of every learner.
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        """Return the seconds of every learner and candidate.
 
         >>> from optuna_daub.core import Observation
         >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=30.0),))
         >>> fast = LearningCurve(1, (Observation(500, 0.8, seconds=1.0),))
-        >>> seconds = InSeconds(4000).seconds(Pool(Curves([slow, fast])), 1000)
-        >>> bool(20.0 < seconds.median[0] < 60.0), bool(0.7 < seconds.median[1] < 2.0)
+        >>> seconds = InSeconds(4000).seconds(Pool(Curves([slow, fast])), (1000,)).median[:, 0]
+        >>> bool(20.0 < seconds[0] < 60.0), bool(0.7 < seconds[1] < 2.0)
         (True, True)
         """
         known = pool.curves.once(taking_part, self.full, pool.known_space)
         if known is None:
-            return InExamples().seconds(pool, size)
-        own = known.seconds(size)
-        new = known.model.predict(pool.once(candidates_of), math.log(size))
+            return InExamples().seconds(pool, sizes)
+        own = known.seconds(sizes)
+        new = known.model.predict(pool.once(candidates_of), np.log(sizes))
         return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
 
 
@@ -143,11 +144,14 @@ class TakingPart:
     """Logarithms of size and seconds of every learner's last timed training, shape (all learners,
     2); NaN if none was timed."""
 
-    def seconds(self, size: int) -> Seconds:
-        """Return the seconds of every learner of the pool on `size` examples."""
-        log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], math.log(size))
+    def seconds(self, sizes: tuple[int, ...]) -> Seconds:
+        """Return the seconds of every learner of the pool, shape (learners, sizes)."""
+        log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
+        if len(self.places) < len(self.last):
+            for place, size in enumerate(np.log(sizes).tolist()):
+                log_mean[:, place], log_sd[:, place] = self.model.onward(*self.last.T, size)
         if len(self.places):
-            mean, sd = self.model.predict(self.rows, math.log(size), self.own)
+            mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
             log_mean[self.places], log_sd[self.places] = mean, sd
         return Seconds(log_mean, log_sd)
 
@@ -214,7 +218,7 @@ def expected_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
     known = curves.once(taking_part, full)
     if known is None:
         return {}
-    expected = known.seconds(size).expected.tolist()
+    expected = known.seconds((size,)).expected[:, 0].tolist()
     found = {}
     for (learner, curve), seconds in zip(curves.items(), expected, strict=True):
         there = curve.at(size)
