@@ -7,7 +7,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from textwrap import shorten
 
-from optuna_daub.study.storage import Failure
+from optuna_daub.study.records import Failure
 
 
 MAX_FAILURES = 2
