@@ -9,6 +9,7 @@ both go ahead. The lower trial number stays where it can.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,6 +54,10 @@ COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
 
 _logger = logging.getLogger(__name__)
+
+
+class TakenError(RuntimeError):
+    """Raised where Optuna has handed one waiting trial to two workers, as it does on SQLite."""
 
 
 def assign(
@@ -191,6 +196,8 @@ def _claim(
         if run is None and number in known.runs:
             return None  # idle, and marked so
         run_or_idle = run or _run(known, policy, trial, "every learner is held")
+        # Never write over another worker's record, which may have come after `trial` was read.
+        _check_own(study, worker, trial)
         if run is not None and run.learner is not None:
             log.record_heartbeat(study, trial)  # before it holds anything, should it die now
         log.write_run(study, trial, run_or_idle)
@@ -209,6 +216,15 @@ def _claim(
         scores = {seen.size: worker.sign * seen.score for seen in learner.curve.observations}
         log.write_inheritance(study, trial, scores, learner.user_attrs, learner.constraints)
     return run
+
+
+def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
+    """Raise where another worker, or thread, has claimed something for this very trial."""
+    number, here = trial.number, threading.get_ident()
+    run = keys.read_run(log.as_stored(study, trial))
+    is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
+    if is_theirs or worker.holders.setdefault(number, here) != here:
+        raise TakenError(f"Trial {number} was handed to two workers.")
 
 
 def _offer(

@@ -8,23 +8,30 @@ import time
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.curve import is_finite
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
+from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.failures import message_of
+from optuna_daub.study.known import Known
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import status
+from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Go
@@ -39,6 +46,13 @@ MANY_FAILURES = 5
 MOST_DECLINED = 100
 """New learners in a row that a policy may decline. Then the study ends: a base sampler that
 proposes nothing that would be in time is to do so no longer."""
+
+FEW, MANY = 5, 50
+"""Learners with two scores, and learners in all, between which the direction is looked at: fewer
+may rise by chance, and in a study that has gone on for longer it is too late."""
+
+NEARLY_ALL = 0.9
+"""Share of learners whose scores rise that is no chance."""
 
 _logger = logging.getLogger(__name__)
 
@@ -72,6 +86,8 @@ def close(
     run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return
+    if state == TrialState.COMPLETE and run.learner is not None and values:
+        known = _kept(study, worker, trial, run, policy, values)
     is_given_up = known.is_given_up(number)
     if state == TrialState.PRUNED and not is_given_up:
         run = _unless_twin(study, worker, trial, run)
@@ -95,6 +111,7 @@ def close(
             if state == TrialState.COMPLETE:
                 take_back(worker, values)
         decision = worker.answer(policy, number).decision
+    _warn_of_direction(worker)
     is_late = worker.horizon is not None and time.monotonic() >= worker.horizon
     if isinstance(decision, Finish) or is_late or worker.n_declined >= MOST_DECLINED:
         host.stop(study)
@@ -107,6 +124,58 @@ def take_back(worker: Worker, values: Sequence[float] | None) -> None:
     """
     if isinstance(values, list):
         values[:] = [-worker.sign * math.inf]
+
+
+def _kept(
+    study: optuna.Study,
+    worker: Worker,
+    trial: FrozenTrial,
+    run: Run,
+    policy: Policy,
+    values: Sequence[float],
+) -> Known:
+    """Return what is known once the value that an objective has returned is the score at N.
+
+    Raises:
+        ValueError: where it has reported steps that are no training sizes.
+    """
+    known, full_size, number = worker.known, policy.sizes[-1], trial.number
+    own = {*keys.own_sizes(trial, run.inherited)}
+    if number not in worker.turns and (epochs := {n for n in own if n < policy.sizes[0]}):
+        take_back(worker, values)
+        log.write_failure(study, trial, Failure(min(epochs), "steps are no sizes", is_final=True))
+        check_steps(policy, number, epochs)
+    needs, score = policy.needs, values[0]
+    if not own and number not in worker.turns and run.learner == number:
+        if needs.training_scores == "required" or not is_finite(score):
+            return known
+        # Where others are trained on less, it is Optuna's idiom for what cannot be trained.
+        some = islice((curve.sizes for curve in known.curves.values()), MANY)
+        if any(size != full_size for sizes in some for size in sizes):
+            return known
+        # It has asked for no size, so that it was trained on everything.
+        begun = trial.datetime_start
+        seconds = None if begun is None else (datetime.now() - begun).total_seconds()
+        is_timed = host.is_optimizing(study) and keys.is_duration(seconds)
+        seen = Observation(full_size, score, seconds=seconds if is_timed else None)
+        log.write_score(study, trial, seen)
+        worker.warn(
+            "sizes",
+            "The objective asks for no training sizes, so that every learner is trained on all "
+            f"{full_size:,} examples. To save time, train on the sizes of `training_sizes(trial)`."
+        )
+        return worker.look()
+    seen_at = trial.intermediate_values.get(full_size)
+    if seen_at is not None and not math.isclose(score, seen_at, rel_tol=1e-9):
+        worker.warn(
+            "value",
+            f"The objective returned {score}, but has reported {seen_at} at all {full_size:,} "
+            "examples: the score reported is kept as the trial's value, so that learners are "
+            "compared by one score. Return the last score that was reported."
+        )
+        if isinstance(values, list) and math.isfinite(seen_at):
+            values[:] = [seen_at]  # the very list that Optuna stores (see `take_back`)
+    return known
 
 
 def _unless_twin(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> Run:
@@ -211,6 +280,22 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
     if worker.known.trained_by(number) is None:
         return True  # before its first score no objective asks
     return len(worker.known.runs) == 1 and isinstance(worker.turn(policy, number), Go)
+
+
+def _warn_of_direction(worker: Worker) -> None:
+    """Say once that scores look as if larger ones were better, in a study that minimizes."""
+    curves = worker.known.curves
+    if worker.sign > 0 or not FEW <= len(curves) <= MANY:
+        return
+    seen = [curve.observations for curve in curves.values() if len(curve.observations) > 1]
+    n_rising = sum(later[-1].score < later[0].score for later in seen)  # which are signed
+    if len(seen) >= FEW and n_rising >= NEARLY_ALL * len(seen):
+        worker.warn(
+            "direction",
+            f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
+            "more training examples, as those of accuracy do: where larger scores are better, "
+            'create the study with `direction="maximize"`.'
+        )
 
 
 def _watch(worker: Worker, run: Run, state: TrialState) -> None:

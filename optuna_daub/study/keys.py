@@ -49,6 +49,9 @@ METRIC_NAMES = "study:metric_names"
 
 _Record = TypeVar("_Record", Run, Failure)
 
+LONGEST = 1e9
+"""Seconds that a training may take: some thirty years."""
+
 _KNOWN = {kind: frozenset(field.name for field in fields(kind)) for kind in (Run, Failure)}
 _REQUIRED = {
     kind: [field.name for field in fields(kind) if field.default is MISSING]
@@ -104,11 +107,22 @@ def signed(seen: Observation, sign: int) -> Observation:
     return replace(seen, score=-seen.score, training_score=training_score)
 
 
+def is_duration(seconds: object) -> bool:
+    """Return whether a training can have taken so long.
+
+    >>> is_duration(0.5), is_duration(-1), is_duration(1e300), is_duration("5")
+    (True, False, False, False)
+    """
+    return isinstance(seconds, int | float) and 0 <= seconds <= LONGEST
+
+
 def _observation(trial: FrozenTrial, size: int, sign: int) -> Observation:
     facts, score = trial.system_attrs.get(f"{OBSERVATION}{size}"), trial.intermediate_values[size]
     if facts is None:
         return Observation(size, sign * score)
     seconds = facts.get("seconds")
+    if seconds is not None and not is_duration(seconds):
+        seconds = None  # changed by hand, or by another program: unknown, as if it were not there
     seen = Observation(
         size, score, facts.get("training_score"), facts.get("n_validation"), seconds
     )

@@ -73,6 +73,8 @@ class Known:
     """Workers that have trained something: what fails there is not their fault."""
     failing: frozenset[int] = frozenset()
     """Learners of which a run has failed."""
+    blank: frozenset[int] = frozenset()
+    """Learners without parameters and scores (`Learner.is_blank`)."""
     given_up: frozenset[int] = frozenset()
     """Trials whose learner others have taken over: it is theirs, whatever the worker writes."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
@@ -138,6 +140,7 @@ class Known:
         foreign = {n for n, trial in new.items() if trial.is_foreign}
         adopted = {n for learner in made for n in self.orphans.get(learner, ())}
 
+        blank = self.blank - made.keys() | {i for i, learner in made.items() if learner.is_blank}
         trained = [n for n, trial in ours.items() if _trained(trial)]
         last = max(trained, default=self.last_trained)
         last = max(last, self.last_trained)
@@ -170,11 +173,28 @@ class Known:
             alone=alone,
             best_alone=best_alone,
             well=well,
+            blank=frozenset(blank),
             failing=self.failing | {i for i, learner in made.items() if learner.failures},
             given_up=given_up,
             orphans=orphans,
             _by_key=self._keyed(made),
-        )  # fmt: skip
+        )._without_surplus()  # fmt: skip
+
+    def _without_surplus(self) -> Known:
+        """Return what is known without claims that nobody holds and that there is no room for.
+
+        Of two workers that claim the last place at once one steps back, unless it dies before.
+        """
+        surplus = len(self.learners) - self.n_learners if self.n_learners else 0
+        if surplus <= 0 or not self.blank:
+            return self
+        left = sorted(self.blank - self.busy(), reverse=True)[:surplus]
+        curves = self.curves
+        for learner in left:
+            curves = curves.remove(learner)
+        learners = self.learners.with_items({}, without=left)
+        blank, failing = self.blank - {*left}, self.failing - {*left}
+        return replace(self, learners=learners, curves=curves, blank=blank, failing=failing)
 
     def _with_alone(self, trials: list[Facts]) -> tuple[Curves, tuple[tuple[float, int], ...]]:
         """Return the curves of other samplers' trials, and the two best of them."""

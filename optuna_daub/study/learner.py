@@ -40,6 +40,11 @@ class Learner:
     """Trials whose record names this learner and whose parameters are others: copies."""
 
     @property
+    def is_blank(self) -> bool:
+        """Whether it is a mere claim, neither enqueued nor given any parameter or score."""
+        return not (self.params or self.curve.observations)
+
+    @property
     def key(self) -> str:
         """What two learners with the same parameters have in common."""
         return repr(sorted(self.words.items()))

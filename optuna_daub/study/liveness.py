@@ -127,7 +127,7 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
     created = log.stand_in(study, trial, run)
     worker.look()
     _logger.warning(
-        "This worker was taken for dead while it trained; trial %d stands in for its last one.",
+        "Another worker has this one's trial, or took it for dead; trial %d stands in for it.",
         created.number,
     )
     return run

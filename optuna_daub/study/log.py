@@ -181,6 +181,12 @@ def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -
     study._storage.set_trial_system_attr(trial._trial_id, f"{keys.OBSERVATION}{seen.size}", facts)
 
 
+def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
+    """Store a score that its objective has returned and not reported, with its facts."""
+    write_observation(study, trial, seen)
+    study._storage.set_trial_intermediate_value(trial._trial_id, seen.size, seen.score)
+
+
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
     """Store how long a size took, where Optuna's own `trial.report` has stored its score.
 

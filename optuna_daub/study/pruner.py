@@ -60,6 +60,19 @@ class AllocationPruner(BasePruner):
         self.has_warned = False
         """Whether it was said that training scores are missing."""
 
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Raise: Optuna asks this of samplers alone, so that the two of the pair were swapped.
+
+        Raises:
+            ValueError: always.
+        """
+        del trial
+        raise ValueError(
+            f"The study's sampler must be a sampler, but got {type(self).__name__}, a pruner (and "
+            f"as the pruner {type(study.pruner).__name__}): pass "
+            "`sampler=DataAllocationSampler(...)` and `pruner=DAUBPruner(...)`."
+        )
+
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether the turn passes to another learner; reads the storage, writes nothing."""
         worker = looking(study)
@@ -68,8 +81,10 @@ class AllocationPruner(BasePruner):
         if run is None:
             is_lost = number not in known.unfinished or known.is_given_up(number)
             return is_lost or self._prune_alone(worker, trial)
-        if number in worker.turns:
-            check_steps(self.policy, number, trial.intermediate_values)
+        # Sizes of its own choice are a plain objective's right, but no epochs.
+        epochs = [step for step in trial.intermediate_values if step < self.policy.sizes[0]]
+        if number in worker.turns or epochs:
+            check_steps(self.policy, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
             raise ValueError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "

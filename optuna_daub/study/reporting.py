@@ -129,6 +129,7 @@ def report(
             f"trial {trial.number} was to train on {turn.size:,}."
         )
     was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
+    was_reported = was_reported or size in _own_steps(trial, worker)  # by `trial.report`
     if was_reported:
         raise ValueError(
             f"A size must be reported once, but {size:,} was reported for trial "
@@ -183,15 +184,14 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         worker.look()
     while isinstance(following, Go):
         size = following.size
-        _check_held(trial, worker)
+        _check_held(trial, worker, run.learner)
         if size not in worker.known.curves[run.learner].sizes:
             yield _hand_out(trial, worker, size, is_run=True)
             check_steps(pruner.policy, number, _steps(trial))
             if not (turn := worker.turns[number]).is_reported:
                 log.write_seconds(trial.study, trial, size, turn.since)
             known = worker.look()
-            if number not in known.runs:
-                _end_lost(trial, worker)
+            _check_held(trial, worker, run.learner)
             if size not in known.curves[run.learner].sizes:
                 raise ValueError(_not_reported(trial, size))
         if worker.known.is_done(run.learner, pruner.policy.sizes[-1]):
@@ -202,14 +202,15 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     raise TurnOverError(following.reason)
 
 
-def _check_held(trial: optuna.Trial, worker: Worker) -> None:
+def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None) -> None:
     """End a run whose learner others have taken over, before it trains or stores what they do.
 
     The worker may have been stopped since it looked last, wherever it was.
     """
     if time.monotonic() - worker.seen_at > liveness.CHECKED_SECONDS:
         worker.look()
-    if trial.number not in worker.known.runs:
+    run = worker.known.runs.get(trial.number)
+    if run is None or (learner is not None and run.learner != learner):
         _end_lost(trial, worker)
 
 
@@ -271,6 +272,12 @@ def _steps(trial: optuna.Trial) -> Iterable[int]:
     return trial._cached_frozen_trial.intermediate_values.keys()
 
 
+def _own_steps(trial: optuna.Trial, worker: Worker) -> Iterable[int]:
+    """Return the steps that were reported in this run, not those that it has inherited."""
+    run = worker.known.runs.get(trial.number)
+    return [step for step in _steps(trial) if run is None or step > run.inherited]
+
+
 def _not_reported(trial: optuna.Trial, size: int) -> str:
     return (
         f"Every training size must be reported, but trial {trial.number} asked for the next one "
@@ -310,8 +317,8 @@ def _check_measures(seen: Observation) -> None:
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not 0 <= seen.seconds < math.inf:
-        raise ValueError(f"`seconds` must be at least 0 and finite, but got {seen.seconds}.")
+    if seen.seconds is not None and not keys.is_duration(seen.seconds):
+        raise ValueError(f"`seconds` must be from 0 to {keys.LONGEST:g}, but got {seen.seconds}.")
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:

@@ -30,6 +30,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import starting
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.interrupts import end_interrupted
@@ -188,8 +189,10 @@ class DataAllocationSampler(BaseSampler):
                     # GridSampler has marked the point that it proposes by now.
                     is_taken = keys.enqueued_params(as_it_is) or keys.marks_of_others(as_it_is)
                     explores = not is_taken
-            except host.FinishedTrialError:  # others took this worker for dead meanwhile
-                if asked is None or not log.is_over(study, trial):
+            except (TakenError, host.FinishedTrialError) as error:
+                # Others have this very trial, or took this worker for dead meanwhile.
+                is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
+                if asked is None or not is_theirs:
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial

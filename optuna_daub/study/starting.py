@@ -21,6 +21,7 @@ from optuna_daub.study import host
 from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study.claims import TakenError
 from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.worker import Worker
@@ -163,6 +164,9 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
         yield
     except BaseException as error:
         end_interrupted(study, error)
+        if isinstance(error, TakenError):
+            raise  # it runs, and is another worker's
+        worker_of(study).holders.pop(trial.number, None)
         is_enqueued = keys.is_enqueued(log.as_stored(study, trial))
         with suppress(RuntimeError):  # others have ended it
             log.end(study, trial, TrialState.WAITING if is_enqueued else TrialState.FAIL)

@@ -6,6 +6,7 @@ process reads the trials once and knows the same.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -35,6 +36,8 @@ from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
 
+
+_logger = logging.getLogger(__name__)
 
 MOMENT = 0.01
 """Share of the time left that may pass before it is looked at anew: until then what was worked out
@@ -125,6 +128,8 @@ class Worker:
     """The trials that this process has begun and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
     """What its objectives were told to train on last, by trial number."""
+    holders: dict[int, int] = field(default_factory=dict)
+    """The threads (`threading.get_ident`) that have claimed this process's trials, by number."""
     newcomers: dict[int, bool] = field(default_factory=dict)
     """Its running new learners, by trial number: whether each is settled, that is, found to be the
     only one with its parameters."""
@@ -146,6 +151,8 @@ class Worker:
     """The policy whose sizes are known to be those that the study was begun with."""
     failed_in_a_row: frozenset[int] = frozenset()
     """The learners that failed here one after another, the last ones that were trained."""
+    warned: set[str] = field(default_factory=set)
+    """Kinds of warnings that were logged."""
     _settled: Known = field(default_factory=Known)  # folded from finished trials, for good
     _policy: Policy | None = None  # the one that was asked last, whose drops hold
     _shown: Pool = field(default_factory=Pool)  # the last one; where time is limited, with its end
@@ -169,7 +176,7 @@ class Worker:
                 self.known = self._settled.with_trials(self.reader.unfinished.values())
             for trial in news:
                 if trial.is_finished:
-                    for of_unfinished in (self.newcomers, self.turns, self.seen):
+                    for of_unfinished in (self.holders, self.newcomers, self.turns, self.seen):
                         of_unfinished.pop(trial.number, None)
                     continue
                 life = _sign_of_life(trial)
@@ -253,6 +260,12 @@ class Worker:
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return Go(decision.size)
         return End(status(policy, pool, self.sign, run.learner, decision))
+
+    def warn(self, kind: str, text: str) -> None:
+        """Log a warning, once of each kind."""
+        if kind not in self.warned:
+            self.warned.add(kind)
+            _logger.warning("%s", text)
 
     def silence(self, number: int) -> float:
         """Return for how many seconds an unfinished trial was the same whenever it was seen."""
