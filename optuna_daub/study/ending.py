@@ -162,7 +162,7 @@ def _kept(
         worker.warn(
             "sizes",
             "The objective asks for no training sizes, so that every learner is trained on all "
-            f"{full_size:,} examples. To save time, train on the sizes of `training_sizes(trial)`."
+            f"{full_size:,} examples. To save time, train on those of `training_sizes(trial)`.",
         )
         return worker.look()
     seen_at = trial.intermediate_values.get(full_size)
@@ -171,7 +171,7 @@ def _kept(
             "value",
             f"The objective returned {score}, but has reported {seen_at} at all {full_size:,} "
             "examples: the score reported is kept as the trial's value, so that learners are "
-            "compared by one score. Return the last score that was reported."
+            "compared by one score. Return the last score that was reported.",
         )
         if isinstance(values, list) and math.isfinite(seen_at):
             values[:] = [seen_at]  # the very list that Optuna stores (see `take_back`)
@@ -277,8 +277,9 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
     """
     if not isinstance(cause, optuna.TrialPruned) or isinstance(cause, TurnOverError):
         return False
-    if worker.known.trained_by(number) is None:
-        return True  # before its first score no objective asks
+    learner = worker.known.trained_by(number)
+    if learner is None or worker.known.is_done(learner, policy.sizes[-1]):
+        return True  # before its first score no objective asks, and at N none is told to end
     return len(worker.known.runs) == 1 and isinstance(worker.turn(policy, number), Go)
 
 
@@ -294,7 +295,7 @@ def _warn_of_direction(worker: Worker) -> None:
             "direction",
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
             "more training examples, as those of accuracy do: where larger scores are better, "
-            'create the study with `direction="maximize"`.'
+            'create the study with `direction="maximize"`.',
         )
 
 

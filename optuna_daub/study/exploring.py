@@ -17,8 +17,8 @@ from optuna_daub.study.known import Known
 from optuna_daub.study.points import Point
 from optuna_daub.study.points import is_explored
 from optuna_daub.study.points import is_short
-from optuna_daub.study.points import point
 from optuna_daub.study.points import unexplored
+from optuna_daub.study.records import point
 
 
 class Exploring(BaseSampler):

@@ -19,7 +19,6 @@ from typing import TypeVar
 from optuna.trial import FrozenTrial
 
 from optuna_daub.core.curve import Observation
-from optuna_daub.study.points import point
 from optuna_daub.study.records import CONSTRAINTS
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
@@ -72,7 +71,6 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         # Copies: an `optuna.Trial` in memory changes the very object that was read.
         params={**trial.params},
         distributions={**trial.distributions},
-        words=point(trial.params, trial.distributions),
         observations={size: _observation(trial, size, sign) for size in sizes},
         value=values[0] if values else None,
         failure=None if failed is None else _record(Failure, failed),

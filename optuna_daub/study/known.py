@@ -11,6 +11,7 @@ to the user or to the base sampler signs it back (`Worker.sign`), and `messages`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -127,10 +128,11 @@ class Known:
             learner: merged(learner, of_it, self.drops.get(learner, ""), well)
             for learner, of_it in touched.items()
         }
-        spent = self.spent
-        for i, one in made.items():
-            for number in added[i].keys() - one.strangers:
-                spent += added[i][number].cost
+        paid = [added[i][n] for i, one in made.items() for n in added[i].keys() - one.strangers]
+        spent = Cost(
+            self.spent.examples + sum([trial.examples for trial in paid]),
+            self.spent.seconds + math.fsum([trial.seconds for trial in paid]),
+        )
         if well != self.well:  # a failure elsewhere weighs more once its worker has trained
             for learner in self.failing - made.keys():
                 known = self.learners[learner]
@@ -185,8 +187,9 @@ class Known:
 
         Of two workers that claim the last place at once one steps back, unless it dies before.
         """
-        surplus = len(self.learners) - self.n_learners if self.n_learners else 0
-        if surplus <= 0 or not self.blank:
+        if not self.blank or not self.n_learners:
+            return self
+        if (surplus := len(self.learners) - self.n_learners) <= 0:
             return self
         left = sorted(self.blank - self.busy(), reverse=True)[:surplus]
         curves = self.curves
@@ -213,13 +216,13 @@ class Known:
         changed: dict[str, tuple[int, ...]] = {}
         for i, learner in made.items():
             before, after = self.learners.get(i), learner.key
-            if before is not None and before.words == learner.words:
+            old = "" if before is None else before.key
+            if old == after:
                 continue
-            if before is not None and before.words:
-                old = before.key
+            if old:
                 others = changed.get(old, self._by_key.get(old, ()))
                 changed[old] = tuple(other for other in others if other != i)
-            if learner.words:  # who asks for nothing trains something else each time
+            if after:  # who asks for nothing trains something else each time
                 changed[after] = (*changed.get(after, self._by_key.get(after, ())), i)
         return self._by_key.with_items(changed) if changed else self._by_key
 

@@ -39,15 +39,10 @@ class Learner:
     strangers: frozenset[int]
     """Trials whose record names this learner and whose parameters are others: copies."""
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether it is a mere claim, neither enqueued nor given any parameter or score."""
-        return not (self.params or self.curve.observations)
-
-    @property
-    def key(self) -> str:
-        """What two learners with the same parameters have in common."""
-        return repr(sorted(self.words.items()))
+    key: str
+    """What two learners with the same parameters have in common; empty without any."""
+    is_blank: bool
+    """Whether it is a mere claim, neither enqueued nor given any parameter or score."""
 
 
 def merged(
@@ -105,6 +100,16 @@ def merged(
     if failures and (reason := reason_to_drop(failures, well)):
         curve, cause = curve.drop(reason), cause or "failed"
     return Learner(
-        runs, params, distributions, words, failures, user_attrs, constraints, curve, cause,
-        frozenset(strangers),
-    )  # fmt: skip
+        runs=runs,
+        params=params,
+        distributions=distributions,
+        words=words,
+        failures=failures,
+        user_attrs=user_attrs,
+        constraints=constraints,
+        curve=curve,
+        cause=cause,
+        strangers=frozenset(strangers),
+        key=repr(sorted(words.items())) if words else "",
+        is_blank=not (params or curve.observations),
+    )

@@ -110,11 +110,6 @@ def patience_with(study: optuna.Study, stale_after: float | None) -> float | Non
     return PROXY_STALE_AFTER
 
 
-def is_failed(study: optuna.Study, trial: log.AnyTrial) -> bool:
-    """Return whether others have failed the trial of this worker, which they took for dead."""
-    return log.has_heartbeat(study) and log.is_over(study, trial)
-
-
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
     """Let a trial that others have failed end without an error, as an idle trial of a new number.
 

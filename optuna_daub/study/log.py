@@ -335,6 +335,11 @@ def has_heartbeat(study: optuna.Study) -> bool:
     return optuna.storages._heartbeat.is_heartbeat_enabled(study._storage)
 
 
+def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
+    """Return whether others have failed the trial of this worker, which they took for dead."""
+    return has_heartbeat(study) and is_over(study, trial)
+
+
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
     """Give a trial its first heartbeat, where the storage has any.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -10,7 +11,6 @@ from typing import Literal
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
-from optuna_daub.core.pool import Cost
 
 
 UNKNOWN = -1
@@ -78,8 +78,6 @@ class Facts:
     """What it has suggested so far."""
     distributions: Mapping[str, Any] = field(default_factory=dict)
     """What these were drawn from."""
-    words: Mapping[str, str] = field(default_factory=dict)
-    """The same parameters as text, by which two points are compared (`points.point`)."""
     observations: Mapping[int, Observation] = field(default_factory=dict)
     """What it observed itself, by size, increasing; larger scores are better."""
     value: float | None = None
@@ -101,41 +99,64 @@ class Facts:
     constraints: Mapping[str, Any] = field(default_factory=dict)
     """What Optuna stores of its constraints, by attribute; empty where none were measured."""
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether it never changes again."""
-        return self.state not in ("running", "waiting")
+    words: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    """What it has suggested as text, by which two points are compared (`point`)."""
+    is_finished: bool = field(init=False, repr=False, compare=False)
+    """Whether it never changes again."""
+    is_queued: bool = field(init=False, repr=False, compare=False)
+    """Whether the user asked for it, and it was assigned nothing yet."""
+    is_foreign: bool = field(init=False, repr=False, compare=False)
+    """Whether its record was written for another trial than the one that bears it.
 
-    @property
-    def is_queued(self) -> bool:
-        """Whether the user asked for it, and it was assigned nothing yet."""
-        return self.enqueued is not None and self.run is None
+    `study.add_trials` and Optuna's retries copy all that a trial bears."""
+    is_lost: bool = field(init=False, repr=False, compare=False)
+    """Whether it reported the full size and did not end COMPLETE.
 
-    @property
-    def is_foreign(self) -> bool:
-        """Whether its record was written for another trial than the one that bears it.
+    Then no trial holds the full-data result, and the learner has to be trained once more; not if
+    its score was no number, for which it was dropped."""
+    examples: int = field(init=False, repr=False, compare=False)
+    """Examples that it was trained on, each training counted in full; where the result is lost,
+    they were paid for all the same."""
+    seconds: float = field(init=False, repr=False, compare=False)
+    """What that took, as far as it was measured."""
 
-        `study.add_trials` and Optuna's retries copy all that a trial bears.
-        """
-        return self.run is not None and self.run.trial not in (self.number, UNKNOWN)
+    def __post_init__(self) -> None:
+        # Worked out once: all of it is asked of each trial that is read.
+        run, is_finished = self.run, self.state not in ("running", "waiting")
+        full_size = 0 if run is None else run.full_size
+        seen = [x for n, x in self.observations.items() if n <= full_size]
+        last = seen[-1] if seen and seen[-1].size == full_size else None
+        is_over = (is_finished or self.is_given_up) and self.state != "complete"
+        is_foreign = run is not None and run.trial not in (self.number, UNKNOWN)
+        for name, value in (
+            ("words", point(self.params, self.distributions)),
+            ("is_finished", is_finished),
+            ("is_queued", self.enqueued is not None and run is None),
+            ("is_foreign", is_foreign),
+            ("is_lost", is_over and last is not None and is_finite(last.score)),
+            ("examples", sum([x.size for x in seen])),
+            ("seconds", math.fsum([x.seconds or 0.0 for x in seen])),
+        ):
+            object.__setattr__(self, name, value)
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it reported the full size and did not end COMPLETE.
 
-        Then no trial holds the full-data result, and the learner has to be trained once more; not
-        if its score was no number, for which it was dropped.
-        """
-        if self.run is None or not (self.is_finished or self.is_given_up):
-            return False
-        last = self.observations.get(self.run.full_size)
-        return self.state != "complete" and last is not None and is_finite(last.score)
+def point(params: Mapping[str, Any], distributions: Mapping[str, Any]) -> dict[str, str]:
+    """Return the values of parameters by name, in the order in which they were suggested, as text.
 
-    @property
-    def cost(self) -> Cost:
-        """What its trainings took; one whose result is lost was paid for all the same."""
-        seen = [x for n, x in self.observations.items() if self.run and n <= self.run.full_size]
-        return Cost(sum(x.size for x in seen), sum(x.seconds or 0.0 for x in seen))
+    Equal values have equal texts: 0.1 + 2 * 0.1 and 0.3 are one point of a grid.
+
+    >>> from optuna.distributions import FloatDistribution
+    >>> point({"x": 0.1 + 0.2}, {"x": FloatDistribution(0.1, 0.9, step=0.1)})
+    {'x': '0.3'}
+    """
+    return {name: word(params[name], space) for name, space in distributions.items()}
+
+
+def word(value: Any, distribution: Any) -> str:
+    """Return the value of a parameter as text."""
+    if isinstance(value, float) and getattr(distribution, "step", None) is not None:
+        return f"{value:.12g}"
+    return repr(value)
 
 
 def violation(constraints: Mapping[str, Any]) -> str:

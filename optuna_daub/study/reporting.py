@@ -185,16 +185,18 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     while isinstance(following, Go):
         size = following.size
         _check_held(trial, worker, run.learner)
-        if size not in worker.known.curves[run.learner].sizes:
+        curve = worker.known.curves[run.learner]
+        if size not in curve.sizes:
             yield _hand_out(trial, worker, size, is_run=True)
-            check_steps(pruner.policy, number, _steps(trial))
-            if not (turn := worker.turns[number]).is_reported:
+            if not (turn := worker.turns[number]).is_reported:  # else `report` has seen to both
+                check_steps(pruner.policy, number, _steps(trial))
                 log.write_seconds(trial.study, trial, size, turn.since)
-            known = worker.look()
+            worker.look()
             _check_held(trial, worker, run.learner)
-            if size not in known.curves[run.learner].sizes:
+            curve = worker.known.curves[run.learner]
+            if size not in curve.sizes:
                 raise ValueError(_not_reported(trial, size))
-        if worker.known.is_done(run.learner, pruner.policy.sizes[-1]):
+        if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
             _check_alive(trial, worker)
             return
         following = worker.turn(pruner.policy, number)
@@ -216,7 +218,7 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
 
 def _check_alive(trial: optuna.Trial, worker: Worker) -> None:
     """End a run that others have failed, just before Optuna would store its end and raise."""
-    if liveness.is_failed(trial.study, trial):
+    if log.is_failed(trial.study, trial):
         _end_lost(trial, worker)
 
 
@@ -317,7 +319,7 @@ def _check_measures(seen: Observation) -> None:
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not keys.is_duration(seen.seconds):
+    if seen.seconds is not None and not 0 <= seen.seconds <= keys.LONGEST:
         raise ValueError(f"`seconds` must be from 0 to {keys.LONGEST:g}, but got {seen.seconds}.")
 
 

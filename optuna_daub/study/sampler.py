@@ -159,8 +159,9 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.before_trial(study, trial)
             return
-        worker, explores = worker_of(study), False
+        explores = False
         with starting.failing(study, trial):
+            worker = worker_of(study)
             starting.check(study, policy, self._n_learners)
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, self._seconds)
@@ -239,7 +240,7 @@ class DataAllocationSampler(BaseSampler):
             return {name: params[name] for name in search_space}
         if host.is_optimizing(study):
             asked = host.trial_of_caller()
-            if asked is not None and liveness.is_failed(study, asked):
+            if asked is not None and log.is_failed(study, asked):
                 liveness.come_back(study, asked)
             raise optuna.TrialPruned(run.reason)
         return {}
@@ -307,7 +308,7 @@ class DataAllocationSampler(BaseSampler):
             raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.
-        if liveness.is_failed(study, trial):
+        if log.is_failed(study, trial):
             liveness.come_back(study, trial)
             if state == TrialState.COMPLETE:
                 ending.take_back(worker_of(study), values)

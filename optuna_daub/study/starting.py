@@ -166,7 +166,8 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
         end_interrupted(study, error)
         if isinstance(error, TakenError):
             raise  # it runs, and is another worker's
-        worker_of(study).holders.pop(trial.number, None)
+        with suppress(NotImplementedError):  # of several objectives
+            worker_of(study).holders.pop(trial.number, None)
         is_enqueued = keys.is_enqueued(log.as_stored(study, trial))
         with suppress(RuntimeError):  # others have ended it
             log.end(study, trial, TrialState.WAITING if is_enqueued else TrialState.FAIL)

@@ -70,9 +70,7 @@ def _facts(number: int, cell: str, n_learners: int | None, reached: dict[int, in
         elif name == "by":
             run = replace(run, worker=value)
         elif value:
-            for field, entry in (
-                ("params", int(value)), ("words", value), ("distributions", _SPACE),
-            ):  # fmt: skip
+            for field, entry in (("params", int(value)), ("distributions", _SPACE)):
                 fields[field] = {**fields.get(field, {}), name: entry}
         else:
             scores.append(float(word))

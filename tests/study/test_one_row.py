@@ -220,7 +220,7 @@ def test_no_other_thread_takes_trials_in_between_the_looks(
     monkeypatch.setattr(study, "get_trials", watched(study.get_trials))
     monkeypatch.setattr(one_row, "learning_curves", watched(one_row.learning_curves))
     one_row_per_learner(study)
-    assert len(was_free) == 2
+    assert len(was_free) >= 2
     assert not any(was_free)
 
 
