@@ -10,6 +10,9 @@ from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
 
+GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
+
+
 def sentence(reason: Reason, sign: int) -> str:
     """Return a reason of the core in the direction of the user: `sign` is -1 for minimize."""
     return str(reason.mirrored() if sign < 0 else reason)

@@ -31,6 +31,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
+from optuna_daub.study import keys
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import BestLearner
@@ -38,8 +39,8 @@ from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
-from optuna_daub.study.state import check_study
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.worker import check_study
+from optuna_daub.study.worker import looking
 
 
 _logger = logging.getLogger(__name__)
@@ -280,7 +281,7 @@ def learning_curves_record(
     policy, sign = policy_of(study), sign_of(study)
     foremost = _foremost(curves, learners, top, sign)
     colors = learner_colors(curve.learner for curve in foremost[:top])
-    bands = _bands(foremost, policy, synced_state_of(study).pool(policy, is_at_work=False), sign)
+    bands = _bands(foremost, policy, looking(study).pool(policy, is_at_work=False), sign)
     banded = [curve.learner for curve in foremost if bands[curve.learner]][:MOST_BANDS]
     lines = tuple(
         CurveLine(
@@ -673,8 +674,8 @@ _REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDict
 def _bound_steps(
     study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve], sign: int
 ) -> tuple[BoundStep, ...]:
-    policy, state = policy_of(study), synced_state_of(study)
-    to_come = state.pool(policy, is_at_work=False).to_come
+    policy, worker = policy_of(study), looking(study)
+    to_come = worker.pool(policy, is_at_work=False).to_come
     # ABC's intervals depend on how many learners there are, those still to come among them.
     n_learners = None if to_come is None else to_come + len(curves)
     known = _REPLAYS.get(study)
@@ -692,7 +693,7 @@ def _bound_steps(
         seen, before = probe.observation, pool.curves[probe.learner]
         if not math.isfinite(seen.score) or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
-        pool = pool.observed(probe.learner, state.signed(seen))
+        pool = pool.observed(probe.learner, keys.signed(seen, sign))
         bounds[probe.learner] = None
         for learner in pool.curves if _is_moment(number) else (probe.learner,):
             upper, curve = policy.interval(pool, learner).upper, pool.curves[learner]

@@ -30,7 +30,8 @@ from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
-from optuna_daub.study import storage as stored
+from optuna_daub.study import keys
+from optuna_daub.study.records import Run
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT
 
@@ -94,7 +95,7 @@ class InOrder(BaseSampler):
     ) -> Any:
         seen = [row for row in study.get_trials(deepcopy=False) if row.number < trial.number]
         # Another thread's trial may be there already, and turn out to be a later run, or idle.
-        runs = {row.number: stored.read_run(row.system_attrs) for row in seen}
+        runs = {row.number: keys.read_run(row) for row in seen}
         return sum(run is not None and run.learner == number for number, run in runs.items())
 
 
@@ -170,9 +171,9 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
     ]
 
 
-def runs(study: optuna.Study) -> list[tuple[FrozenTrial, stored.Run]]:
+def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:
     """Return the trials that ran a learner, with what they were assigned."""
-    assigned = [(trial, stored.read_run(trial.system_attrs)) for trial in study.trials]
+    assigned = [(trial, keys.read_run(trial)) for trial in study.trials]
     return [(trial, run) for trial, run in assigned if run is not None and run.learner is not None]
 
 
@@ -184,7 +185,7 @@ def idle(study: optuna.Study) -> list[FrozenTrial]:
 
 def repeats(study: optuna.Study) -> dict[int, int]:
     """Return the learner that each trial repeats which was given a learner's parameters again."""
-    assigned = {t.number: stored.read_run(t.system_attrs) for t in study.trials}
+    assigned = {t.number: keys.read_run(t) for t in study.trials}
     return {n: run.repeats for n, run in assigned.items() if run and run.repeats is not None}
 
 

@@ -16,7 +16,7 @@ from optuna_daub.core import ValuePerSecond
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
@@ -36,7 +36,7 @@ def finished() -> optuna.Study:
 
 def seen_by_base_sampler(study: optuna.Study) -> BaseSamplerStudy:
     assert isinstance(study.pruner, DAUBPruner)
-    return BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy)
+    return BaseSamplerStudy(study, looking(study), study.pruner.policy)
 
 
 def test_there_is_one_row_per_learner_in_order() -> None:
@@ -54,8 +54,8 @@ def test_every_learner_with_a_score_is_complete_with_what_it_is_worth(
     sign = 1 if direction == "maximize" else -1
     study = table_study(direction=direction, pruner=pruner)
     study.optimize(TableObjective(RIVALS, sign))
-    state = synced_state_of(study)
-    pool = state.pool(pruner.policy)
+    worker = looking(study)
+    pool = worker.pool(pruner.policy)
     worth = {curve.learner: curve.score for curve in pool.curves.values()}
     if isinstance(pruner.policy, ValuePerSecond):
         forecasts = Joint().forecasts(pool, SIZES[-1])
@@ -92,7 +92,7 @@ def test_in_an_open_pool_costs_are_taken_off(direction: str) -> None:
     study = optuna.create_study(direction=direction, sampler=pair, pruner=DAUBPruner(sizes=SIZES))
     study.optimize(objective, n_trials=60)
     policy, rows = study.pruner.policy, seen_by_base_sampler(study).get_trials()  # type: ignore[attr-defined]
-    net = policy.worth(synced_state_of(study).pool(policy)).tolist()
+    net = policy.worth(looking(study).pool(policy)).tolist()
     assert [row.value for row in rows if row.value is not None] == [
         sign * x for x, row in zip(net, rows, strict=True) if row.value is not None
     ]
@@ -192,7 +192,7 @@ def test_learners_that_the_policy_dropped_are_results_all_the_same() -> None:
     )
     study.optimize(TableObjective(RIVALS))
     assert [c.state for c in learning_curves(study)].count("dropped") == len(RIVALS) - 1
-    view = BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy)
+    view = BaseSamplerStudy(study, looking(study), study.pruner.policy)
     assert {row.state for row in view.get_trials()} == {TrialState.COMPLETE}
     assert None not in [row.value for row in view.get_trials()]
 
