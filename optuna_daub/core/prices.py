@@ -143,10 +143,15 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     A step's cost counts divided by the probability that a training on all the data is through in
     the time left; once there is a full-data model, steps that would more probably be late than in
     time are not taken.
+
+    Raises:
+        ValueError: before any learner has a score.
     """
     stops, full = terms.stops, terms.stops[-1]
     table = pool.once(table_of)
     count, scored = len(table.size), table.is_scored
+    if not scored.any():
+        raise ValueError("No step has a price before any learner has a score.")
     is_full = scored & (table.size >= full)
     has_model = bool(is_full.any())
     mean, sd = (
@@ -158,7 +163,9 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         )
     )
     # Before a model the median forecast is to beat; a learner in training will reach its forecast.
-    best = float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
+    best = (
+        float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
+    )
     if has_model:
         best = max(best, float(mean[:count][scored & ~pool.is_free].max(initial=-math.inf)))
     # Only learners with hopes are looked at; candidates all are.

@@ -167,7 +167,9 @@ def _random(space: Space, rows: Rows, count: int, rng: np.random.Generator) -> R
             words = rng.integers(len(one.choices), size=count).astype(float)
             if deciding[place]:
                 new = ~np.isin(words, rows[:, place]) & is_there
-                drawn[new] = np.where(space.is_word & ~np.isnan(rows).any(axis=0), drawn[new], np.nan)
+                drawn[new] = np.where(
+                    space.is_word & ~np.isnan(rows).any(axis=0), drawn[new], np.nan
+                )
                 drawn[new, place] = words[new]
                 continue
             drawn[is_there, place] = words[is_there]

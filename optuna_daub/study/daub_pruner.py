@@ -7,7 +7,6 @@ from typing import Literal
 
 from optuna_daub.core.checks import flag
 from optuna_daub.core.checks import whole_number
-from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.policies.daub import DAUB
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
@@ -63,7 +62,7 @@ class DAUBPruner(AllocationPruner):
         cost: Literal["seconds", "examples"] = "seconds",
     ) -> None:
         grid = training_grid(min_resource, max_resource, reduction_factor, sizes)
-        super().__init__(ValuePerSecond(grid, Joint(), cost))
+        super().__init__(ValuePerSecond(grid, cost=cost))
 
     @classmethod
     def paper(

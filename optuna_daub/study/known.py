@@ -22,12 +22,14 @@ from dataclasses import replace
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
+from optuna_daub.core.space import Space
 from optuna_daub.study.learner import Learner
 from optuna_daub.study.learner import merged
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
 from optuna_daub.study.records import violation
 from optuna_daub.study.shared import Shared
+from optuna_daub.study.spaces import widened
 
 
 MOST_REPEATS = 10
@@ -43,6 +45,8 @@ class Known:
     """Every learner begun, by id, in no order; `curves` has them in the order of their ids."""
     curves: Curves = field(default_factory=Curves)
     """Their learning curves."""
+    space: Space = Space()
+    """Distributions of the parameters of all learners."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """What all trainings took."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
@@ -158,6 +162,7 @@ class Known:
             self,
             learners=self.learners.with_items(made),
             curves=_put(self.curves, [learner.curve for learner in made.values()]),
+            space=widened(self.space, (learner.distributions for learner in made.values())),
             spent=spent,
             unfinished={**self.unfinished, **{n: t for n, t in new.items() if not t.is_finished}},
             runs={**self.runs, **{n: r for n, r in runs.items() if _goes_on(ours[n])}},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from optuna_daub.core.curve import LearningCurve
@@ -89,7 +90,7 @@ def merged(
         for size, observation in trial.observations.items():
             if size > trial.run.full_size or (trial.is_lost and size == trial.run.full_size):
                 continue
-            seen.setdefault(size, observation)
+            seen.setdefault(size, replace(observation, order=number + 1))
     known = {name: params[name] for name in distributions}
     curve = LearningCurve(learner, (), ruled_out, known)
     if seen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import secrets
 import threading
 import time
 import weakref
@@ -23,6 +24,8 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.proposals import AroundBest
+from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import ending
 from optuna_daub.study import host
 from optuna_daub.study import keys
@@ -34,6 +37,7 @@ from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.interrupts import end_interrupted
+from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Assigned
@@ -75,7 +79,8 @@ class DataAllocationSampler(BaseSampler):
         base_sampler: any Optuna sampler; it sees one trial per learner, whose value is its score
             on all the data or the forecast of it. In an open pool the default rule takes off what
             training on all the data costs, at the score per second that the search gains, so
-            that dear learners are proposed where they are worth it. Default: TPESampler().
+            that costly learners are proposed if they are worth it. Default: the model that also
+            allocates the data proposes the point whose training promises most per second.
         n_learners: how many learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. Where the base sampler runs out of proposals (Grid,
             BruteForce) there are fewer; with several workers let it then be the size of the
@@ -86,6 +91,7 @@ class DataAllocationSampler(BaseSampler):
         stale_after: seconds without a report after which a run counts as dead and its learner is
             free again; None (the default) waits, except for processes of this machine, which are
             known to be dead at once. Give more than the longest training takes.
+        seed: of the default base sampler, in [0, 2^32); None (the default): another one each time.
 
     Raises:
         ValueError: where an argument breaks its rule; at the first trial, where the policy needs
@@ -101,6 +107,7 @@ class DataAllocationSampler(BaseSampler):
         n_learners: int | None = None,
         seconds: float | None = None,
         stale_after: float | None = None,
+        seed: int | None = None,
     ) -> None:
         if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
             raise ValueError(
@@ -112,7 +119,18 @@ class DataAllocationSampler(BaseSampler):
         for name, value in (("seconds", seconds), ("stale_after", stale_after)):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
-        self._base_sampler = base_sampler or optuna.samplers.TPESampler()
+        if seed is not None:
+            seed = whole_number("seed", seed)
+            if not 0 <= seed < 2**32:
+                raise ValueError(f"`seed` must be in [0, 2^32), but got {seed}.")
+            if base_sampler is not None:
+                raise ValueError(
+                    "`seed` is of the default base sampler; give it to the one that you pass, "
+                    f"such as `optuna.samplers.TPESampler(seed={seed})`."
+                )
+        self._seed = secrets.randbelow(2**32) if seed is None else seed
+        self._proposes = base_sampler is None
+        self._base_sampler = base_sampler or optuna.samplers.RandomSampler(seed=seed)
         self._n_learners = n_learners
         self._seconds = seconds
         self._stale_after = stale_after
@@ -165,6 +183,9 @@ class DataAllocationSampler(BaseSampler):
             starting.check(study, policy, self._n_learners)
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, self._seconds)
+            worker.proposer = LikeRecent()
+            if self._proposes:
+                worker.proposer = AroundBest(policy.sizes[-1], self._seed)
             asked = host.trial_of_caller()
             try:
                 with log.beating(study, trial):
@@ -215,7 +236,8 @@ class DataAllocationSampler(BaseSampler):
                 starting.failing(study, trial) if host.is_asking() else nullcontext()
             )  # Optuna < 4.6
             with in_ask, starting.proposing(study, trial):
-                return self._base_sampler.infer_relative_search_space(self._view(study), trial)
+                proposer = self._proposer(study, trial)
+                return proposer.infer_relative_search_space(self._view(study), trial)
         if run.learner is None:
             return {}
         return {**worker_of(study).known.learners[run.learner].distributions}
@@ -331,7 +353,12 @@ class DataAllocationSampler(BaseSampler):
         assigned = worker.assigned.get(trial.number)
         if assigned is not None and assigned.explores:
             return Exploring(self._base_sampler, worker.known)
-        return self._base_sampler
+        policy = self._policy_of(study)
+        if not self._proposes or policy is None:
+            return self._base_sampler
+        pool, known = worker.pool(policy, trial.number), worker.known
+        space = {n: d for one in known.learners.values() for n, d in one.distributions.items()}
+        return ModelSampler(self._base_sampler, pool, policy, space, self._seed)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the study as the base sampler sees it."""

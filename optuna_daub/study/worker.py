@@ -26,6 +26,8 @@ from optuna_daub.core.decision import Extend
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import Proposer
+from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study.known import Known
@@ -140,6 +142,8 @@ class Worker:
     looked at is no silence of theirs."""
     heard_of: dict[str, float] = field(default_factory=dict)
     """When a run of each worker was seen last."""
+    proposer: Proposer = field(default_factory=LikeRecent)
+    """Points that could become learners, as the sampler of this process finds them."""
     horizon: float | None = None
     """When the sampler's seconds are over, None where it has no limit."""
     asked_since: float | None = None
@@ -224,6 +228,8 @@ class Worker:
                 spent=known.spent,
                 left=left,
                 runs_left=runs_left,
+                space=known.space,
+                proposer=self.proposer,
             )
             # Nothing has happened since: what was worked out for that pool holds.
             if pool.curves is last.curves and pool == last:

@@ -5,7 +5,6 @@ Costs are seconds, as distributions, or training sizes, exactly.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 from typing import Protocol

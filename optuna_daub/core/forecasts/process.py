@@ -106,15 +106,14 @@ class Seen(NamedTuple):
     """Standardized, shape (scores,)."""
 
     @property
-    def varies(self) -> NDArray[np.bool_]:
-        """Which parameters differ among the learners; others say nothing. Shape (parameters,)."""
+    def n_varying(self) -> int:
+        """Number of parameters that differ among the learners; others say nothing."""
         filled = np.where(np.isnan(self.rows), -1.0, self.rows)
-        return np.asarray((filled != filled[:1]).any(axis=0))
+        return int((filled != filled[:1]).any(axis=0).sum())
 
     def apart(self, others: Rows) -> Numbers:
-        """Return squared distances to other points, by parameter that varies."""
-        varies = self.varies
-        return square_distances(self.rows[:, varies], others[:, varies], self.is_word[varies])
+        """Return squared distances to other points, by parameter."""
+        return square_distances(self.rows, others, self.is_word)
 
 
 class Lines(NamedTuple):
@@ -139,9 +138,7 @@ class Lines(NamedTuple):
         """
         share = phi(doublings)
         variance = (
-            self.level_variance
-            - 2.0 * share * self.covariance
-            + share**2 * self.gain_variance
+            self.level_variance - 2.0 * share * self.covariance + share**2 * self.gain_variance
         )
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
@@ -250,11 +247,11 @@ def _fitted(shape: tuple[int, int], *arrays: bytes) -> Numbers:
     rows, *others = (np.frombuffer(each, kind) for each, kind in zip(arrays, kinds, strict=True))
     seen = Seen(rows.reshape(shape), *others)
     apart = seen.apart(seen.rows)
-    medians, spreads = _prior(len(apart))
+    medians, spreads = prior(len(apart), seen.n_varying)
     found = minimize(
         negative_log_posterior,
         medians,
-        (apart, seen.learner, phi(seen.doublings), seen.score),
+        (apart, seen.learner, phi(seen.doublings), seen.score, medians, spreads),
         "L-BFGS-B",
         jac=True,
         bounds=[*zip(medians - 4.0 * spreads, medians + 4.0 * spreads, strict=True)],
@@ -264,7 +261,13 @@ def _fitted(shape: tuple[int, int], *arrays: bytes) -> Numbers:
 
 
 def negative_log_posterior(
-    theta: Numbers, apart: Numbers, learner: NDArray[np.int64], share: Numbers, score: Numbers
+    theta: Numbers,
+    apart: Numbers,
+    learner: NDArray[np.int64],
+    share: Numbers,
+    score: Numbers,
+    medians: Numbers,
+    spreads: Numbers,
 ) -> tuple[float, Numbers]:
     """Return -ln p(theta | scores) up to a constant, and its gradient [3, eqs. 5.8 and 5.9].
 
@@ -272,6 +275,7 @@ def negative_log_posterior(
         theta: logarithms of the hyperparameters.
         apart: squared distances of learners by parameter.
         learner, share, score: of each score its learner, phi, and itself, standardized.
+        medians, spreads: of the prior of theta (see `prior`).
     """
     lengths, (f, g, b, u, e, noise) = _scales(theta)
     covariance, kernel, slope = _covariance(theta, apart, learner, share)
@@ -302,7 +306,6 @@ def negative_log_posterior(
             ],
         ]
     )
-    medians, spreads = _prior(len(apart))
     beside = (theta - medians) / spreads
     value = off @ weights / 2.0 + np.log(np.diag(root)).sum() + beside @ beside / 2.0
     return float(value), gradient + beside / spreads
@@ -339,8 +342,13 @@ def _matern(
     return kernel[of], (-5.0 / 6.0 * (1.0 + root) * decay)[of]
 
 
-def _prior(n_parameters: int) -> tuple[Numbers, Numbers]:
-    """Return medians of theta, and standard deviations around them."""
-    length = PRIOR.length * math.sqrt(max(n_parameters, 1))
+def prior(n_parameters: int, n_varying: int) -> tuple[Numbers, Numbers]:
+    """Return medians of theta, and standard deviations around them.
+
+    Args:
+        n_parameters: of the space, each with a length scale.
+        n_varying: how many of them differ among the learners.
+    """
+    length = PRIOR.length * math.sqrt(max(n_varying, 1))
     medians = np.log([*[length] * n_parameters, *PRIOR[3:]])
     return medians, np.array([*[SPREADS.length] * n_parameters, *SPREADS[3:]])

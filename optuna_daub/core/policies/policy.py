@@ -10,14 +10,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Reason
+from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.prices import Prices
+from optuna_daub.core.prices import Terms
+from optuna_daub.core.prices import prices
+from optuna_daub.core.prices import stops_of
 from optuna_daub.core.sizes import checked_sizes
 
 
@@ -125,6 +131,18 @@ class Policy(ABC):
         if forecasts is None:
             return pool.curves.columns(_last_score)[:, 0]
         return np.asarray(forecasts.all.mean)
+
+    def prices(self, pool: Pool) -> Prices:
+        """Return the price of every step of an open search (see `core.prices`).
+
+        The default base sampler proposes the candidate of the largest price. By default scores
+        and seconds are forecast from parameters and training size.
+
+        Raises:
+            ValueError: before any learner has a score.
+        """
+        full = self.sizes[-1]
+        return pool.once(prices, Terms(stops_of(self.sizes), Process(full), InSeconds(full)))
 
     def leader(self, pool: Pool) -> int | None:
         """Return the best learner as far as is known; None before any score.

@@ -96,7 +96,7 @@ class ValuePerSecond(Policy):
                 return Extend(int(pool.curves.learners[waiting[0]]), stops[0], text)
             last = pool.runs_left == 0
             return Propose(stops[-1] if last else stops[0], text)
-        known = self._prices(pool)
+        known = self.prices(pool)
         value, place, stop = known.learner
         new, _, start = known.candidate
         if value > 0.0 and value >= new:
@@ -120,7 +120,7 @@ class ValuePerSecond(Policy):
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return proposed
-        known = self._prices(pool)
+        known = self.prices(pool)
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() > 0.0:
             start = stops_of(self.sizes)[int(own.argmax())]
@@ -144,7 +144,7 @@ class ValuePerSecond(Policy):
         mean = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return mean
-        known = self._prices(pool)
+        known = self.prices(pool)
         if not known.has_model:
             return mean
         cost = self._open_terms(pool).cost.seconds(pool, self.sizes[-1:]).expected[: len(mean), 0]
@@ -177,7 +177,7 @@ class ValuePerSecond(Policy):
         mine = isinstance(decision, Extend) and decision.learner == learner
         if mine or not pool.once(table_of).is_scored.any():
             return decision.reason
-        known, unit = self._prices(pool), self._unit(pool)
+        known, unit = self.prices(pool), self._unit(pool)
         own = float(known.learners[np.searchsorted(pool.curves.learners, learner)].max())
         if own <= 0.0:
             if not known.has_model:
@@ -187,17 +187,12 @@ class ValuePerSecond(Policy):
         text = f"promises {own:.2g} of improvement per {unit}; {what} promises {known.value:.2g}"
         return Reason(text)
 
-    def open_prices(self, pool: Pool) -> Prices:
-        """Return the price of every step, with which proposals of an open pool are compared.
+    def prices(self, pool: Pool) -> Prices:
+        """Return the price of every step of an open search (see `core.prices`).
 
         Raises:
             ValueError: before any learner has a score.
         """
-        if not pool.once(table_of).is_scored.any():
-            raise ValueError("No step has a price before any learner has a score.")
-        return self._prices(pool)
-
-    def _prices(self, pool: Pool) -> Prices:
         return pool.once(prices, self._open_terms(pool))
 
     def _open_terms(self, pool: Pool) -> Terms:
