@@ -29,7 +29,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optuna_daub.core.boxes import N_POINTS
 from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import price
@@ -52,6 +51,8 @@ STOP_RATIO = 2.0
 """Ratio of consecutive sizes to stop at, at least: a shorter step shows little."""
 FIRST_MODEL = 2.0
 """Seconds that the first training on all the data may take, in seconds spent so far."""
+N_LOOKED_AT = 6
+"""Candidates of the largest prices that are exact; of the others a look may be left out."""
 MOST_LEARNERS = 160
 """Learners whose steps are looked at: those with the largest expected improvement."""
 
@@ -187,24 +188,30 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # The fewer runs are left, the more one of them is worth, in seconds of those before.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9)
-    for place, size in enumerate(stops):
-        if size == full:
-            ahead = np.repeat(improvement(mean, sd, best)[:, None], N_POINTS, axis=1)
-            value = price(ahead, later + overhead, 0.0)
-        elif pool.runs_left == 0:
-            continue  # what is suspended by the last run is lost
-        else:
-            shown = np.concatenate(terms.forecaster.look(pool, size, full))[rows]
-            shown = np.minimum(shown, sd)
-            ahead = after_look(mean, shown, np.sqrt(sd**2 - shown**2), best)
-            value = price(ahead, expected[:, place] + overhead, later)
-        found[rows, place] = np.where((at < size) & (chance > 0.0), value, -math.inf)
+    # Straight to N; one outcome stands for all, as nothing is looked at on the way.
+    ahead = improvement(mean, sd, best)
+    straight = ahead / (later + overhead)
+    found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
+    # A look is worth at most what it would be if going on cost nothing: most candidates need none.
+    floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
+    for place, size in enumerate(stops[:-1]):
+        if pool.runs_left == 0:
+            break  # what is suspended by the last run is lost
+        now = expected[:, place] + overhead
+        looks = (at < size) & (chance > 0.0)
+        looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
+        some = np.flatnonzero(looks)
+        shown = np.concatenate(terms.forecaster.look(pool, size, full))[rows[some]]
+        shown = np.minimum(shown, sd[some])
+        kept = np.sqrt(sd[some] ** 2 - shown**2)
+        after = after_look(mean[some], shown, kept, best)
+        found[rows[some], place] = price(after, now[some], later[some])
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known
-    own = np.full(count, math.inf)
-    own[may_run] = expected[: len(may_run), -1]
-    return _before_a_model(pool, known, own, spent, left)
+    cost = np.full(count, math.inf)
+    cost[may_run] = expected[: len(may_run), -1]
+    return _before_a_model(pool, known, cost, spent, left)
 
 
 def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left: float) -> Prices:

@@ -54,11 +54,12 @@ class AroundBest:
             return np.full((1, len(space.dimensions)), np.nan)
         rng = np.random.default_rng([self.seed, len(curves), pool.spent.examples])
         rows = curves.once(_rows, space)[known]
-        drawn = _random(space, rows, N_RANDOM, rng)
+        deciding = _deciding(space, rows)
+        drawn = _random(space, rows, deciding, N_RANDOM, rng)
         mean = np.asarray(Process(self.full).forecasts(pool, self.full).all.mean)[known]
         mean = np.where(curves.columns(_is_alive)[known, 0] > 0.0, mean, -math.inf)
         best = np.argsort(-mean, kind="stable")[:N_BEST]
-        near = [_near(space, rows, rows[i], N_NEAR, rng) for i in best]
+        near = [_near(space, deciding, rows[i], N_NEAR, rng) for i in best]
         return _new(space, np.vstack([drawn, *near]), rows)
 
 
@@ -110,7 +111,8 @@ def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str
     rng = np.random.default_rng([seed, len(pool.curves), 1])
     known = pool.curves.once(_rows, space)
     top = np.argsort(-values, kind="stable")[:N_TOP]
-    around = [_near(space, known, rows[i], N_AROUND, rng) for i in top]
+    deciding = _deciding(space, known)
+    around = [_near(space, deciding, rows[i], N_AROUND, rng) for i in top]
     around = np.vstack([_new(space, np.vstack(around), known), rows[top[:1]]])
     more = prices(replace(pool, proposer=Given(around))).candidates.max(axis=1)
     best = around[more.argmax()] if more.max() > values.max() else rows[values.argmax()]
@@ -150,13 +152,18 @@ def _deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
     return found
 
 
-def _random(space: Space, rows: Rows, count: int, rng: np.random.Generator) -> Rows:
+def _random(
+    space: Space,
+    rows: Rows,
+    deciding: NDArray[np.bool_],
+    count: int,
+    rng: np.random.Generator,
+) -> Rows:
     """Return points drawn at random, each in the branch of some learner; branches are as likely.
 
     A word that decides on others and that no learner has yet gets points too: what else they
     have is not known.
     """
-    deciding = _deciding(space, rows)
     branches = np.unique(np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0), axis=0)
     of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
     first = [int(np.flatnonzero((of == branch).all(axis=1))[-1]) for branch in branches]
@@ -186,11 +193,14 @@ def _new(space: Space, rows: Rows, known: Rows) -> Rows:
 
 
 def _near(
-    space: Space, rows: Rows, row: NDArray[np.float64], count: int, rng: np.random.Generator
+    space: Space,
+    deciding: NDArray[np.bool_],
+    row: NDArray[np.float64],
+    count: int,
+    rng: np.random.Generator,
 ) -> Rows:
     """Return points near one, in its branch: numbers moved, now and then another word."""
     near = np.tile(row, (count, 1))
-    deciding = _deciding(space, rows)
     width = WIDEST_MOVE * 10.0 ** -rng.random((count, 1))
     moved = near + width * rng.standard_normal(near.shape)
     moves = rng.random(near.shape) < MOVED_SHARE
