@@ -41,12 +41,12 @@ from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
+from optuna_daub.visualization._allocations import AllocationsRecord
+from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import UNITS
+from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._imports import imported
-from optuna_daub.visualization._records import UNITS
-from optuna_daub.visualization._records import AllocationsRecord
-from optuna_daub.visualization._records import allocations_record
-from optuna_daub.visualization._records import label
-from optuna_daub.visualization._records import sign_of
+from optuna_daub.visualization._study import sign_of
 
 
 _logger = logging.getLogger(__name__)

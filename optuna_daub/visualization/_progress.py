@@ -21,8 +21,8 @@ from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.state import state_of
-from optuna_daub.visualization._records import label
-from optuna_daub.visualization._records import sign_of
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._study import sign_of
 
 
 LINE_EVERY = 60.0
