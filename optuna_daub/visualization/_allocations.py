@@ -125,7 +125,7 @@ def allocations_picture(study: optuna.Study, unit: Unit | Literal["auto"], top: 
     )
     return Picture(
         f"{record.unit.capitalize()} given to each learner",
-        record.spending,
+        (record.spending,),
         Scale(record.unit, (0, None), is_amount=True),
         Scale(),
         bars,

@@ -277,7 +277,9 @@ def shown(n_colored: int, n_grey: int, n_learners: int) -> str:
     """
     if not n_grey:
         return ""
-    return f"{n_colored + n_grey} of {n_learners} learners shown, {n_colored} of them in color"
+    n_shown = n_colored + n_grey
+    of_all = "all" if n_shown == n_learners else f"{n_shown} of"
+    return f"{of_all} {n_learners} learners shown, {n_colored} of them in color"
 
 
 def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> Unit:

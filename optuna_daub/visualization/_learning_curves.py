@@ -110,8 +110,8 @@ def plot_learning_curves(
         study: a study with a pruner of optuna_daub, finished or running.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
-        top: how many of them stand out: the best, then those trained on most data. Default: 12,
-            as many colours as can be told apart.
+        top: how many of them stand out: the best, then those seen on several sizes, by their largest
+            one and their score. Default: 12, as many colours as can be told apart.
 
     Returns:
         A figure, without lines if no score has been reported.
@@ -151,7 +151,7 @@ def learning_curves_picture(
         keys.append(key(FORECAST, BACKGROUND, 8.0, 0.3))
     return Picture(
         "Learning curves",
-        shown(len(colored), len(others), record.n_learners),
+        (shown(len(colored), len(others), record.n_learners),),
         size_scale(record.sizes),
         record.axis.scale(),
         (*marks, *keys),
@@ -171,6 +171,8 @@ def learning_curves_record(
     curves = learning_curves(study)
     rules, sign = rules_of(study), rules_of(study).sign
     ranked = foremost(curves, learners, sign)
+    # A single score is no curve: in front are the leader and those seen on several sizes.
+    ranked[1:] = sorted(ranked[1:], key=lambda curve: len(finite(curve)) < 2)
     n_learners = len(ranked)
     if learners is None:
         ranked = [*ranked[:top], *thinned(ranked[top:])]

@@ -107,7 +107,8 @@ class Picture(NamedTuple):
     """All that a plotting library needs to know."""
 
     title: str
-    subtitle: str
+    subtitle: tuple[str, ...]
+    """Sentences, each on lines of its own; long ones are cut."""
     x: Scale
     y: Scale
     marks: tuple[Mark, ...] = ()

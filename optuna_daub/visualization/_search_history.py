@@ -157,7 +157,7 @@ def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) ->
         marks.append(_steps(record.best, record.spent, gold, 3.0, BEST))
     return Picture(
         f"Search by {record.unit}",
-        record.finding,
+        (record.finding,),
         Scale(f"{record.unit} of training", (0, record.spent * 1.03 or None), is_amount=True),
         record.axis.scale(),
         tuple(marks),

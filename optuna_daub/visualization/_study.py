@@ -1,4 +1,4 @@
-"""Questions that pictures ask of a study beside its results; no other file here knows its state."""
+"""Questions that pictures ask of a study beside its results; its state is known here only."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
     crowd = shown(len(colored), len(others), record.n_learners)
     return Picture(
         f"{side.capitalize()} bounds by training",
-        ". ".join(filter(None, (crowd, record.promise))),
+        (crowd, record.promise),
         Scale("trainings", (0, None)),
         record.axis.scale(f"{side} bound of {record.axis.name} on all the data"),
         tuple(marks),

@@ -83,9 +83,10 @@ def draw(picture: Picture) -> Axes:
             _draw(axes, mark, 2 + place / len(picture.marks))  # above the grid, below the frame
     _draw_bars(axes, bars)
     axes.set(xlabel=_text(picture.x.title), ylabel=_text(picture.y.title))
-    shortened = textwrap.shorten(picture.subtitle, 40 * round(width), placeholder=" …")
-    # The title is centred over the plot, of which the legend and the scores' axis take a third.
-    lines = textwrap.wrap(_text(shortened), round(11 * width))
+    # The title is centred over the plot; the legend beside it takes a quarter of the width.
+    room = round(10 * width)
+    short = [textwrap.shorten(text, 2 * room - 20, placeholder=" …") for text in picture.subtitle]
+    lines = [line for text in short for line in textwrap.wrap(_text(text), room)]
     axes.set_title("\n".join([picture.title, *lines]), fontsize="medium")
     _scale(axes, picture)
     found = axes.get_legend_handles_labels()
