@@ -73,9 +73,9 @@ class CurveLine(NamedTuple):
     curve: LearnerCurve
     name: str
     facts: tuple[str, ...]
-    """Its parameters and the reason of the last decision on it, as lines."""
+    """Lines: the parameters, and the reason of the last decision on it."""
     points: tuple[Observation, ...]
-    """Its observations with a finite score."""
+    """The observations with a finite score."""
     band: tuple[Edge, ...]
     """The forecast from the last score to the full size, where it ends as the record says. Empty
     at the full size, for a learner that gets no more data or has no bound, and for all but the
@@ -110,8 +110,8 @@ def plot_learning_curves(
         study: a study with a pruner of optuna_daub, finished or running.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
-        top: how many of them stand out: the best, then those seen on several sizes, by their largest
-            one and their score. Default: 12, as many colours as can be told apart.
+        top: how many of them stand out: the best, then those seen on several sizes, by their
+            largest one and their score. Default: 12, as many colours as can be told apart.
 
     Returns:
         A figure, without lines if no score has been reported.

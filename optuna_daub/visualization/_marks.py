@@ -52,7 +52,7 @@ class Line(NamedTuple):
     symbol_size: float = 6.0
     """In points."""
     marked: Sequence[bool] = ()
-    """Which points have a marker; empty: all."""
+    """True for the points that have a marker; empty: all have."""
     label: str = ""
     """The legend's words; empty leaves the line out of it."""
     group: str = ""

@@ -79,7 +79,7 @@ class BoundTrack(NamedTuple):
     curve: LearnerCurve
     name: str
     facts: tuple[str, ...]
-    """Its parameters and the reason of the last decision on it, as lines."""
+    """Lines: the parameters, and the reason of the last decision on it."""
     steps: tuple[BoundStep, ...]
     """Up to the last training of all, with the bound that the record states; a dropped learner's
     up to its own last one."""
