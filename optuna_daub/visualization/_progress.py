@@ -85,6 +85,8 @@ class ProgressBar:
         if not is_ending and time.monotonic() < self._next:
             return
         with _SHOWING:
+            # Asked again: another thread may have ended the study while this one waited.
+            is_ending = host.is_ending(study)
             if self._is_over and is_ending and self._session == host.begin(study):
                 return  # other threads end their runs after the study is over
             best = best_learner(study)
