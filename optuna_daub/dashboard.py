@@ -45,12 +45,12 @@ from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
+from optuna_daub.visualization._allocations import AllocationsRecord
+from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import UNITS
+from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._imports import imported
-from optuna_daub.visualization._records import UNITS
-from optuna_daub.visualization._records import AllocationsRecord
-from optuna_daub.visualization._records import allocations_record
-from optuna_daub.visualization._records import label
-from optuna_daub.visualization._records import sign_of
+from optuna_daub.visualization._study import sign_of
 
 
 _logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
     "daub-search-history": plot_search_history,
     "daub-upper-bounds": plot_upper_bounds,
 }
-"""What is drawn, by the ids under which optuna-dashboard shows it, 450 pixels high."""
+"""Drawings by the ids under which optuna-dashboard shows them, 450 pixels high."""
 
 HEADING = "### Data allocation"
 """Begins what is written here in the note on the study; what stands above it is the user's."""
@@ -115,7 +115,7 @@ class DashboardCallback:
     """Keep pictures and notes up to date in optuna-dashboard while a study runs.
 
     A callback of `study.optimize`. It draws when a run has ended, in one worker at a time, at most
-    once in `every` seconds, and less often where drawing would take more than 1 % of the time; at
+    once in `every` seconds, and less often if drawing would take more than 1 % of the time; at
     the end of the study it draws in any case. A picture that cannot be drawn is a warning in the
     log, never the end of the study. What you write above the heading "Data allocation" in the note
     on the study stays. Look at it with `optuna-dashboard sqlite:///study.db`.
@@ -130,8 +130,8 @@ class DashboardCallback:
             optuna-dashboard reload a large study.
 
     Raises:
-        ImportError: where plotly is not installed.
-        ValueError: where `every` is negative or not finite.
+        ImportError: if plotly is not installed.
+        ValueError: if `every` is negative or not finite.
 
     >>> import optuna
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
@@ -200,8 +200,8 @@ def update_dashboard(study: optuna.Study) -> None:
     (learners)" beside it is brought up to date too.
 
     Raises:
-        ImportError: where plotly is not installed.
-        ValueError: where the study's pruner is none of optuna_daub.
+        ImportError: if plotly is not installed.
+        ValueError: if the study's pruner is none of optuna_daub.
     """
     check_study(study)
     stored = study._storage.get_study_system_attrs(study._study_id)

@@ -198,6 +198,27 @@ def test_threads_share_a_bar() -> None:
     assert terminal.getvalue().count("\n") == 1
 
 
+def test_a_thread_that_waits_while_another_ends_the_study_makes_no_new_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    progress, study, terminal = ProgressBar(every=0), studies.new_study(), Terminal()
+    late = []
+
+    def from_another_thread(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        if host.is_ending(study):
+            answers = iter([False, True])  # before the bar is free, and after
+            with monkeypatch.context() as patch:
+                patch.setattr(_progress.host, "is_ending", lambda study: next(answers))
+                progress(study, trial)
+            progress(study, trial)  # and a third one, after both
+            late.append(trial)
+
+    with redirect_stderr(terminal):
+        study.optimize(studies.Table(RIVALS), callbacks=[progress, from_another_thread])
+    assert late
+    assert terminal.getvalue().count("\n") == 1
+
+
 def test_it_can_be_used_again() -> None:
     progress = ProgressBar(every=0)
     assert [run(progress).getvalue().count("\n") for _ in range(2)] == [1, 1]

@@ -24,10 +24,12 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.M | re.S
 )
 PAGES = ["README.md"] + [
-    f"docs/{path.name}"
-    for path in sorted((ROOT / "docs").glob("*.md"))
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "docs").rglob("*.md"))
     if "```python" in path.read_text()
 ]
+NEEDS = re.compile(r"<!-- needs: (\w+) -->")
+"""Marks the blocks below it, down to the next mark: they need a package that tests do without."""
 REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").glob("*.rst"))
 
 
@@ -42,7 +44,7 @@ def blocks(page: str) -> list[tuple[int, str]]:
 
 
 def test_the_pages_are_found() -> None:
-    assert {"docs/start.md", "docs/troubleshooting.md"} <= {*PAGES}
+    assert {"docs/start.md", "docs/troubleshooting.md", "docs/jobs/text.md"} <= {*PAGES}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -60,7 +62,10 @@ def test_the_python_of_a_page_runs(
     mpl.use("Agg")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     names: dict[str, object] = {"__name__": "page"}
+    lines = (ROOT / page).read_text().splitlines()
     for line, code in blocks(page):
+        if needed := NEEDS.findall("\n".join(lines[:line])):
+            pytest.importorskip(needed[-1])
         # Empty lines before the code make the line numbers of an error those of the page.
         exec(compile("\n" * line + code, page, "exec"), names)
 

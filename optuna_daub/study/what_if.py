@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import optuna
 
-from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -176,7 +176,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     curves = {i: LearningCurve(i, parameters=c.parameters) for i, c in pool.curves.items()}
     guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
     for size in sizes:
-        seconds = expected_seconds(known_pool.curves, size)
+        seconds = expected_seconds(known_pool.curves, size, sizes[-1])
         forecasts: Mapping[int, Any] = Joint().forecasts(known_pool, size)
         for learner, seen in known.items():
             if learner in failed or any(each.size == size for each in seen):

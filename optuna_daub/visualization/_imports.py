@@ -10,7 +10,7 @@ def imported(module: str, extra: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        ImportError: with the line that installs it, where the package is not installed.
+        ImportError: if the package is not installed, with the line that installs it.
     """
     try:
         return import_module(module)

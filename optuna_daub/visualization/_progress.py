@@ -21,12 +21,12 @@ from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.worker import worker_of
-from optuna_daub.visualization._records import label
-from optuna_daub.visualization._records import sign_of
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._study import sign_of
 
 
 LINE_EVERY = 60.0
-"""Seconds between two lines where nothing can be drawn over: in a pipe or a log file."""
+"""Seconds between two lines in a pipe or a log file, in which nothing can be drawn over."""
 
 _SHOWING = threading.Lock()
 """Held by the thread that updates a bar; not in the callback, which is sent to workers."""
@@ -40,19 +40,19 @@ class ProgressBar:
     minute and one at the end. Optuna's own log lines break the bar: turn them off with
     `optuna.logging.set_verbosity(optuna.logging.WARNING)`.
 
-    The time left is the least of what is known: of `timeout`, of the sampler's `seconds`, of
-    `n_trials` at the speed so far, and, of a closed pool, of the training of the leader on all the
-    data, if it stays the leader. It is "?" where nothing is.
+    The time left is the least of those that are known: until `timeout`, until the end of the
+    sampler's `seconds`, for `n_trials` at the speed so far, and, in a closed pool, for training
+    the leader on all the data. It is "?" if none is known.
 
     The gap is how far the best bound of the other learners is ahead of the leader's score; once
     the leader is trained on all the data and the gap is below 0, none can overtake it.
 
     Args:
-        every: seconds between two updates of a bar, at least 0; to read the state of a study
-            takes some milliseconds.
+        every: seconds between two updates of a bar, at least 0. Reading the state of a study
+            takes some milliseconds. Default: 0.5.
 
     Raises:
-        ValueError: where `every` is negative or not finite.
+        ValueError: if `every` is negative or not finite.
 
     >>> import optuna
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
@@ -85,6 +85,8 @@ class ProgressBar:
         if not is_ending and time.monotonic() < self._next:
             return
         with _SHOWING:
+            # Asked again: another thread may have ended the study while this one waited.
+            is_ending = host.is_ending(study)
             if self._is_over and is_ending and self._session == host.begin(study):
                 return  # other threads end their runs after the study is over
             best = best_learner(study)
@@ -107,7 +109,7 @@ class ProgressBar:
             self._next = time.monotonic() + (self._every if is_live else LINE_EVERY)
 
     def _begin(self, best: BestLearner | None) -> None:
-        """Make a new bar; what was spent before is no measure of the speed."""
+        """Make a new bar; the examples spent before it are no measure of the speed."""
         self._begun = time.monotonic()
         self._before = best.examples if best else 0
         is_live = sys.stderr.isatty() or is_notebook()
@@ -136,7 +138,7 @@ class ProgressBar:
         self._bar.set_description_str(said)
 
     def _seconds_left(self, study: optuna.Study, best: BestLearner) -> float | None:
-        """Return the least that the study still takes, as far as anything is known of it."""
+        """Return the least time that the study still takes, None if nothing is known of it."""
         left = [host.seconds_left(study)]
         worker, elapsed = worker_of(study), host.seconds_since_begin(study)
         if worker.horizon is not None:
@@ -155,15 +157,15 @@ class ProgressBar:
 
 
 def is_notebook() -> bool:
-    """Return whether bars are widgets of a notebook."""
+    """Return true if bars are widgets of a notebook."""
     return any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
 
 
 def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
-    """Return what is spent in all once the leader is trained on all the data.
+    """Return the examples spent in all once the leader is trained on all the data.
 
-    The least that a closed pool can take, as long as the leader does not change: it may go there
-    at once.
+    A closed pool takes at least these, as long as the leader does not change: it may go there at
+    once.
     """
     is_there = best.is_final or best.size >= sizes[-1]
     return best.examples + (0 if is_there else sizes[-1])
@@ -174,7 +176,7 @@ def standing(best: BestLearner, sign: int) -> str:
 
     Args:
         best: the leader.
-        sign: 1 where larger scores are better, else -1.
+        sign: 1 if larger scores are better, else -1.
     """
     text = f"{label(best)} at {best.size:,}: {best.score:.4f}"
     if best.rival_bound is None or not math.isfinite(best.rival_bound):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ from optuna_daub.study import AllocationPruner
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 SIZES = (100, 200, 400, 800)
+
+Make = Callable[[], optuna.Study]
 
 Scores = Sequence["float | None"]
 """The score at each size; where it is None, training fails."""
@@ -147,6 +150,15 @@ def strange_names() -> optuna.Study:
     """Return a study with parameters that mean something to HTML, plotly and matplotlib."""
     known = dict(zip(("<b>oak</b> & %{x}", "$el_m$ $", "ash" * 50), RIVALS.values(), strict=True))
     return run(new_study(known), Table(known))
+
+
+def steep(direction: str) -> optuna.Study:
+    """Return a study whose only learner so far gains so much that its bound is no score."""
+    known = {"oak": (0.25, 0.60, 0.95, 0.96), "elm": (0.25, 0.25, 0.25, 0.25)}
+    if direction == "minimize":
+        known = {name: tuple(1 - score for score in scores) for name, scores in known.items()}
+    study = new_study(known, direction=direction)
+    return run(study, Table(known, training_score=None), n_trials=1)
 
 
 def crowded(n_learners: int = 200, n_sizes: int = 12) -> optuna.Study:

@@ -1,9 +1,0 @@
-from typing import NamedTuple, Any
-PRICE=0.008
-class Terms(NamedTuple):
-    sizes: Any
-    forecaster: Any
-    cost: Any
-    price: float
-def decide(pool,terms): raise NotImplementedError
-def explain(pool,terms,learner): raise NotImplementedError

@@ -1,0 +1,176 @@
+"""Allocations: what each learner was given, stacked by training size."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Literal
+from typing import NamedTuple
+
+import optuna
+
+from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.pool import Curves
+from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import learning_curves
+from optuna_daub.visualization import _plotly
+from optuna_daub.visualization._axes import Unit
+from optuna_daub.visualization._axes import check_top
+from optuna_daub.visualization._axes import cost
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import last_score
+from optuna_daub.visualization._axes import size_colors
+from optuna_daub.visualization._axes import unit_of
+from optuna_daub.visualization._marks import Bars
+from optuna_daub.visualization._marks import Picture
+from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._study import rules_of
+
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+_logger = logging.getLogger(__name__)
+
+
+class Layer(NamedTuple):
+    """The trainings of all learners on one training size."""
+
+    size: int
+    costs: tuple[float, ...]
+    """By bar, in examples or seconds; 0 for those not trained on this size."""
+    color: str
+
+
+class AllocationsRecord(NamedTuple):
+    """The contents of `plot_allocations`."""
+
+    curves: tuple[LearnerCurve, ...]
+    """The learner with the best score first."""
+    names: tuple[str, ...]
+    """The name of each bar: the first learners, then the mean of all others."""
+    layers: tuple[Layer, ...]
+    """Sizes increasing; costs in the order of `names`."""
+    spent: float
+    """The sum of all costs."""
+    everything: float
+    """The cost of training each of these learners once on all the data. Seconds that were not
+    measured are projected from the times that were."""
+    measured: float
+    """The part of that which is no projection."""
+    unit: Unit
+
+    @property
+    def share(self) -> str:
+        """The cost so far in comparison with training everything, as words."""
+        if not self.spent:
+            return f"no {self.unit} spent yet"
+        about = "" if self.measured >= self.everything else "about "
+        return f"{self.spent:,.0f} {self.unit}, {about}{self.spent / self.everything:.0%}"
+
+    @property
+    def spending(self) -> str:
+        """The same as a sentence."""
+        if not self.spent:
+            return self.share
+        count = sum(bool(curve.observations) for curve in self.curves)
+        learners = f"{count} learner{'s' * (count != 1)}"
+        return f"{self.share} of training {learners} on all the data"
+
+
+def plot_allocations(
+    study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto", top: int = 60
+) -> go.Figure:
+    """Plot what each learner was given, the best score first, stacked by training size.
+
+    The subtitle compares the total with training each of these learners once on all the data. It
+    is Figure 2 of the DAUB paper, lying down, so the names can be read.
+
+    Args:
+        study: a study with a pruner of optuna_daub, finished or running.
+        unit: "examples", each training counted in full, or "seconds", as far as they were
+            measured; training everything is then projected from the times of all learners. "auto"
+            (the default) is seconds if every training was timed, else examples.
+        top: how many learners have a bar of their own, those with the best scores; the others
+            share the last one, which is their mean.
+
+    Returns:
+        A figure, without bars if nothing was trained yet.
+
+    Raises:
+        ImportError: if plotly is not installed.
+        ValueError: if `unit` is another word, `top` < 0, or the study's pruner is none of
+            optuna_daub.
+    """
+    return _plotly.draw(allocations_picture(study, unit, top))
+
+
+def allocations_picture(study: optuna.Study, unit: Unit | Literal["auto"], top: int) -> Picture:
+    """Return `plot_allocations` as marks."""
+    record = allocations_record(study, unit, top)
+    layers: Sequence[Layer] = record.layers if record.spent else ()
+    bars = tuple(
+        Bars(
+            record.names,
+            layer.costs,
+            layer.color,
+            label=f"{layer.size:,}",
+            point=f"{layer.size:,} examples: %{{x:,.4~g}} {record.unit}",
+        )
+        for layer in layers
+    )
+    return Picture(
+        f"{record.unit.capitalize()} given to each learner",
+        (record.spending,),
+        Scale(record.unit, (0, None), is_amount=True),
+        Scale(),
+        bars,
+        tuple(part.label for part in bars),
+        legend_title="training size",
+    )
+
+
+def allocations_record(
+    study: optuna.Study, unit: Unit | Literal["auto"], top: int
+) -> AllocationsRecord:
+    """Return the contents of `plot_allocations`.
+
+    Raises:
+        ValueError: if `unit` is none of "auto", "examples" and "seconds", or `top` < 0.
+    """
+    check_top(top)
+    curves = learning_curves(study)
+    rules = rules_of(study)
+    curves.sort(key=lambda curve: (-last_score(curve, rules.sign), curve.learner))
+    trainings = [seen for curve in curves for seen in curve.observations]
+    unit = unit_of(unit, trainings)
+    sizes = sorted({seen.size for seen in trainings})
+    colors = size_colors(sizes)
+    costs = [{seen.size: cost(seen, unit) for seen in curve.observations} for curve in curves]
+    names = [label(curve) for curve in curves[:top]]
+    if len(curves) > top:
+        others = f"{len(curves) - top} others" if top else f"{len(curves)} learners"
+        names.append(f"mean of {others}")
+    layers = []
+    for size in sizes:
+        own = [of_learner.get(size, 0.0) for of_learner in costs]
+        mean = [math.fsum(own[top:]) / len(own[top:])] if len(own) > top else []
+        layers.append(Layer(size, (*own[:top], *mean), colors[size]))
+    spent = math.fsum(cost(seen, unit) for seen in trainings)
+    if not spent:
+        _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
+    full_size = rules.full_size
+    everything = measured = float(full_size * sum(bool(curve.observations) for curve in curves))
+    if unit == "seconds":
+        known = Curves(
+            LearningCurve(c.learner, c.observations, parameters=c.params) for c in curves
+        )
+        everything = math.fsum(expected_seconds(known, full_size, full_size).values())
+        measured = math.fsum(cost(seen, unit) for seen in trainings if seen.size == full_size)
+    return AllocationsRecord(
+        tuple(curves), tuple(names), tuple(layers), spent, everything, measured, unit
+    )

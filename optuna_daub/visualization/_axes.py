@@ -1,0 +1,300 @@
+"""Decisions that the pictures share: colours, labels, ticks, limits, and which learners stand out.
+
+Scores are in the direction of the user.
+"""
+
+from __future__ import annotations
+
+import math
+import reprlib
+import textwrap
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from typing import Literal
+from typing import NamedTuple
+from typing import TypeAlias
+from typing import TypeVar
+
+import numpy as np
+import optuna
+
+from optuna_daub.core.checks import whole_number
+from optuna_daub.core.curve import Observation
+from optuna_daub.study.results import BestLearner
+from optuna_daub.study.results import LearnerCurve
+from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._study import sign_of
+
+
+Unit: TypeAlias = Literal["examples", "seconds"]
+UNITS: tuple[Unit, ...] = ("examples", "seconds")
+
+PALETTE = (
+    "#4269d0", "#d99a00", "#f0603c", "#1fa898", "#3ca951", "#e8649f",
+    "#a463f2", "#6aa5ee", "#9c6b4e", "#b3224f", "#94a31a", "#c58be0",
+)  # fmt: skip
+"""Colours of the learners that stand out; of middle lightness, as all colours here, so they can
+be told apart on white and on black."""
+
+BACKGROUND = "#8c8c8c"
+"""Colour of the other learners, and of keys that stand for several colours."""
+
+_SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
+"""Colours of the training sizes, from the smallest to the largest."""
+
+MAX_OTHERS = 48
+"""Learners in grey at once; lines of more are one grey block."""
+
+MAX_TICKS = 14
+"""Sizes that can be written under a picture of usual width."""
+
+
+class Look(NamedTuple):
+    """The line of a learner in some state."""
+
+    width: float
+    """In points."""
+    opacity: float
+    """In [0, 1]."""
+    dash: Literal["solid", "dot"]
+
+
+LOOKS = {
+    "best": Look(3.0, 1.0, "solid"),
+    "complete": Look(2.0, 1.0, "solid"),
+    "running": Look(2.0, 1.0, "solid"),
+    "suspended": Look(1.5, 0.85, "solid"),
+    "dropped": Look(1.5, 0.6, "dot"),
+}
+
+
+class Axis(NamedTuple):
+    """The axis of the scores."""
+
+    name: str
+    """The study's metric name, "score" if it has none."""
+    is_minimized: bool
+    limits: tuple[float, float] | None
+    """The smallest and the largest score in the picture; None if there is nothing to draw."""
+
+    def scale(self, title: str | None = None) -> Scale:
+        """Return the axis as the plotting libraries need it, by its own name or another title."""
+        better = " (smaller is better)" if self.is_minimized else ""
+        return Scale((title or self.name) + better, self.limits)
+
+
+def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
+    """Return the axis of a study's scores."""
+    names = study.metric_names
+    return Axis(names[0] if names else "score", sign_of(study) < 0, limits)
+
+
+def best_possible(curves: Iterable[LearnerCurve], sign: int) -> float:
+    """Return the limit that no score can pass, as far as the scores seen show one.
+
+    Scores that all lie in [0, 1], such as accuracies, do not pass 1. Scores that are all at most
+    0 and maximized, such as `neg_log_loss`, do not pass 0, nor do losses that are all at least 0.
+    Without such a sign the limit is infinite.
+    """
+    scores = [
+        score
+        for curve in curves
+        for seen in curve.observations
+        for score in (seen.score, seen.training_score)
+        if score is not None and math.isfinite(score)
+    ]
+    if not scores:
+        return sign * math.inf
+    if sign < 0:
+        return 0.0 if min(scores) >= 0 else -math.inf
+    if max(scores) <= 0:
+        return 0.0
+    return 1.0 if min(scores) >= 0 and max(scores) <= 1 else math.inf
+
+
+def clipped(score: float, limit: float, sign: int) -> float:
+    """Return a score, or the limit if the score is beyond it."""
+    return sign * min(sign * score, sign * limit)
+
+
+def stretched(
+    inner: Sequence[float], outer: Sequence[float], share: float = 0.25
+) -> tuple[float, float]:
+    """Return a range that holds `inner`, and of `outer` what is at most `share` of it away."""
+    low, high = min(inner), max(inner)
+    span = high - low or abs(high) or 1.0
+    lowest = max(min((low, *outer)), low - share * span)
+    highest = min(max((high, *outer)), high + share * span)
+    margin = 0.04 * (highest - lowest or span)
+    return lowest - margin, highest + margin
+
+
+def better_half(scores: Iterable[float], sign: int) -> list[float]:
+    """Return the better ones of these scores, the middle one among them, the best first."""
+    best_first = sorted(scores, reverse=sign > 0)
+    return best_first[: (len(best_first) + 1) // 2]
+
+
+def size_scale(sizes: Sequence[int]) -> Scale:
+    """Return a logarithmic axis of training sizes."""
+    ends = sizes[0] * 0.93, sizes[-1] * 1.07
+    return Scale("training examples", ends, tick_sizes(sizes), is_log=True)
+
+
+def tick_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes that can be written at a logarithmic axis, the last in any case."""
+    room = math.log(sizes[-1] / sizes[0]) / MAX_TICKS
+    ticks = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if math.log(ticks[-1] / size) >= room:
+            ticks.append(size)
+    return tuple(ticks[::-1])
+
+
+def learner_colors(learners: Iterable[int]) -> dict[int, str]:
+    """Return a colour for each learner, different ones as long as there are enough.
+
+    A learner mostly keeps its colour when a running study is drawn again: it goes by the id.
+    """
+    taken: dict[int, str] = {}
+    free = list(PALETTE)
+    for learner in sorted(learners):
+        wanted = PALETTE[learner % len(PALETTE)]
+        taken[learner] = wanted if wanted in free else free[0]
+        free.remove(taken[learner])
+        free = free or list(PALETTE)
+    return taken
+
+
+def size_colors(sizes: Sequence[int]) -> dict[int, str]:
+    """Return a colour for each training size, evenly spaced on the way along `_SHADES`."""
+    stops = np.array([[int(shade[i : i + 2], 16) for i in (1, 3, 5)] for shade in _SHADES])
+    places = np.linspace(0, len(stops) - 1, max(len(sizes), 2))
+    mixed = [np.interp(places, range(len(stops)), channel).round() for channel in stops.T]
+    return {
+        size: "#" + "".join(f"{int(channel[place]):02x}" for channel in mixed)
+        for place, size in enumerate(sizes)
+    }
+
+
+def label(curve: LearnerCurve | BestLearner, width: int = 24) -> str:
+    """Return the id of a learner and its first categorical choice, cut at `width`."""
+    chosen = next((value for value in curve.params.values() if isinstance(value, str)), None)
+    text = f"learner {curve.learner}" if chosen is None else f"{curve.learner} {chosen}"
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def facts(curve: LearnerCurve) -> tuple[str, ...]:
+    """Return the parameters of a learner and the reason of the last decision on it, as lines."""
+    return *parameter_lines(curve.params), *textwrap.wrap(curve.reason, 60)
+
+
+def parameter_lines(params: Mapping[str, Any], most: int = 12, width: int = 48) -> list[str]:
+    """Return "name = value" for the first parameters, each cut at `width`."""
+    lines = []
+    for name, value in params.items():
+        text = f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
+        lines.append(text if len(text) <= width else text[: width - 1] + "…")
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"and {more} more"]
+
+
+def finite(curve: LearnerCurve) -> tuple[Observation, ...]:
+    """Return the observations of a learner with a finite score, sizes increasing."""
+    return tuple(seen for seen in curve.observations if math.isfinite(seen.score))
+
+
+def last_score(curve: LearnerCurve, sign: int) -> float:
+    """Return the last finite score times the sign; minus infinity if there is none."""
+    points = finite(curve)
+    return sign * points[-1].score if points else -math.inf
+
+
+def foremost(
+    curves: Sequence[LearnerCurve], learners: Sequence[int] | None, sign: int
+) -> list[LearnerCurve]:
+    """Return the learners asked for: the best, then those with most data, then by score.
+
+    Raises:
+        ValueError: if one of `learners` is not in the study.
+    """
+    wanted = None if learners is None else _ids(learners)
+    ids = {curve.learner for curve in curves}
+    unknown = [learner for learner in wanted or () if learner not in ids]
+    if unknown:
+        raise ValueError(
+            f"`learners` must be ids of learners of this study, which are {sorted(ids)}, but got "
+            f"{reprlib.repr(unknown)}. A learner's id is the number of the first trial that "
+            "ran it."
+        )
+
+    def rank(curve: LearnerCurve) -> tuple[bool, int, float, int]:
+        points = finite(curve)
+        size = points[-1].size if points else 0
+        return curve.state != "best", -size, -last_score(curve, sign), curve.learner
+
+    return sorted(
+        (curve for curve in curves if wanted is None or curve.learner in wanted), key=rank
+    )
+
+
+def _ids(learners: Iterable[int]) -> list[int]:
+    try:
+        if isinstance(learners, str | bytes | Mapping):
+            raise TypeError
+        given = [*learners]
+    except TypeError:  # also of an array without a dimension
+        raise ValueError(f"`learners` must be a list of ids, but got {learners!r}.") from None
+    return [whole_number("learners", learner) for learner in given]
+
+
+def check_top(top: int) -> None:
+    """Refuse a number of learners that cannot stand out.
+
+    Raises:
+        ValueError: if `top` is negative or no whole number.
+    """
+    if whole_number("top", top) < 0:
+        raise ValueError(f"`top` must be at least 0, but got {top}.")
+
+
+_Shown = TypeVar("_Shown")
+
+
+def thinned(others: Sequence[_Shown]) -> list[_Shown]:
+    """Return at most `MAX_OTHERS` of the learners in the background, evenly over their ranks."""
+    every = math.ceil(len(others) / MAX_OTHERS)
+    return list(others[:: every or 1])
+
+
+def shown(n_colored: int, n_grey: int, n_learners: int) -> str:
+    """Return the words on how many of the learners are in a picture; none if all stand out.
+
+    >>> shown(12, 48, 300)
+    '60 of 300 learners shown, 12 of them in color'
+    """
+    if not n_grey:
+        return ""
+    n_shown = n_colored + n_grey
+    of_all = "all" if n_shown == n_learners else f"{n_shown} of"
+    return f"{of_all} {n_learners} learners shown, {n_colored} of them in color"
+
+
+def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> Unit:
+    """Return the unit of costs: "auto" is seconds if every training was timed.
+
+    Raises:
+        ValueError: if `unit` is another word.
+    """
+    if not isinstance(unit, str) or unit not in ("auto", *UNITS):
+        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
+    if unit != "auto":
+        return unit
+    return "seconds" if trainings and all(seen.seconds for seen in trainings) else "examples"
+
+
+def cost(seen: Observation, unit: Unit) -> float:
+    """Return what a training took, 0 if it was not timed."""
+    return float(seen.size) if unit == "examples" else seen.seconds or 0.0

@@ -1,0 +1,344 @@
+"""Learning curves: score against training size, one line per learner."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+import optuna
+
+from optuna_daub.core.curve import Observation
+from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import learning_curves
+from optuna_daub.visualization import _plotly
+from optuna_daub.visualization._axes import BACKGROUND
+from optuna_daub.visualization._axes import LOOKS
+from optuna_daub.visualization._axes import Axis
+from optuna_daub.visualization._axes import axis_of
+from optuna_daub.visualization._axes import best_possible
+from optuna_daub.visualization._axes import better_half
+from optuna_daub.visualization._axes import check_top
+from optuna_daub.visualization._axes import clipped
+from optuna_daub.visualization._axes import facts
+from optuna_daub.visualization._axes import finite
+from optuna_daub.visualization._axes import foremost
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import learner_colors
+from optuna_daub.visualization._axes import shown
+from optuna_daub.visualization._axes import size_scale
+from optuna_daub.visualization._axes import stretched
+from optuna_daub.visualization._axes import thinned
+from optuna_daub.visualization._marks import Band
+from optuna_daub.visualization._marks import Line
+from optuna_daub.visualization._marks import Mark
+from optuna_daub.visualization._marks import Picture
+from optuna_daub.visualization._marks import key
+from optuna_daub.visualization._study import pool_of
+from optuna_daub.visualization._study import rules_of
+
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+_logger = logging.getLogger(__name__)
+
+MAX_BANDS = 5
+"""Bands in a picture, of the foremost learners; more over each other are mud."""
+
+TRAINING_SCORE = "training score"
+FORECAST = "forecast"
+
+
+class Edge(NamedTuple):
+    """The forecast of a learner's score at one size."""
+
+    size: int
+    """Training examples."""
+    worst: float
+    """The pessimistic end; the last score itself if nothing bounds it on that side."""
+    best: float
+    """The optimistic end: at the full size the bound."""
+
+
+class CurveLine(NamedTuple):
+    """One learner in `plot_learning_curves`."""
+
+    curve: LearnerCurve
+    name: str
+    facts: tuple[str, ...]
+    """Lines: the parameters, and the reason of the last decision on it."""
+    points: tuple[Observation, ...]
+    """The observations with a finite score."""
+    band: tuple[Edge, ...]
+    """The forecast from the last score to the full size, where it ends as the record says. Empty
+    at the full size, for a learner that gets no more data or has no bound, and for all but the
+    foremost."""
+    color: str | None
+    """None for learners in the background."""
+
+
+class LearningCurvesRecord(NamedTuple):
+    """The contents of `plot_learning_curves`."""
+
+    lines: tuple[CurveLine, ...]
+    """The foremost learner first."""
+    n_learners: int
+    """The learners that were asked for, shown or not."""
+    sizes: tuple[int, ...]
+    """The training sizes of the study, increasing."""
+    axis: Axis
+
+
+def plot_learning_curves(
+    study: optuna.Study, *, learners: Sequence[int] | None = None, top: int = 12
+) -> go.Figure:
+    """Plot score against training size, one line per learner, all its runs merged.
+
+    Dashed lines are training scores. A band is the forecast of a learner's scores beyond its last
+    one; the five foremost suspended learners have one. On all the data it ends as the study
+    reports: an interval of ABC, a forecast, or all scores up to DAUB's bound. Resting on a line
+    tells the learner's parameters and the reason of the last decision on it.
+
+    Args:
+        study: a study with a pruner of optuna_daub, finished or running.
+        learners: ids of the learners to show. None (the default) shows the learners that stand
+            out and, in grey, at most 48 of the others, evenly over their ranks.
+        top: how many of them stand out: the best, then those seen on several sizes, by their
+            largest one and their score. Default: 12, as many colours as can be told apart.
+
+    Returns:
+        A figure, without lines if no score has been reported.
+
+    Raises:
+        ImportError: if plotly is not installed.
+        ValueError: if one of `learners` is not in the study, `top` < 0, or the study's pruner is
+            none of optuna_daub.
+
+    >>> import optuna
+    >>> from optuna_daub import DataAllocationSampler, DAUBPruner
+    >>> sampler = DataAllocationSampler(n_learners=3)
+    >>> pruner = DAUBPruner(max_resource=2000)
+    >>> study = optuna.create_study(sampler=sampler, pruner=pruner)
+    >>> figure = plot_learning_curves(study)
+    >>> figure.layout.title.text
+    'Learning curves'
+    """
+    return _plotly.draw(learning_curves_picture(study, learners, top))
+
+
+def learning_curves_picture(
+    study: optuna.Study, learners: Sequence[int] | None, top: int
+) -> Picture:
+    """Return `plot_learning_curves` as marks."""
+    record = learning_curves_record(study, learners, top)
+    drawn = [line for line in record.lines if line.points]
+    colored = [line for line in drawn if line.color]
+    others = [line for line in drawn if not line.color]
+    marks: list[Mark] = [_others(others)] if others else []
+    for line in reversed(colored):  # the foremost in front
+        marks += _own_marks(line)
+    keys = []
+    if any(seen.training_score is not None for line in colored for seen in line.points):
+        keys.append(key(TRAINING_SCORE, BACKGROUND, 1.0, 1.0, "dash"))
+    if any(line.band for line in colored):
+        keys.append(key(FORECAST, BACKGROUND, 8.0, 0.3))
+    return Picture(
+        "Learning curves",
+        (shown(len(colored), len(others), record.n_learners),),
+        size_scale(record.sizes),
+        record.axis.scale(),
+        (*marks, *keys),
+        (*map(_label, colored), *(each.label for each in keys)),
+    )
+
+
+def learning_curves_record(
+    study: optuna.Study, learners: Sequence[int] | None, top: int
+) -> LearningCurvesRecord:
+    """Return the contents of `plot_learning_curves`.
+
+    Raises:
+        ValueError: if one of `learners` is not in the study, or `top` < 0.
+    """
+    check_top(top)
+    curves = learning_curves(study)
+    rules, sign = rules_of(study), rules_of(study).sign
+    ranked = foremost(curves, learners, sign)
+    # A single score is no curve: in front are the leader and those seen on several sizes.
+    ranked[1:] = sorted(ranked[1:], key=lambda curve: len(finite(curve)) < 2)
+    n_learners = len(ranked)
+    if learners is None:
+        ranked = [*ranked[:top], *thinned(ranked[top:])]
+    colors = learner_colors(curve.learner for curve in ranked[:top])
+    bands = _bands(study, ranked, best_possible(curves, sign))
+    banded = [curve.learner for curve in ranked if bands[curve.learner]][:MAX_BANDS]
+    lines = tuple(
+        CurveLine(
+            curve,
+            label(curve),
+            facts(curve),
+            finite(curve),
+            bands[curve.learner] if curve.learner in banded else (),
+            colors.get(curve.learner),
+        )
+        for curve in ranked
+    )
+    if not any(line.points for line in lines):
+        _logger.warning("There is no learning curve to draw: no score has been reported yet.")
+    return LearningCurvesRecord(
+        lines, n_learners, rules.policy.sizes, axis_of(study, _limits(lines, sign))
+    )
+
+
+def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:
+    """Return a range that holds all scores of the learners that stand out.
+
+    It also holds the better half of the last scores of all. Bands stretch it by a quarter at
+    most, since early bounds may be far beyond all scores.
+    """
+    prominent = [line for line in lines if line.color] or lines
+    points = [seen for line in prominent for seen in line.points]
+    scores = [seen.score for seen in points]
+    scores += [t for seen in points if (t := seen.training_score) is not None and math.isfinite(t)]
+    scores += better_half((line.points[-1].score for line in lines if line.points), sign)
+    ends = [end for line in prominent for edge in line.band for end in (edge.worst, edge.best)]
+    return stretched(scores, ends) if scores else None
+
+
+def _bands(
+    study: optuna.Study, curves: Sequence[LearnerCurve], limit: float
+) -> Mapping[int, tuple[Edge, ...]]:
+    """Return the forecast of each learner's scores, from its last one on, cut at the limit.
+
+    Both ends are what the study reports of it: a wedge. If the policy forecasts, the way in
+    between goes as the forecasts do.
+    """
+    policy, sign = rules_of(study)
+    full = policy.sizes[-1]
+    bands: dict[int, tuple[Edge, ...]] = {}
+    for curve in curves:
+        points, bound = finite(curve), curve.bound
+        bands[curve.learner] = ()
+        if not points or bound is None or curve.state == "dropped":
+            continue  # nothing is known, or it gets no more data
+        size, score = points[-1].size, points[-1].score
+        if size < full:
+            worst = score if curve.worst is None else curve.worst
+            bands[curve.learner] = Edge(size, score, score), Edge(full, worst, bound)
+    inner: dict[int, list[Edge]] = {learner: [] for learner in bands}
+    pool = pool_of(study)
+    at_full = policy.forecasts(pool, full) if any(bands.values()) else None
+    if at_full is not None:  # ABC has intervals and forecasts nothing
+        means = dict(zip(at_full, np.atleast_1d(at_full.all.mean).tolist(), strict=True))
+        spreads = dict(zip(at_full, _spread(at_full.all), strict=True))
+        for size in policy.sizes[:-1]:
+            forecasts = policy.forecasts(pool, size)
+            assert forecasts is not None
+            centers = np.atleast_1d(forecasts.all.mean).tolist()
+            widths = _spread(forecasts.all)
+            for learner, center, width in zip(forecasts, centers, widths, strict=True):
+                # Without a spread the forecast is a bound, taken for certain: the wedge stays.
+                if bands.get(learner) and bands[learner][0].size < size and spreads[learner] > 0:
+                    # Whatever quantiles the ends at the full size are, at this size they are as
+                    # much nearer to the mean as the whole forecast is narrower.
+                    share = width / spreads[learner]
+                    _, end = bands[learner]
+                    middle, mean = sign * center, sign * means[learner]
+                    worst = middle + share * (end.worst - mean)
+                    inner[learner].append(Edge(size, worst, middle + share * (end.best - mean)))
+    return {
+        learner: tuple(
+            edge._replace(best=clipped(edge.best, limit, sign))
+            for edge in (band[0], *inner[learner], band[-1])
+        )
+        if band
+        else ()
+        for learner, band in bands.items()
+    }
+
+
+def _spread(forecasts: Any) -> list[float]:
+    """Return the width of the middle four fifths of each forecast."""
+    with np.errstate(invalid="ignore"):  # infinite before the first score
+        width = np.atleast_1d(forecasts.quantile(0.9) - forecasts.quantile(0.1))
+    widths: list[float] = np.nan_to_num(width, nan=0.0, posinf=0.0).tolist()
+    return widths
+
+
+def _label(line: CurveLine) -> str:
+    return f"{line.name}, {line.curve.state}"
+
+
+def _own_marks(line: CurveLine) -> list[Mark]:
+    """Return the band, the training scores and the curve of a learner that stands out."""
+    look, group, color = LOOKS[line.curve.state], str(line.curve.learner), line.color or BACKGROUND
+    marks: list[Mark] = []
+    if line.band:
+        sizes, worst, best = zip(*line.band, strict=True)
+        marks.append(Band(sizes, worst, best, color, opacity=0.16, group=group))
+    trained = [seen for seen in line.points if seen.training_score is not None]
+    if trained:
+        marks.append(
+            Line(
+                [seen.size for seen in trained],
+                [seen.training_score for seen in trained],
+                color,
+                width=1.0,
+                opacity=0.6,
+                dash="dash",
+                group=group,
+                name=line.name,
+                point="training score %{y:.5~g} on %{x:,} examples",
+            )
+        )
+    marks.append(
+        Line(
+            [seen.size for seen in line.points],
+            [seen.score for seen in line.points],
+            color,
+            width=look.width,
+            opacity=look.opacity,
+            dash=look.dash,
+            symbol=line.curve.state,
+            symbol_size=4 + 1.5 * look.width,
+            label=_label(line),
+            group=group,
+            name=line.name,
+            point="%{x:,} examples: %{y:.5~g}",
+            notes="\n".join(line.facts),
+        )
+    )
+    return marks
+
+
+def _others(lines: Sequence[CurveLine]) -> Line:
+    """Return the learners in the background as one mark: a page draws each mark anew.
+
+    A learner with a single score has no line, so each last score has a small marker.
+    """
+    points: list[tuple[int | None, float | None, str, str, bool]] = []
+    for line in lines:
+        points += [(seen.size, seen.score, line.name, "", False) for seen in line.points]
+        points[-1] = *points[-1][:3], "\n".join(line.facts), True
+        points.append((None, None, "", "", False))
+    xs, ys, names, notes, is_last = zip(*points, strict=True)
+    return Line(
+        xs,
+        ys,
+        BACKGROUND,
+        width=0.75,
+        opacity=0.5,
+        symbol="suspended",
+        symbol_size=3.0,
+        marked=is_last,
+        point="%{x:,} examples: %{y:.5~g}",
+        name=names,
+        notes=notes,
+    )

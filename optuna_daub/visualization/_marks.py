@@ -1,0 +1,124 @@
+"""A picture as a table of marks, which each plotting library draws in its own way.
+
+Everything that both renderings must agree on stands here: places, colours, widths, symbols, what
+the legend says and in which order marks lie over each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+from typing import NamedTuple
+
+
+class Symbol(NamedTuple):
+    """A marker, by the names that the plotting libraries have for it."""
+
+    plotly: str
+    matplotlib: str
+    is_open: bool = False
+    """An outline only."""
+
+
+SYMBOLS = {
+    "best": Symbol("star", "*"),
+    "complete": Symbol("diamond", "D"),
+    "running": Symbol("triangle-right", ">"),
+    "suspended": Symbol("circle-open", "o", is_open=True),
+    "dropped": Symbol("x", "x"),
+    "first training": Symbol("circle-open", "o", is_open=True),
+    "more data": Symbol("triangle-up", "^"),
+    "all the data": Symbol("diamond", "D"),
+}
+"""Symbols of the states of a learner, and of the trainings of a search."""
+
+
+class Line(NamedTuple):
+    """A line, its markers, or both."""
+
+    xs: Sequence[float | None]
+    """None parts two lines of one look."""
+    ys: Sequence[float | None]
+    color: str
+    width: float = 0.0
+    """In points; 0 draws the markers only."""
+    opacity: float = 1.0
+    """In [0, 1]."""
+    dash: Literal["solid", "dash", "dot"] = "solid"
+    is_step: bool = False
+    """Each value holds up to the next one, instead of a straight line between them."""
+    symbol: str = ""
+    """A key of `SYMBOLS`; empty draws no markers."""
+    symbol_size: float = 6.0
+    """In points."""
+    marked: Sequence[bool] = ()
+    """True for the points that have a marker; empty: all have."""
+    label: str = ""
+    """The legend's words; empty leaves the line out of it."""
+    group: str = ""
+    """Lines and bands of one group are hidden together by a click into the legend."""
+    point: str = ""
+    """Words on a point under the pointer, as a template of plotly; empty says nothing."""
+    name: str | Sequence[str] = ""
+    """The words above these, of the line or of each point."""
+    notes: str | Sequence[str] = ""
+    """The words below these, of the line or of each point; "\\n" parts lines."""
+
+
+class Band(NamedTuple):
+    """The area between two lines."""
+
+    xs: Sequence[float]
+    lows: Sequence[float]
+    highs: Sequence[float]
+    color: str
+    opacity: float
+    group: str = ""
+
+
+class Bars(NamedTuple):
+    """One part of each of the horizontal bars, which continues the bars before it."""
+
+    names: tuple[str, ...]
+    """Names of the bars, the first on top; the same in all parts of a picture."""
+    lengths: tuple[float, ...]
+    color: str
+    label: str
+    point: str
+
+
+Mark = Line | Band | Bars
+
+
+class Scale(NamedTuple):
+    """One of the two axes."""
+
+    title: str = ""
+    limits: tuple[float | None, float | None] | None = None
+    """The smallest and the largest value in the picture; None leaves one to the library."""
+    ticks: Sequence[int] | None = None
+    """The values that are written; None leaves them to the library."""
+    is_log: bool = False
+    is_amount: bool = False
+    """Written with thousands parted, or as 10k."""
+
+
+class Picture(NamedTuple):
+    """All that a plotting library needs to know."""
+
+    title: str
+    subtitle: tuple[str, ...]
+    """Sentences, each on lines of its own; long ones are cut."""
+    x: Scale
+    y: Scale
+    marks: tuple[Mark, ...] = ()
+    """From the back to the front."""
+    legend: tuple[str, ...] = ()
+    """The labels of the marks in the order of the legend."""
+    legend_title: str = ""
+
+
+def key(label: str, color: str, width: float, opacity: float, dash: str = "solid") -> Line:
+    """Return a line that is seen in the legend only, for marks of several colours."""
+    assert dash in ("solid", "dash", "dot")
+    return Line((), (), color, width, opacity, dash, label=label)  # type: ignore[arg-type]

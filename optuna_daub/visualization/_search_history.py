@@ -1,0 +1,226 @@
+"""Search history: the best score found by when."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Literal
+from typing import NamedTuple
+from typing import TypeAlias
+
+import optuna
+
+from optuna_daub.study.results import allocations
+from optuna_daub.study.results import learning_curves
+from optuna_daub.visualization import _plotly
+from optuna_daub.visualization._axes import Axis
+from optuna_daub.visualization._axes import Unit
+from optuna_daub.visualization._axes import axis_of
+from optuna_daub.visualization._axes import better_half
+from optuna_daub.visualization._axes import cost
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import stretched
+from optuna_daub.visualization._axes import unit_of
+from optuna_daub.visualization._marks import Line
+from optuna_daub.visualization._marks import Picture
+from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._study import rules_of
+
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+_logger = logging.getLogger(__name__)
+
+Kind: TypeAlias = Literal["first training", "more data", "all the data"]
+
+KINDS: dict[Kind, tuple[str, float]] = {
+    "first training": ("#6aa5ee", 4.0),
+    "more data": ("#a463f2", 5.0),
+    "all the data": ("#d99a00", 5.0),
+}
+"""Colour and size in points of the trainings of a search."""
+
+PATH = "earlier scores of the best"
+BEST = "best so far, all the data"
+EARLY = "best so far, less data"
+
+
+class Training(NamedTuple):
+    """One training in `plot_search_history`."""
+
+    at: float
+    """The cost of all trainings up to this one, in seconds or examples."""
+    score: float
+    learner: int
+    name: str
+    """The name of the learner."""
+    size: int
+    kind: Kind
+
+
+class SearchHistoryRecord(NamedTuple):
+    """The contents of `plot_search_history`."""
+
+    trainings: tuple[Training, ...]
+    """Trainings with a finite score, in the order in which they ended."""
+    paths: tuple[tuple[Training, ...], ...]
+    """The trainings of each learner that was the best on all the data for a while."""
+    best: tuple[Training, ...]
+    """Each that was better on all the data than any before."""
+    early: tuple[Training, ...]
+    """Each that was better on any size than all before, up to the first on all the data."""
+    spent: float
+    """The cost of all trainings."""
+    unit: Unit
+    axis: Axis
+
+    @property
+    def finding(self) -> str:
+        """The result as words."""
+        if not self.trainings:
+            return ""
+        if not self.best:
+            return "no learner was trained on all the data yet"
+        found = self.best[-1]
+        until = f"{found.at:,.0f} of {self.spent:,.0f} {self.unit}"
+        return f"{found.score:.4g} on all the data after {until}: {found.name}"
+
+
+def plot_search_history(
+    study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto"
+) -> go.Figure:
+    """Plot what a search has found by when: the best score on all the data against seconds.
+
+    Every training is a marker at the time of its end: the first one of a learner, those on more
+    data, and those on all the data. The broad line is the best of the latter so far. Up to the
+    first of them, a thinner line is the best score on less data. Dotted lines join the trainings
+    of each learner that was the best for a while.
+
+    Args:
+        study: a study with a pruner of optuna_daub, finished or running.
+        unit: "seconds" or "examples" spent on all trainings so far, by all workers; "auto" (the
+            default) is seconds if every training was timed, else examples.
+
+    Returns:
+        A figure, without marks if no score has been reported.
+
+    Raises:
+        ImportError: if plotly is not installed.
+        ValueError: if `unit` is another word, or the study's pruner is none of optuna_daub.
+    """
+    return _plotly.draw(search_history_picture(study, unit))
+
+
+def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) -> Picture:
+    """Return `plot_search_history` as marks."""
+    record = search_history_record(study, unit)
+    marks: list[Line] = []
+    gold, _ = KINDS["all the data"]
+    joined = [each for path in record.paths if len(path) > 1 for each in (*path, None)]
+    if joined:
+        marks.append(
+            Line(
+                [each and each.at for each in joined],
+                [each and each.score for each in joined],
+                gold,
+                width=1.0,
+                dash="dot",
+                label=PATH,
+            )
+        )
+    crowd = 0.5 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
+    for kind, (color, size) in KINDS.items():
+        own = [each for each in record.trainings if each.kind == kind]
+        if own:
+            marks.append(
+                Line(
+                    [each.at for each in own],
+                    [each.score for each in own],
+                    color,
+                    opacity=crowd,
+                    symbol=kind,
+                    symbol_size=size,
+                    label=kind,
+                    name=[f"{each.name}, {each.size:,} examples" for each in own],
+                    point="%{y:.5~g}",
+                )
+            )
+    if record.early:
+        until = record.best[0].at if record.best else record.spent
+        color, _ = KINDS["more data"]
+        marks.append(_steps(record.early, until, color, 1.5, EARLY))
+    if record.best:
+        marks.append(_steps(record.best, record.spent, gold, 3.0, BEST))
+    return Picture(
+        f"Search by {record.unit}",
+        (record.finding,),
+        Scale(f"{record.unit} of training", (0, record.spent * 1.03 or None), is_amount=True),
+        record.axis.scale(),
+        tuple(marks),
+        tuple(name for name in (BEST, EARLY, *reversed(KINDS), PATH)
+              if any(mark.label == name for mark in marks)),
+    )  # fmt: skip
+
+
+def _steps(
+    records: Sequence[Training], until: float, color: str, width: float, label: str
+) -> Line:
+    scores = [each.score for each in records]
+    ends = [*(each.at for each in records), until]
+    return Line(ends, [*scores, scores[-1]], color, width=width, is_step=True, label=label)
+
+
+def search_history_record(
+    study: optuna.Study, unit: Unit | Literal["auto"]
+) -> SearchHistoryRecord:
+    """Return the contents of `plot_search_history`.
+
+    Raises:
+        ValueError: if `unit` is none of "auto", "examples" and "seconds".
+    """
+    sequence = allocations(study)  # before the curves, so these know every learner in it
+    names = {curve.learner: label(curve) for curve in learning_curves(study)}
+    rules, sign = rules_of(study), rules_of(study).sign
+    unit = unit_of(unit, [made.observation for made in sequence])
+    trainings: list[Training] = []
+    best: list[Training] = []
+    early: list[Training] = []
+    paths: dict[int, list[Training]] = {}
+    spent = 0.0
+    for made in sequence:
+        seen = made.observation
+        spent += cost(seen, unit)
+        if not math.isfinite(seen.score):
+            continue
+        path = paths.setdefault(made.learner, [])
+        kind: Kind = "more data" if path else "first training"
+        if seen.size >= rules.full_size:
+            kind = "all the data"
+        training = Training(spent, seen.score, made.learner, names[made.learner], seen.size, kind)
+        path.append(training)
+        trainings.append(training)
+        records = best if kind == "all the data" else early
+        is_counted = kind == "all the data" or not best
+        if is_counted and (not records or sign * (seen.score - records[-1].score) > 0):
+            records.append(training)
+    if not trainings:
+        _logger.warning("There is no search to draw: no score has been reported yet.")
+    # Scores on all the data fit in, and the better half of all; first trainings may be far behind.
+    scores = [each.score for each in trainings]
+    inner = better_half(scores, sign)
+    inner += [each.score for each in trainings if each.kind == "all the data"]
+    limits = stretched(inner, scores, share=1.0) if inner else None
+    reached = (tuple(paths[each.learner]) for each in best)
+    return SearchHistoryRecord(
+        tuple(trainings),
+        tuple(reached),
+        tuple(best),
+        tuple(early),
+        spent,
+        unit,
+        axis_of(study, limits),
+    )

@@ -1,0 +1,44 @@
+"""Questions that pictures ask of a study beside its results; its state is known here only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import optuna
+from optuna.study import StudyDirection
+
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Pool
+from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.worker import check_study
+from optuna_daub.study.worker import looking
+
+
+class Rules(NamedTuple):
+    """The rule of a study, and the direction of its scores."""
+
+    policy: Policy
+    sign: int
+    """1 if larger scores are better, else -1: the core's scores are the user's times this."""
+
+    @property
+    def full_size(self) -> int:
+        """The size of the whole training set, in examples."""
+        return self.policy.sizes[-1]
+
+
+def rules_of(study: optuna.Study) -> Rules:
+    """Return the rule of a study whose curves have been read, which checks its pruner."""
+    assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
+    return Rules(study.pruner.policy, sign_of(study))
+
+
+def sign_of(study: optuna.Study) -> int:
+    """Return 1 for a study that maximizes, -1 for one that minimizes."""
+    check_study(study)
+    return -1 if study.direction == StudyDirection.MINIMIZE else 1
+
+
+def pool_of(study: optuna.Study) -> Pool:
+    """Return what the rule knows of all learners, in scores of which larger ones are better."""
+    return looking(study).pool(rules_of(study).policy, is_at_work=False)

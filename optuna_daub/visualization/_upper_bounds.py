@@ -1,0 +1,380 @@
+"""Upper bounds: how bounds and the leader changed from training to training."""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import optuna
+
+from optuna_daub.core.curve import Observation
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Pool
+from optuna_daub.study.results import Allocation
+from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import allocations
+from optuna_daub.study.results import best_learner
+from optuna_daub.study.results import learning_curves
+from optuna_daub.visualization import _plotly
+from optuna_daub.visualization._axes import BACKGROUND
+from optuna_daub.visualization._axes import LOOKS
+from optuna_daub.visualization._axes import Axis
+from optuna_daub.visualization._axes import axis_of
+from optuna_daub.visualization._axes import best_possible
+from optuna_daub.visualization._axes import better_half
+from optuna_daub.visualization._axes import check_top
+from optuna_daub.visualization._axes import clipped
+from optuna_daub.visualization._axes import facts
+from optuna_daub.visualization._axes import foremost
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import learner_colors
+from optuna_daub.visualization._axes import shown
+from optuna_daub.visualization._axes import stretched
+from optuna_daub.visualization._axes import thinned
+from optuna_daub.visualization._marks import Line
+from optuna_daub.visualization._marks import Mark
+from optuna_daub.visualization._marks import Picture
+from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._study import pool_of
+from optuna_daub.visualization._study import rules_of
+
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+_logger = logging.getLogger(__name__)
+
+MOMENTS = 16
+"""Looks at the bounds of all learners in each doubling of the trainings, a power of two; up to
+twice as many trainings, after each."""
+
+LEADER = "best bound"
+
+
+class BoundStep(NamedTuple):
+    """The bound of a learner after a training, of its own or of another that says more of it."""
+
+    number: int
+    """Place of the training in the sequence of all trainings, from 1."""
+    learner: int
+    size: int
+    score: float
+    """The score of the learner's last training."""
+    bound: float
+    is_own: bool = True
+    """True if the training is its own."""
+
+
+class BoundTrack(NamedTuple):
+    """One learner in `plot_upper_bounds`."""
+
+    curve: LearnerCurve
+    name: str
+    facts: tuple[str, ...]
+    """Lines: the parameters, and the reason of the last decision on it."""
+    steps: tuple[BoundStep, ...]
+    """Up to the last training of all, with the bound that the record states; a dropped learner's
+    up to its own last one."""
+    color: str | None
+    """None for learners in the background."""
+
+
+class Lead(NamedTuple):
+    """The learner with the best bound from a training on, until the next lead."""
+
+    number: int
+    """Place of the training in the sequence, from 1."""
+    learner: int
+    bound: float
+
+
+class BoundsRecord(NamedTuple):
+    """The contents of `plot_upper_bounds`."""
+
+    tracks: tuple[BoundTrack, ...]
+    """The foremost learner first."""
+    n_learners: int
+    """The learners that were asked for, shown or not."""
+    leads: tuple[Lead, ...]
+    """Each change of the best bound among the learners that are not dropped."""
+    n_trainings: int
+    axis: Axis
+    promise: str
+    """The promise for the leader, or what is known of the bounds; empty if nothing is."""
+
+
+def plot_upper_bounds(
+    study: optuna.Study, *, learners: Sequence[int] | None = None, top: int = 12
+) -> go.Figure:
+    """Plot how bounds and the leader changed: why each learner got data when it did.
+
+    A learner's line moves when it is trained (markers) and rests while it is suspended; the broad
+    line is the best bound of all. A learner whose line comes to lie under it has lost the turn.
+    No bound is drawn beyond what a score can be, such as 1 for scores that all lie in [0, 1].
+
+    Args:
+        study: a study with a pruner of optuna_daub, finished or running.
+        learners: ids of the learners to show. None (the default) shows the learners that stand
+            out and, in grey, at most 48 of the others, evenly over their ranks.
+        top: how many of them stand out: the best, then those trained on most data. Default: 12.
+
+    Returns:
+        A figure, without lines if no learner has a bound.
+
+    Raises:
+        ImportError: if plotly is not installed.
+        ValueError: if one of `learners` is not in the study, `top` < 0, or the study's pruner is
+            none of optuna_daub.
+    """
+    return _plotly.draw(upper_bounds_picture(study, learners, top))
+
+
+def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, top: int) -> Picture:
+    """Return `plot_upper_bounds` as marks."""
+    record = bounds_record(study, learners, top)
+    drawn = [track for track in record.tracks if track.steps]
+    colored = [track for track in drawn if track.color]
+    others = [track for track in drawn if not track.color]
+    marks: list[Mark] = []
+    if record.leads:
+        bounds = [lead.bound for lead in record.leads]
+        marks.append(
+            Line(
+                [*(lead.number for lead in record.leads), record.n_trainings],
+                [*bounds, bounds[-1]],
+                BACKGROUND,
+                width=8.0,
+                opacity=0.35,
+                is_step=True,
+                label=LEADER,
+                name=[f"learner {lead.learner} leads" for lead in record.leads],
+                point="from training %{x} on: bound %{y:.5~g}",
+            )
+        )
+    if others:
+        marks.append(_others(others))
+    marks += [_own_mark(track) for track in reversed(colored)]  # the foremost in front
+    side = "lower" if record.axis.is_minimized else "upper"
+    crowd = shown(len(colored), len(others), record.n_learners)
+    return Picture(
+        f"{side.capitalize()} bounds by training",
+        (crowd, record.promise),
+        Scale("trainings", (0, None)),
+        record.axis.scale(f"{side} bound of {record.axis.name} on all the data"),
+        tuple(marks),
+        (*([LEADER] if record.leads else []), *map(_label, colored)),
+    )
+
+
+def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
+    """Return the contents of `plot_upper_bounds`.
+
+    Each bound is what the policy said, or would have said, when the training ended: the trainings
+    are observed once more, one by one. If a forecast rests on what others gain, a training moves
+    the bounds of all; those are looked at now and then. A dropped learner counts among the
+    leaders up to its last training.
+
+    Raises:
+        ValueError: if one of `learners` is not in the study, or `top` < 0.
+    """
+    check_top(top)
+    sequence = allocations(study)  # before the curves, so these know every learner in it
+    curves = learning_curves(study)
+    sign = rules_of(study).sign
+    limit = best_possible(curves, sign)
+    ranked = foremost(curves, learners, sign)
+    n_learners = len(ranked)
+    if learners is None:
+        ranked = [*ranked[:top], *thinned(ranked[top:])]
+    colors = learner_colors(curve.learner for curve in ranked[:top])
+    own: dict[int, list[BoundStep]] = {curve.learner: [] for curve in curves}
+    for step in _bound_steps(study, sequence, curves):
+        own[step.learner].append(step)
+    for curve in curves:
+        steps = own[curve.learner]
+        if curve.state == "dropped":
+            while steps and not steps[-1].is_own:
+                steps.pop()
+        elif steps and curve.bound is not None:
+            end = steps[-1]._replace(number=len(sequence), bound=curve.bound, is_own=False)
+            if end[:-1] != steps[-1][:-1]:
+                steps.append(end)
+        steps[:] = [step._replace(bound=clipped(step.bound, limit, sign)) for step in steps]
+    leads = _leads(own, curves, sign)
+    if not leads:
+        _logger.warning("There is no bound to draw: no learner has one yet.")
+    tracks = tuple(
+        BoundTrack(
+            curve, label(curve), facts(curve), tuple(own[curve.learner]), colors.get(curve.learner)
+        )
+        for curve in ranked
+    )
+    # What fits in: the bounds of those that stand out as they are now, the better half of all,
+    # and the best bound since the study was half done. The first ones may be far beyond.
+    prominent = [track for track in tracks if track.color] or tracks
+    inner = [track.steps[-1].bound for track in prominent if track.steps]
+    inner += better_half((track.steps[-1].bound for track in tracks if track.steps), sign)
+    early = sum(lead.number <= len(sequence) / 2 for lead in leads)
+    inner += [lead.bound for lead in leads[max(early - 1, 0) :]]
+    limits = stretched(inner, [lead.bound for lead in leads]) if inner else None
+    best = best_learner(study)
+    return BoundsRecord(
+        tracks,
+        n_learners,
+        tuple(leads),
+        len(sequence),
+        axis_of(study, limits),
+        best.promise if best else "",
+    )
+
+
+class _Replay(NamedTuple):
+    """The trainings of a study that were observed once more."""
+
+    policy: Policy
+    n_learners: int | None
+    sequence: tuple[Allocation, ...]
+    pool: Pool
+    """As it was after these."""
+    steps: tuple[BoundStep, ...]
+
+
+_REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDictionary()
+"""A running study is drawn again and again: each training is observed once more only once."""
+
+
+def _bound_steps(
+    study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve]
+) -> tuple[BoundStep, ...]:
+    policy, sign = rules_of(study)
+    to_come = pool_of(study).to_come
+    # ABC's intervals depend on how many learners there are, those still to come among them.
+    n_learners = None if to_come is None else to_come + len(curves)
+    known = _REPLAYS.get(study)
+    if (
+        known is None
+        or (known.policy, known.n_learners) != (policy, n_learners)
+        or known.sequence != tuple(sequence[: len(known.sequence)])
+    ):
+        known = _Replay(policy, n_learners, (), Pool(to_come=n_learners), ())
+    pool, steps = known.pool, list(known.steps)
+    bounds: dict[int, float | None] = {step.learner: step.bound for step in steps}
+    n_known = len(known.sequence)
+    for number, made in enumerate(sequence[n_known:], n_known + 1):
+        if made.learner not in pool.curves:
+            pool = pool.with_newcomer(made.learner)
+        seen, before = made.observation, pool.curves[made.learner]
+        if not math.isfinite(seen.score) or seen.size <= before.size:
+            continue  # the latter was trained twice, on two workers or after a failure
+        pool = pool.observed(made.learner, _signed(seen, sign))
+        bounds[made.learner] = None
+        for learner in pool.curves if _is_moment(number) else (made.learner,):
+            upper, curve = policy.interval(pool, learner).upper, pool.curves[learner]
+            if not math.isinf(upper) and bounds.get(learner) != sign * upper:
+                bounds[learner] = sign * upper
+                is_own = learner == made.learner
+                score, bound = sign * curve.score, sign * upper
+                steps.append(BoundStep(number, learner, curve.size, score, bound, is_own))
+    known = _Replay(policy, n_learners, tuple(sequence), pool, tuple(steps))
+    _REPLAYS[study] = known
+    return known.steps
+
+
+def _signed(seen: Observation, sign: int) -> Observation:
+    """Return an observation in the direction in which larger scores are better."""
+    trained = seen.training_score
+    return replace(
+        seen, score=sign * seen.score, training_score=None if trained is None else sign * trained
+    )
+
+
+def _is_moment(number: int) -> bool:
+    """Return true if the bounds of all learners are looked at after training `number`."""
+    every = 1 << max(0, number.bit_length() - MOMENTS.bit_length())
+    return number % every == 0
+
+
+def _leads(
+    steps: Mapping[int, Sequence[BoundStep]], curves: Sequence[LearnerCurve], sign: int
+) -> list[Lead]:
+    last = {
+        curve.learner: steps[curve.learner][-1].number
+        for curve in curves
+        if curve.state == "dropped" and steps[curve.learner]
+    }
+    ranks: dict[int, tuple[float, int, float, int]] = {}
+    leads: list[Lead] = []
+    leader: int | None = None
+    in_order = sorted(
+        (step for own in steps.values() for step in own), key=lambda step: step.number
+    )
+    for number, group in groupby(in_order, key=lambda step: step.number):
+        rivals = []
+        for step in group:
+            ranks[step.learner] = sign * step.bound, step.size, sign * step.score, -step.learner
+            rivals.append(step.learner)
+            if number == last.get(step.learner):
+                del ranks[step.learner]
+        if leader in rivals:  # it may have fallen behind any other
+            rivals = [*ranks]
+        elif leader is not None:
+            rivals.append(leader)
+        leader = max((i for i in rivals if i in ranks), key=ranks.__getitem__, default=None)
+        if leader is not None:
+            lead = Lead(number, leader, sign * ranks[leader][0])
+            if not leads or leads[-1][1:] != lead[1:]:
+                leads.append(lead)
+    return leads
+
+
+def _label(track: BoundTrack) -> str:
+    return f"{track.name}, {track.curve.state}"
+
+
+def _own_mark(track: BoundTrack) -> Line:
+    """Return the line of a learner that stands out."""
+    look = LOOKS[track.curve.state]
+    return Line(
+        [step.number for step in track.steps],
+        [step.bound for step in track.steps],
+        track.color or BACKGROUND,
+        width=look.width,
+        opacity=look.opacity,
+        is_step=True,
+        symbol=track.curve.state,
+        symbol_size=3 + 1.5 * look.width,
+        marked=[step.is_own for step in track.steps],
+        label=_label(track),
+        name=[f"{track.name}, {step.size:,} examples" for step in track.steps],
+        point="training %{x}: bound %{y:.5~g}",
+        notes="\n".join(track.facts),
+    )
+
+
+def _others(tracks: Sequence[BoundTrack]) -> Line:
+    """Return the learners in the background as one mark: a page draws each mark anew."""
+    points: list[tuple[int | None, float | None, str, str]] = []
+    for track in tracks:
+        points += [(step.number, step.bound, track.name, "") for step in track.steps]
+        points[-1] = *points[-1][:3], "\n".join(track.facts)
+        points.append((None, None, "", ""))
+    xs, ys, names, notes = zip(*points, strict=True)
+    return Line(
+        xs,
+        ys,
+        BACKGROUND,
+        width=0.75,
+        opacity=0.5,
+        is_step=True,
+        name=names,
+        point="training %{x}: bound %{y:.5~g}",
+        notes=notes,
+    )

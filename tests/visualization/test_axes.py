@@ -1,0 +1,148 @@
+"""What all pictures share."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+import pytest
+
+from optuna_daub.core import Observation
+from optuna_daub.study import LearnerCurve
+from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import MAX_OTHERS
+from optuna_daub.visualization._axes import MAX_TICKS
+from optuna_daub.visualization._axes import PALETTE
+from optuna_daub.visualization._axes import best_possible
+from optuna_daub.visualization._axes import clipped
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import learner_colors
+from optuna_daub.visualization._axes import parameter_lines
+from optuna_daub.visualization._axes import size_colors
+from optuna_daub.visualization._axes import stretched
+from optuna_daub.visualization._axes import thinned
+from optuna_daub.visualization._axes import tick_sizes
+from optuna_daub.visualization._learning_curves import learning_curves
+from optuna_daub.visualization._learning_curves import learning_curves_record
+from optuna_daub.visualization._search_history import search_history_record
+from optuna_daub.visualization._upper_bounds import bounds_record
+from tests.visualization import studies
+
+
+@pytest.mark.parametrize("state", [studies.empty, studies.begun, studies.only_failures])
+def test_where_there_is_nothing_to_draw_the_log_says_so(
+    state: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert callable(state)
+    study = state()
+    with caplog.at_level(logging.WARNING, "optuna_daub.visualization"):
+        learning_curves_record(study, None, 12)
+        allocations_record(study, "examples", 60)
+        bounds_record(study, None, 12)
+        search_history_record(study, "auto")
+    assert [
+        record.getMessage() for record in caplog.records if ".visualization." in record.name
+    ] == [
+        "There is no learning curve to draw: no score has been reported yet.",
+        "There is no allocation to draw: no examples are known yet.",
+        "There is no bound to draw: no learner has one yet.",
+        "There is no search to draw: no score has been reported yet.",
+    ]
+
+
+def test_records_are_the_same_when_asked_twice() -> None:
+    study = studies.running()
+    assert learning_curves_record(study, None, 12) == learning_curves_record(study, None, 12)
+    assert bounds_record(study, None, 12) == bounds_record(study, None, 12)
+    before = study.get_trials()
+    allocations_record(study, "seconds", 60)
+    assert study.get_trials() == before, "pictures change nothing"
+
+
+def curve(*scores: float, training_score: float | None = None) -> LearnerCurve:
+    seen = tuple(Observation(100 * (i + 1), s, training_score) for i, s in enumerate(scores))
+    return LearnerCurve(0, {}, seen, "suspended", None, None, "")
+
+
+@pytest.mark.parametrize(
+    ("scores", "trained", "sign", "limit"),
+    [
+        ((0.5, 0.9), 1.0, 1, 1.0),  # accuracies
+        ((0.5, 0.9), 1.1, 1, math.inf),  # amounts that happen to be small
+        ((-0.5, 0.9), None, 1, math.inf),  # R2: known to the scorer only
+        ((-3.0, -0.2), -0.1, 1, 0.0),  # neg_log_loss
+        ((3.0, 0.2), 0.1, -1, 0.0),  # losses
+        ((3.0, -0.2), None, -1, -math.inf),
+        ((0.5, math.inf, math.nan), None, 1, 1.0),  # a failure tells nothing
+        ((), None, 1, math.inf),
+        ((), None, -1, -math.inf),
+    ],
+)
+def test_the_best_possible_score_is_known_from_the_scores(
+    scores: tuple[float, ...], trained: float | None, sign: int, limit: float
+) -> None:
+    assert best_possible([curve(*scores, training_score=trained)], sign) == limit
+
+
+def test_scores_beyond_a_limit_are_cut_in_both_directions() -> None:
+    assert clipped(1.1, 1.0, sign=1) == 1.0
+    assert clipped(0.9, 1.0, sign=1) == 0.9
+    assert clipped(-0.1, 0.0, sign=-1) == 0.0
+    assert clipped(0.1, 0.0, sign=-1) == 0.1
+    assert clipped(9.0, math.inf, sign=1) == 9.0
+
+
+def test_the_background_is_thinned_evenly() -> None:
+    assert thinned([]) == []
+    assert thinned(range(MAX_OTHERS)) == [*range(MAX_OTHERS)]
+    few = thinned(range(10 * MAX_OTHERS))
+    assert few == [*range(0, 10 * MAX_OTHERS, 10)]
+    assert len(thinned(range(MAX_OTHERS + 1))) <= MAX_OTHERS
+
+
+def test_learners_that_stand_out_have_colors_of_their_own() -> None:
+    first = learner_colors(range(12))
+    assert len(set(first.values())) == len(PALETTE) == 12
+    assert set(learner_colors(range(200)).values()) == set(PALETTE)
+
+
+def test_a_learner_keeps_its_color_where_another_leaves() -> None:
+    full, fewer = learner_colors(range(12)), learner_colors([*range(5), *range(6, 12)])
+    assert fewer.items() <= full.items()
+
+
+def test_sizes_go_from_the_first_color_to_the_last() -> None:
+    assert size_colors([10]) == {10: "#74b9e8"}
+    assert size_colors([10, 20, 30]) == {10: "#74b9e8", 20: "#7b61b8", 30: "#eda03f"}
+
+
+def test_labels() -> None:
+    oak, _, ash = learning_curves(studies.strange_names())
+    assert label(oak) == "0 <b>oak</b> & %{x}"
+    assert label(ash, width=8) == "2 ashas…"
+    (enqueued,) = learning_curves(studies.begun())
+    assert label(enqueued) == "0 oak"
+
+
+def test_parameters_are_cut() -> None:
+    assert parameter_lines({"rate": 0.123456789, "depth": 3}) == [
+        "rate = 0.12346",
+        "depth = 3",
+    ]
+    assert parameter_lines({"name": "x" * 99}, width=10) == ["name = xx…"]
+    many = parameter_lines({f"p{i}": i for i in range(20)}, most=2)
+    assert many == ["p0 = 0", "p1 = 1", "and 18 more"]
+
+
+def test_ticks_are_few_and_hold_the_full_size() -> None:
+    assert tick_sizes([500, 750, 1125]) == (500, 750, 1125)
+    assert len(tick_sizes(range(1, 1001))) <= MAX_TICKS + 1
+    assert tick_sizes(range(1, 1001))[-1] == 1000
+    assert tick_sizes([500, 10_000, 38_000, 38_500]) == (500, 10_000, 38_500)
+
+
+def test_a_range_holds_what_is_near() -> None:
+    assert stretched([0.0, 1.0], [1.2]) == pytest.approx((-0.048, 1.248))
+    assert stretched([0.0, 1.0], [9.0]) == pytest.approx((-0.05, 1.3))
+    low, high = stretched([0.5], [])
+    assert low < 0.5 < high

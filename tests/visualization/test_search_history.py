@@ -1,0 +1,85 @@
+"""Search histories, compared value by value with studies worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from optuna_daub.visualization._marks import Line
+from optuna_daub.visualization._search_history import search_history_picture
+from optuna_daub.visualization._search_history import search_history_record
+from tests.visualization import studies
+from tests.visualization.studies import SIZES
+
+
+def test_marks_and_the_best_so_far() -> None:
+    record = search_history_record(studies.finished(), "auto")
+    ends = [seen.at for seen in record.trainings]
+    assert record.unit == "seconds"
+    assert ends == [1, 3, 7, 8, 10, 14, 15, 17, 21, 29, 37]
+    assert [seen.kind for seen in record.trainings] == [
+        "first training", "more data", "more data",
+        "first training", "more data", "more data",
+        "first training", "more data", "more data", "all the data", "all the data",
+    ]  # fmt: skip
+    assert [(seen.at, seen.score) for seen in record.best] == [(29, 0.875)]
+    assert [path[0].learner for path in record.paths] == [2]
+    assert [seen.size for seen in record.paths[0]] == [*SIZES]
+    assert record.spent == 37
+
+
+def test_in_examples() -> None:
+    record = search_history_record(studies.finished(), "examples")
+    assert [seen.at for seen in record.trainings][:3] == [100, 300, 700]
+    assert record.spent == 3700
+
+
+def test_the_best_gets_ever_better() -> None:
+    for study in (studies.crowded(8, 3), studies.minimized(), studies.abc()):
+        record = search_history_record(study, "auto")
+        scores = [seen.score for seen in record.best]
+        assert scores == sorted({*scores}, reverse=record.axis.is_minimized)
+        assert scores[-1] == study.best_value
+
+
+def test_minimized_searches_mirror_maximized_ones() -> None:
+    up, down = (search_history_record(make(), "auto")
+                for make in (studies.finished, studies.minimized))  # fmt: skip
+    assert [1 - seen.score for seen in down.trainings] == [seen.score for seen in up.trainings]
+    assert [seen.at for seen in down.best] == [seen.at for seen in up.best]
+
+
+def test_what_everybody_wants_to_see_fits_in() -> None:
+    record = search_history_record(studies.finished(), "auto")
+    assert record.axis.limits is not None
+    low, high = record.axis.limits
+    assert all(low < seen.score < high for seen in record.trainings if seen.size == SIZES[-1])
+
+
+@pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
+def test_every_line_is_in_the_legend(make: studies.Make) -> None:
+    picture = search_history_picture(make(), "auto")
+    labels = [mark.label for mark in picture.marks if isinstance(mark, Line)]
+    assert sorted(labels) == sorted(picture.legend)
+    assert "" not in labels
+
+
+def test_a_closed_pool_shows_the_way_to_its_only_model_on_all_the_data() -> None:
+    known = {"oak": (0.50, 0.625, 0.6875, 0.75), "elm": (0.25, 0.25, 0.25, 0.25)}
+    study = studies.run(studies.new_study(known), studies.Table(known))
+    record = search_history_record(study, "auto")
+    assert len(record.best) == 1, "it ends the study"
+    assert record.best[0].at == record.spent
+    assert [seen.score for seen in record.early] == [0.5, 0.625, 0.6875]
+    assert record.finding == "0.75 on all the data after 22 of 22 seconds: 0 oak"
+    picture = search_history_picture(study, "auto")
+    (early,) = (mark for mark in picture.marks if mark.label == "best so far, less data")
+    assert isinstance(early, Line)
+    assert early.xs[-1] == record.best[0].at
+    assert early.ys[-1] == early.ys[-2]
+
+
+def test_a_study_without_a_model_on_all_the_data_says_so() -> None:
+    record = search_history_record(studies.running(), "auto")
+    assert (record.best, len(record.early)) == ((), 3)
+    assert record.finding == "no learner was trained on all the data yet"
+    assert search_history_record(studies.empty(), "auto").finding == ""
