@@ -26,6 +26,7 @@ from sklearn.utils import _safe_indexing
 
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import Task
+from optuna_daub.study.setup_errors import SetupError
 
 
 Scorer = Callable[..., float]
@@ -54,7 +55,13 @@ class Scoring:
     def __call__(self, estimator: Any, rows: Rows, *, weighted: bool) -> float:
         """Return the score of a fitted estimator on the rows."""
         weight = {"sample_weight": rows.sample_weight} if weighted else {}
-        return float(self.scorer(estimator, rows.X, rows.y, **weight))
+        score = self.scorer(estimator, rows.X, rows.y, **weight)
+        try:
+            return float(score)
+        except (TypeError, ValueError) as error:
+            raise SetupError(
+                f"`scoring` must return one number, but {self.given!r} returned {score!r}."
+            ) from error
 
 
 def checked_scoring(scoring: Any) -> Scoring:
@@ -139,7 +146,7 @@ def fit_arguments(
     named `eval_...`, which are about rows to validate on.
 
     Raises:
-        ValueError: where there is no value for some row, or a function returns no mapping or
+        SetupError: if there is no value for some row, or a function returns no mapping or
             cannot do without validation rows where none are left (`validation` is None).
     """
     if isinstance(fit_params, Mapping):
@@ -153,14 +160,14 @@ def fit_arguments(
     except (AttributeError, TypeError) as error:
         if validation is not None:
             raise
-        raise ValueError(
+        raise SetupError(
             "`fit_params` is given None as validation rows where all rows are trained on, in "
             "`refit` with `cv` or `include_validation=True`, and has to do without them: return "
             "{} then, or where `fit` asks for such rows (XGBoost with `early_stopping_rounds`) "
             f"`training` in their place. But it raised {type(error).__name__}: {error}."
         ) from error
     if not isinstance(arguments, Mapping):
-        raise ValueError(
+        raise SetupError(
             "`fit_params` must return a mapping from argument names of `fit` to values, but "
             f"returned {arguments!r}."
         )
@@ -173,7 +180,7 @@ def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
     if rows.sample_weight is not None:
         name = _weight_name(fresh)
         if name in arguments:
-            raise ValueError(_weighed_twice(name))
+            raise SetupError(_weighed_twice(name))
         arguments = {**arguments, name: rows.sample_weight}
     fresh.fit(rows.X, rows.y, **arguments)
     return fresh
@@ -249,7 +256,7 @@ def _is_by_row(name: str, value: Any, n_rows: int) -> bool:
 def _cut(name: str, value: Any, training: Rows) -> Any:
     n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
     if training.positions.max() >= n_rows:
-        raise ValueError(
+        raise SetupError(
             f"`fit_params` must have a value for each row trained on, but {name!r} has one for "
             "each row of `X` and none for `X_valid`. Refit without `include_validation`, or pass "
             "a function as `fit_params`."

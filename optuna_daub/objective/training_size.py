@@ -55,6 +55,8 @@ from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.setup_errors import ending_study
 
 
 TRAINING_SCORED = 5_000
@@ -256,14 +258,20 @@ class TrainingSizeObjective:
         trained once, on all `n_train` rows, and nothing is reported. An error of the estimator or
         the scorer is raised with a note that names the learner and the size (from Python 3.11 on).
         """
-        # Parameters are suggested before the first size is asked for: it may depend on them.
-        estimator = self._estimator(trial, self.n_train)
-        params = trial.params
         if isinstance(trial, FrozenTrial | FixedTrial):
-            with named_in_errors(params, self.n_train):
+            estimator = self._estimator(trial, self.n_train)
+            with named_in_errors(trial.params, self.n_train):
                 unscored = Needs(training_scores="unused")  # on the rows that it was trained on
                 score, _ = self._probe(estimator, self.n_train, self._validation, unscored)
             return score
+        with ending_study(trial.study):
+            return self._run(trial)
+
+    def _run(self, trial: Trial) -> float:
+        """Train and report for as long as it is the trial's turn; return the last score."""
+        # Parameters are suggested before the first size is asked for: it may depend on them.
+        estimator = self._estimator(trial, self.n_train)
+        params = trial.params
         sizes = training_sizes(trial)
         pruner = cast(AllocationPruner, trial.study.pruner)
         self._check_direction(trial.study)
@@ -307,14 +315,14 @@ class TrainingSizeObjective:
     def _estimator(self, trial: BaseTrial, size: int) -> Any:
         estimator = self._build(trial, size) if self._takes_size else self._build(trial)
         if not hasattr(estimator, "fit") or isinstance(estimator, type):
-            raise ValueError(
+            raise SetupError(
                 "`build` must return an unfitted estimator, an object with a method `fit`, but "
                 f"returned {estimator!r}."
             )
         return estimator
 
     def _check_direction(self, study: optuna.Study) -> None:
-        """Raise a ValueError where the study looks for the worst score."""
+        """Raise a SetupError if the study looks for the worst score."""
         larger = self._scoring.larger_is_better
         if larger is None:
             return
@@ -327,37 +335,37 @@ class TrainingSizeObjective:
                     'Pass `direction="maximize"` to `optuna.create_study`, which minimizes unless '
                     'told; for losses there are negated scorers, such as "neg_log_loss".'
                 )
-            raise ValueError(
+            raise SetupError(
                 f"The study must not {wrong.name.lower()} a score that is {better} for better "
                 f"learners, but got `scoring={self._scoring.given!r}` in such a study: it would "
                 f"pick the worst learner. {way_out}"
             )
 
     def _check_pruner(self, pruner: AllocationPruner) -> None:
-        """Raise a ValueError where the pruner's sizes or its samples do not fit the rows."""
+        """Raise a SetupError if the pruner's sizes or its samples do not fit the rows."""
         needs = pruner.policy.needs
         least, largest = pruner.policy.sizes[0], pruner.policy.sizes[-1]
         if largest > self.n_train:
-            raise ValueError(
+            raise SetupError(
                 f"`max_resource` must not exceed the {self.n_train} rows there are to train on"
                 f"{' in the smallest fold' if self._cross_validated else ''}, but got {largest}. "
                 "Pass `max_resource=objective.n_train`."
             )
         complete, last_class = self._complete
         if least < complete:
-            raise ValueError(
+            raise SetupError(
                 f"`min_resource` must be at least {complete}, the smallest training size that "
                 f"holds every class (class {last_class} comes last), but got {least}. Pass "
                 f"`min_resource={complete}` or more, or `stratify=False` (for a regression "
                 "target too)."
             )
         if len(self._folds) > 1 and (needs.mean_of_examples or needs.n_validation):
-            raise ValueError(
+            raise SetupError(
                 "The pruner's intervals need one validation set that no learner is trained on, "
                 f"but got `cv` with {len(self._folds)} folds. Leave `cv` out, or pass `X_valid`."
             )
         if needs.n_validation not in (None, self.n_validation):
-            raise ValueError(
+            raise SetupError(
                 f"`n_validation` of {type(pruner).__name__} must be the size of the full held-out "
                 f"set, {self.n_validation}, but got {needs.n_validation}. Pass "
                 "`n_validation=objective.n_validation`."
@@ -481,7 +489,7 @@ def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:
 
 def _check_same(params: dict[str, Any], now: dict[str, Any]) -> None:
     if params.keys() != now.keys():
-        raise ValueError(
+        raise SetupError(
             "`build` must suggest the same parameters at each training size, but suggested "
             f"{[*now]} where it suggested {[*params]} for the full size. Suggest all of them, and "
             "use those that the size needs."
