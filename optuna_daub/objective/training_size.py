@@ -24,6 +24,7 @@ from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
+from optuna_daub.objective.data import check_labels_known
 from optuna_daub.objective.data import check_weights
 from optuna_daub.objective.data import checked_column
 from optuna_daub.objective.data import checked_rows
@@ -217,9 +218,13 @@ class TrainingSizeObjective:
         self._fit_params = checked_fit_params(
             fit_params, has_weights=rows.sample_weight is not None
         )
-        classes = classes_to_keep(
-            rows.y, stratify, self._scoring.task, is_categorical=is_categorical(y)
-        )
+        task, is_named = self._scoring.task, is_categorical(y)
+        classes = classes_to_keep(rows.y, stratify, task, is_categorical=is_named)
+        labels = classes
+        if not stratify and (task == "classification" or rows.y.dtype.kind not in "iuf"):
+            labels = classes_to_keep(rows.y, "auto", task, is_categorical=is_named)
+        if fixed is not None and labels is not None:
+            check_labels_known(fixed.y, labels)
         self._layout = Layout(
             n_rows=len(rows),
             seed=checked_seed(seed),

@@ -51,9 +51,9 @@ from sklearn.utils.validation import _check_method_params
 from sklearn.utils.validation import _num_samples
 
 from optuna_daub.sklearn.continuing import check_search
-from optuna_daub.sklearn.description import bounded
-from optuna_daub.sklearn.description import described
-from optuna_daub.sklearn.description import stable
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import described
+from optuna_daub.objective.description import stable
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import Folds
