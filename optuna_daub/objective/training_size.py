@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from collections.abc import Mapping
 from functools import cached_property
@@ -34,6 +35,12 @@ from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import stable
+from optuna_daub.objective.fingerprint import check_fingerprint
+from optuna_daub.objective.fingerprint import of_folds
+from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.fingerprint import read_fingerprint
 from optuna_daub.objective.scoring import FitParams
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import checked_fit_params
@@ -62,6 +69,8 @@ from optuna_daub.study.setup_errors import ending_study
 
 TRAINING_SCORED = 5_000
 """Rows trained on that are scored: enough for a share to within 0.007, one standard error."""
+
+_DIVISION = "division into training and validation rows"
 
 
 class TrainingSizeObjective:
@@ -245,6 +254,17 @@ class TrainingSizeObjective:
         if self._weighted_score:
             check_weights(rows, *self._validation)
         self._complete = complete_from(self._folds, classes)
+        # Studies that are known to be of these rows, each with the sizes it was compared by.
+        self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
+        self._agreed = weakref.WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is known of studies to this process."""
+        return {name: value for name, value in vars(self).items() if name != "_agreed"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin with no study known."""
+        vars(self).update(state, _agreed=weakref.WeakKeyDictionary())
 
     @property
     def n_train(self) -> int:
@@ -281,6 +301,7 @@ class TrainingSizeObjective:
         pruner = cast(AllocationPruner, trial.study.pruner)
         self._check_direction(trial.study)
         self._check_pruner(pruner)
+        self._check_same_rows(trial, pruner.policy.sizes)
         needs = pruner.policy.needs
         for size in sizes:
             validation = self._validation_at(needs, size)
@@ -310,6 +331,7 @@ class TrainingSizeObjective:
             ValueError: where nothing has been scored yet, all learners were dropped, or the
                 validation rows have no weights while the training rows have.
         """
+        self._warn_of_other_rows(study)
         params, number = self._winner(study)
         training, validation = self._refit_rows(include_validation)
         with named_in_errors(params, len(training)):
@@ -384,6 +406,48 @@ class TrainingSizeObjective:
                 "delta does not hold.",
                 stacklevel=2,
             )
+
+    @cached_property
+    def _fingerprint(self) -> dict[str, str]:
+        """What all scores of a study must have in common, by name, in words."""
+        tables = [self._rows]
+        if not len(self._folds[0].validation):  # what is scored was passed apart
+            tables.append(self._validation[0])
+        weighted = ", with weights" if self._weighted_score else ""
+        texts = {
+            "data": " and ".join(of_table(t.X, t.y, t.sample_weight) for t in tables),
+            _DIVISION: of_folds(self._folds),
+            "scoring": f"{stable(self._scoring.given)}{weighted}",
+        }
+        return {name: bounded(text) for name, text in texts.items()}
+
+    def _check_same_rows(self, trial: Trial, sizes: tuple[int, ...]) -> None:
+        """Raise a SetupError if the study has scores of other rows, sizes or another scorer."""
+        study = trial.study
+        if self._agreed.get(study) == sizes:
+            return
+        begun_with = {**self._fingerprint, "training sizes": bounded(str([*sizes]))}
+        try:
+            is_begun = check_fingerprint(study, begun_with, trial.number)
+        except ValueError as error:
+            raise SetupError(str(error)) from None
+        if is_begun:  # until then another worker may still begin it with something else
+            self._agreed[study] = sizes
+
+    def _warn_of_other_rows(self, study: optuna.Study) -> None:
+        """Warn if the study's scores are of other rows than those to fit its winner on."""
+        begun_with = read_fingerprint(study)
+        for name in ("data", _DIVISION):
+            before, now = begun_with.get(name), self._fingerprint[name]
+            if before not in (None, now):
+                warnings.warn(
+                    f"The winner of study {study.study_name!r} was scored on other rows than "
+                    f"those that it is fitted on now: the {name} of the study is {before}, that "
+                    f"of this objective {now}.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                return
 
     def _is_accuracy(self) -> bool:
         if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors

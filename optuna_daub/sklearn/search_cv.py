@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
 from typing import Literal
-from zlib import crc32
 
 import numpy as np
 import optuna
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
+from optuna.study import StudyDirection
 from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
@@ -48,12 +48,13 @@ from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_method_params
-from sklearn.utils.validation import _num_samples
 
-from optuna_daub.sklearn.continuing import check_search
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
 from optuna_daub.objective.description import stable
+from optuna_daub.objective.fingerprint import check_fingerprint
+from optuna_daub.objective.fingerprint import of_folds
+from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import Folds
@@ -364,7 +365,12 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )
-        check_search(study, begun_with)
+        if study.direction != StudyDirection.MAXIMIZE:
+            raise ValueError(
+                f"A search maximizes its score, but study '{study.study_name}' minimizes. Take "
+                "another `study_name`."
+            )
+        check_fingerprint(study, begun_with)
         self.study_ = study  # for whoever ends the search by Ctrl-C
         config = get_config()  # which scikit-learn keeps for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
@@ -575,15 +581,9 @@ def _begun_with(
 ) -> dict[str, str]:
     """Return what all searches of one study must have in common, in words.
 
-    Targets and folds are told from others by checksums; features, which may be large and of any
-    kind, by their names or their number; the estimator by what is not searched of it.
+    The data and the folds are told from others by checksums, the estimator by what is not
+    searched of it.
     """
-    columns = getattr(X, "columns", getattr(X, "shape", ("",))[1:])
-    targets = np.asarray(y)
-    is_plain = targets.dtype.kind in "biufc"
-    of_targets = targets.tobytes() if is_plain else repr(targets.tolist()).encode()
-    of_table = crc32(repr([*columns]).encode(), crc32(of_targets))
-    of_rows = b"".join(fold.training.tobytes() + fold.validation.tobytes() for fold in folds.folds)
     searched = []
     of_space = stable(search.param_distributions)
     if isinstance(space, Space):
@@ -597,8 +597,8 @@ def _begun_with(
             scoring = {name: name for name in scoring}
         by = by if isinstance(by, str) and by in scoring else next(iter(scoring))
     texts = {
-        "data": f"{_num_samples(X):,} rows, checksum {of_table}",
-        "cv and random_state": f"{len(folds.folds)} folds, checksum {crc32(of_rows)}",
+        "data": of_table(X, y),
+        "cv and random_state": of_folds(folds.folds),
         "param_distributions": of_space,
         # After the space, on which it depends what is searched of it.
         "estimator": described(search.estimator, searched),
