@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
@@ -277,6 +278,47 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     numbers_only = np.array(objects.tolist())
     # Decimals, fractions and integers beyond 64 bits are of no dtype of NumPy.
     return numbers_only.astype(np.float64) if numbers_only.dtype == object else numbers_only
+
+
+def odd_columns(X: Any) -> dict[Any, str]:
+    """Return the columns of a frame that few estimators take, and what each has.
+
+    >>> import pandas as pd
+    >>> odd_columns(pd.DataFrame({"a": [1, 2], "tags": [["x"], []]}))
+    {'tags': 'list'}
+    """
+    odd = {}
+    for place, name in enumerate(getattr(X, "columns", ())):
+        column = getattr(X, "iloc", X)[:, place]
+        dtype = str(column.dtype)
+        if dtype.startswith(("period", "interval", "List", "Struct", "Array", "Object")):
+            odd[name] = dtype
+        elif dtype == "object":
+            values = (value for value in column if not isinstance(value, float))
+            first = next((value for value in values if value is not None), None)
+            if isinstance(first, list | tuple | dict | set | frozenset | np.ndarray):
+                odd[name] = type(first).__name__
+    return odd
+
+
+def said_of(odd: Mapping[Any, str]) -> str:
+    """Return a sentence on odd columns; empty without any.
+
+    >>> said_of({"tags": "list"})
+    "Column 'tags' of `X` has values of kind list, which few estimators take: encode or drop it."
+    """
+    if not odd:
+        return ""
+    names = " and ".join(repr(name) for name in odd)
+    kinds = " and ".join(dict.fromkeys(odd.values()))
+    which = (
+        (f"Column {names} of `X` has", "it")
+        if len(odd) == 1
+        else (f"Columns {names} of `X` have", "them")
+    )
+    return (
+        f"{which[0]} values of kind {kinds}, which few estimators take: encode or drop {which[1]}."
+    )
 
 
 def checked_seed(seed: Any) -> int:

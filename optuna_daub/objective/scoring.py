@@ -36,6 +36,38 @@ FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 """Arguments of `fit`, or a function from training and validation rows to them, which may ask for
 the estimator as a third argument."""
 
+_OTHER_NAMES = {
+    "acc": "accuracy",
+    "ap": "average_precision",
+    "auc": "roc_auc",
+    "aucpr": "average_precision",
+    "auroc": "roc_auc",
+    "bacc": "balanced_accuracy",
+    "binarylogloss": "neg_log_loss",
+    "brier": "neg_brier_score",
+    "crossentropy": "neg_log_loss",
+    "f1macro": "f1_macro",
+    "l1": "neg_mean_absolute_error",
+    "l2": "neg_mean_squared_error",
+    "logloss": "neg_log_loss",
+    "mae": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "mcc": "matthews_corrcoef",
+    "medae": "neg_median_absolute_error",
+    "mlogloss": "neg_log_loss",
+    "mse": "neg_mean_squared_error",
+    "msle": "neg_mean_squared_log_error",
+    "prauc": "average_precision",
+    "rmse": "neg_root_mean_squared_error",
+    "rmsle": "neg_root_mean_squared_log_error",
+    "rocauc": "roc_auc",
+    "rsquared": "r2",
+}
+"""What other libraries call metrics, in small letters and digits only."""
+
+_UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
+"""Metrics of scikit-learn without a largest score."""
+
 _MADE_BY_SCIKIT_LEARN = type(make_scorer(accuracy_score))
 
 
@@ -51,6 +83,10 @@ class Scoring:
     """What it scores; None where it does not tell."""
     larger_is_better: bool | None
     """Whether a larger score is of a better learner; None where that is not known."""
+    needs_all_classes: bool = False
+    """Whether it scores probabilities, for which each class must be among the rows to score."""
+    limit: float | None = None
+    """The best score that there can be; None if there is no limit, or none is known."""
 
     def __call__(self, estimator: Any, rows: Rows, *, weighted: bool) -> float:
         """Return the score of a fitted estimator on the rows."""
@@ -85,12 +121,7 @@ def checked_scoring(scoring: Any) -> Scoring:
             f"or None for the estimator's own `score`, but got {scoring!r}."
         )
     if isinstance(scoring, str) and scoring not in get_scorer_names():
-        alike = difflib.get_close_matches(scoring, get_scorer_names(), n=1)
-        hint = f"Did you mean {alike[0]!r}? " if alike else ""
-        raise ValueError(
-            f"`scoring` must be the name of a scorer of scikit-learn, but got {scoring!r}. {hint}"
-            "See `sklearn.metrics.get_scorer_names()`."
-        )
+        raise ValueError(unknown_scorer(scoring))
     try:
         # It looks at nothing of the estimator but that there is a `fit`.
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
@@ -101,11 +132,37 @@ def checked_scoring(scoring: Any) -> Scoring:
             "also needs to know whether `greater_is_better`."
         ) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
-        return Scoring(scorer, scoring, _task(scorer), True)
+        return Scoring(
+            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), _limit(scorer)
+        )
     is_greater_better = getattr(scorer, "greater_is_better", None)
     if is_greater_better is not None:
         is_greater_better = bool(is_greater_better)
-    return Scoring(scorer, scoring, None, is_greater_better)
+    limit = getattr(scorer, "limit", None)
+    return Scoring(scorer, scoring, None, is_greater_better, limit=limit)
+
+
+def unknown_scorer(name: str) -> str:
+    """Return the sentence on a name that is no scorer's, with the scorer that may be meant.
+
+    >>> unknown_scorer("rmse")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    "`scoring` must be the name of a scorer of scikit-learn, but got 'rmse'. Did you mean
+     'neg_root_mean_squared_error'? See `sklearn.metrics.get_scorer_names()`."
+    """
+    plain = {_plain(each): each for each in get_scorer_names()} | _OTHER_NAMES
+    alike = difflib.get_close_matches(_plain(name), plain, n=1)
+    hint = f"Did you mean {plain[alike[0]]!r}? " if alike else ""
+    return (
+        f"`scoring` must be the name of a scorer of scikit-learn, but got {name!r}. {hint}"
+        "See `sklearn.metrics.get_scorer_names()`."
+    )
+
+
+def _plain(name: str) -> str:
+    """Return the letters and digits of a metric's name, without what means no metric."""
+    letters = "".join(each for each in name.lower() if each.isalnum() or each == "²")
+    return letters.replace("²", "2").removeprefix("neg").removesuffix("score")
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:
@@ -221,6 +278,32 @@ def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
         if sys.version_info >= (3, 11):
             error.add_note(f"Learner {params} was being trained on {size:,} examples.")
         raise
+
+
+def needs_all_classes(scorer: Any) -> bool:
+    """Return whether a scorer of scikit-learn asks for probabilities or decision values.
+
+    >>> from sklearn.metrics import get_scorer
+    >>> needs_all_classes(get_scorer("neg_log_loss")), needs_all_classes(get_scorer("accuracy"))
+    (True, False)
+    """
+    asked = {*np.atleast_1d(getattr(scorer, "_response_method", ""))}
+    return bool({"predict_proba", "decision_function"} & asked)
+
+
+def _limit(scorer: Any) -> float | None:
+    """Return the best score of a scorer of `make_scorer`: 0 for losses, 1 for shares.
+
+    >>> from sklearn.metrics import get_scorer
+    >>> _limit(get_scorer("r2")), _limit(get_scorer("neg_log_loss"))
+    (1.0, 0.0)
+    """
+    function = scorer._score_func
+    if not (getattr(function, "__module__", None) or "").startswith("sklearn.metrics."):
+        return None
+    if scorer._sign < 0:
+        return 0.0
+    return None if function.__name__ in _UNBOUNDED else 1.0
 
 
 def _task(scorer: Any) -> Task | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 from typing import Literal
@@ -35,6 +37,8 @@ from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
+from optuna_daub.objective.data import odd_columns
+from optuna_daub.objective.data import said_of
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import stable
 from optuna_daub.objective.fingerprint import check_fingerprint
@@ -51,6 +55,7 @@ from optuna_daub.objective.scoring import named_in_errors
 from optuna_daub.objective.scoring import takes_size
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.objective.subsets import checked_test_size
 from optuna_daub.objective.subsets import complete_from
 from optuna_daub.objective.subsets import cross_validation_folds
@@ -211,6 +216,7 @@ class TrainingSizeObjective:
         self._build: Callable[..., Any] = build
         self._takes_size = takes_size(build)
         self._scoring, self._has_warned = checked_scoring(scoring), False
+        self._has_named = False
         self._weighted_score = flag("weighted_score", weighted_score)
         test_size = checked_test_size(test_size)
         if not (isinstance(stratify, str) and stratify == "auto"):
@@ -253,6 +259,10 @@ class TrainingSizeObjective:
         )
         if self._weighted_score:
             check_weights(rows, *self._validation)
+        if self._scoring.needs_all_classes and (all_classes := class_labels(rows.y)) is not None:
+            scored = [each.y for each in self._validation]
+            check_all_scored(self._folds, all_classes, scored, self._scoring.given)
+            classes = all_classes  # each subset must hold them too, stratified or not
         self._complete = complete_from(self._folds, classes)
         # Studies that are known to be of these rows, each with the sizes it was compared by.
         self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
@@ -275,6 +285,11 @@ class TrainingSizeObjective:
     def n_validation(self) -> int:
         """Number of rows to score; with `cv` the sum over the folds."""
         return sum(map(len, self._validation))
+
+    @property
+    def smallest_size(self) -> int:
+        """The smallest training size that holds every class; 1 for amounts."""
+        return max(1, self._complete[0])
 
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
         """Train and report at each size handed out, and return the last validation score.
@@ -305,7 +320,7 @@ class TrainingSizeObjective:
         needs = pruner.policy.needs
         for size in sizes:
             validation = self._validation_at(needs, size)
-            with named_in_errors(params, size):
+            with self._explaining(), named_in_errors(params, size):
                 if self._takes_size:
                     estimator = self._estimator(trial, size)
                     _check_same(params, trial.params)
@@ -313,6 +328,18 @@ class TrainingSizeObjective:
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
         return score
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Name, once, the columns that may be why an estimator raises."""
+        try:
+            yield
+        except Exception as error:
+            is_set_up = isinstance(error, SetupError | optuna.TrialPruned)
+            if not is_set_up and not self._has_named and (odd := odd_columns(self._rows.X)):
+                self._has_named = True
+                warnings.warn(said_of(odd), UserWarning, stacklevel=2)
+            raise
 
     def refit(self, study: optuna.Study, *, include_validation: bool = False) -> Any:
         """Return the winner of the study fitted on all the training data.
@@ -477,6 +504,8 @@ class TrainingSizeObjective:
         The training score is None where the policy does not use it.
         """
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
+        if self._scoring.needs_all_classes:
+            known = max(known, min(size, self._complete[0]))
         weighted = self._weighted_score
         scores, training_scores = [], []
         for fold, held_out in zip(self._folds, validation, strict=True):

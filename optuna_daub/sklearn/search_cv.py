@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from numbers import Integral
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -40,6 +42,7 @@ from sklearn.base import _fit_context
 from sklearn.base import clone
 from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import get_scorer_names
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
@@ -47,14 +50,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.data import odd_columns
+from optuna_daub.objective.data import said_of
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
 from optuna_daub.objective.description import stable
 from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.scoring import needs_all_classes
+from optuna_daub.objective.scoring import unknown_scorer
+from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import Folds
@@ -89,7 +99,7 @@ _FOLDS = "folds:"
 """The mark of a trial under which, with the size, what was measured in each fold is kept."""
 
 ALL_FAILED = 10
-"""Candidates that cannot be fitted, none that can, after which a search without end is ended."""
+"""Candidates that cannot be fitted, none that can, after which a search is ended."""
 
 
 class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -275,7 +285,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 all that the estimator, the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
-        X, y = indexable(X, y)
+        X, y = indexable(X, _as_numbers(y))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         # Callbacks, of scikit-learn 1.9 and newer, see the whole search as one task.
@@ -287,6 +297,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         seed, seed_of_sampler = (int(rng.randint(2**31 - 1)) for _ in range(2))
         split = routed.splitter.split
         folds = divided(splitter, self.estimator, X, y, split, seed)
+        _check_all_scored(folds, scorers, refit_metric, self.estimator, y)
         self.n_splits_ = len(folds.folds)
         grid = size_grid(folds, self.min_resources, self.max_resources, self.factor)
         self.min_resources_, self.max_resources_, self.n_resources_ = grid[0], grid[-1], [*grid]
@@ -334,6 +345,15 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
         return self
+
+    def _validate_params(self) -> None:
+        """Raise a ValueError if an argument breaks its rule; scikit-learn calls it in `fit`."""
+        asked = [self.scoring] if isinstance(self.scoring, str) else self.scoring
+        asked = asked.values() if isinstance(asked, Mapping) else asked
+        for name in asked if isinstance(asked, Iterable) else ():
+            if isinstance(name, str) and name not in get_scorer_names():
+                raise ValueError(unknown_scorer(name))
+        super()._validate_params()
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a search came to its end; some attributes are there before."""
@@ -408,8 +428,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 return score
 
         def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
-            have_failed = not scored and len(trained) >= 2 * ALL_FAILED  # each is tried twice
-            if n_candidates is None and have_failed:
+            if not scored and len(trained) >= 2 * ALL_FAILED:  # each is tried twice
                 study.stop()
 
         study.optimize(
@@ -471,7 +490,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
                 "likely that the estimator is misconfigured, or cannot be fitted or scored on few "
                 f"rows: then let `min_resources` be more than {self.min_resources_:,}; {seen}"
-                '`error_score="raise"` shows where a fit fails. Below are all reasons:\n'
+                '`error_score="raise"` shows where a fit fails. '
+                f"{said_of(odd_columns(evaluate.X))} Below are all reasons:\n"
                 + "\n".join({curve.reason: None for curve in curves})
             ) from (errors[0] if errors else None)
         measured, seconds = self._measured()
@@ -574,6 +594,43 @@ def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np
     worst_first = np.where(is_scored, means, 0.0), is_scored & is_full, is_scored
     _, place = np.unique(np.stack(worst_first[::-1]), axis=1, return_inverse=True)
     return np.asarray(rankdata(-place.ravel(), method="min"), dtype=np.int32)
+
+
+def _as_numbers(y: Any) -> Any:
+    """Return targets that are decimals or fractions as floats, all others as they are.
+
+    >>> from fractions import Fraction
+    >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
+    array([0.25, 0.5 ])
+    """
+    kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))} if _may_be(y) else {}
+    is_number = bool(kinds) and all(issubclass(kind, Decimal | Fraction) for kind in kinds)
+    return np.asarray(y, dtype=object).astype(np.float64) if is_number else y
+
+
+def _may_be(y: Any) -> bool:
+    """Return whether targets are objects, which may be numbers."""
+    if y is None or isinstance(y, str):
+        return False
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind == "O"
+    return isinstance(y, list | tuple) or "decimal" in str(dtype).lower()
+
+
+def _check_all_scored(folds: Folds, scorers: Any, metric: str, estimator: Any, y: Any) -> None:
+    """Raise a ValueError if probabilities are scored where a class is missing."""
+    several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {}
+    scorer = several.get(metric) or next(iter(several.values()), scorers)
+    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
+        return
+    if type_of_target(y) in ("binary", "multiclass"):
+        targets = np.asarray(y).ravel()
+        classes = class_labels(targets)
+        if classes is not None:
+            scored = [targets[fold.validation] for fold in folds.folds]
+            name = getattr(getattr(scorer, "_score_func", scorer), "__name__", "a function")
+            check_all_scored(folds.folds, classes, scored, name)
 
 
 def _begun_with(
