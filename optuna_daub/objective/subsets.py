@@ -265,12 +265,12 @@ def check_all_scored(
             code = int(missing.argmax())
             count = np.count_nonzero(classes.codes == code)
             where = f" of fold {number}" if len(folds) > 1 else ""
+            label = classes.names.tolist()[code]
             raise ValueError(
                 f"`scoring={scoring!r}` scores probabilities, so each class must be among the "
-                f"rows to score, but class {classes.names.tolist()[code]!r}, with {count} examples "
-                f"in all, is not among the {len(targets):,} rows to score{where}. Add examples of it, "
-                "leave it out, score more rows, or take a scorer of predictions, such as "
-                '"accuracy".'
+                f"rows to score, but class {label!r}, with {count} examples in all, is not among "
+                f"the {len(targets):,} rows to score{where}. Add examples of it, leave it out, "
+                'score more rows, or take a scorer of predictions, such as "accuracy".'
             )
 
 
