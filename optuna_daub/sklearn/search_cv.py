@@ -73,6 +73,10 @@ from optuna_daub.sklearn.folds import by_scorer
 from optuna_daub.sklearn.folds import divided
 from optuna_daub.sklearn.folds import metric_of
 from optuna_daub.sklearn.folds import size_grid
+from optuna_daub.sklearn.secrets import StorageURL
+from optuna_daub.sklearn.secrets import has_secret
+from optuna_daub.sklearn.secrets import in_memory
+from optuna_daub.sklearn.secrets import without_secret
 from optuna_daub.sklearn.space import Space
 from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
@@ -173,7 +177,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         factor: ratio of consecutive training sizes, above 1.
         cost: what is to be saved: "seconds" as they are measured, or "examples" trained on.
         sampler: proposes new candidates. None: `TPESampler`, seeded by `random_state`.
-        storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
+        storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory. A
+            password in it is never shown. A fitted search that is pickled has it masked, and a
+            copy of its study in memory.
         study_name: name of the study there. A study of that name that exists is continued: fit
             with the same data, space, estimator, scorers, `refit`, `cv` and an int as
             `random_state`, also from several processes at a time. With `timeout` the time counts
@@ -345,6 +351,34 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
         return self
+
+    @property
+    def storage(self) -> str | BaseStorage | None:
+        """Where Optuna keeps the study; a URL is shown without its password."""
+        storage: str | BaseStorage | None = self.__dict__["storage"]
+        return storage
+
+    @storage.setter
+    def storage(self, storage: str | BaseStorage | None) -> None:
+        is_new = isinstance(storage, str) and not isinstance(storage, StorageURL)
+        # Others stay the objects that they are, as `clone` wants it.
+        shown = StorageURL(storage) if is_new and has_secret(storage) else storage
+        self.__dict__["storage"] = shown
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave passwords out of a search that was fitted, and is stored.
+
+        Its study is then a copy in memory: without the password nobody could load it. A search
+        that was not fitted is sent to other processes with all that it takes to fit it.
+        """
+        state: dict[str, Any] = {**super().__getstate__()}
+        if not self.__sklearn_is_fitted__():
+            return state
+        if has_secret(state["storage"]):
+            state["storage"] = without_secret(state["storage"])
+        if "study_" in state and has_secret(state["study_"]._storage):
+            state["study_"] = in_memory(state["study_"])
+        return state
 
     def _validate_params(self) -> None:
         """Raise a ValueError if an argument breaks its rule; scikit-learn calls it in `fit`."""
