@@ -77,6 +77,10 @@ it is still under 2 % of a study that takes a hundred times as long as one drawi
 LONGEST_PAUSE = 3600.0
 """Seconds between two drawings, however long one takes."""
 
+GROWTH = 1.25
+"""On a journal all is drawn once the study has so many times the trials of the last time: then
+pictures of any study take a constant number of bytes a trial, some three times the trial's own."""
+
 MOST_LEARNERS = 20
 """In the table of the note on the study."""
 
@@ -96,11 +100,13 @@ class Drawing:
     """Tells it from all others."""
     pause: float
     """Seconds after which the next one is due."""
+    trials: int = 0
+    """How many trials the study had when all of it was drawn."""
 
 
-def write_drawing(study: optuna.Study, pause: float) -> Drawing:
+def write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> Drawing:
     """Store that the study is being drawn, and for how long that is enough."""
-    drawing = Drawing(uuid.uuid4().hex, pause)
+    drawing = Drawing(uuid.uuid4().hex, pause, trials)
     log.write_mark(study, "drawing", {**vars(drawing)})
     return drawing
 
@@ -108,7 +114,10 @@ def write_drawing(study: optuna.Study, pause: float) -> Drawing:
 def read_drawing(study: optuna.Study) -> Drawing | None:
     """Return the last drawing of the study, None before the first."""
     stored = log.read_mark(study, "drawing")
-    return None if stored is None else Drawing(str(stored["mark"]), float(stored["pause"]))
+    if stored is None:
+        return None
+    trials = int(stored.get("trials", 0))  # not said by versions that always drew all
+    return Drawing(str(stored["mark"]), float(stored["pause"]), trials)
 
 
 class DashboardCallback:
@@ -124,6 +133,9 @@ class DashboardCallback:
     one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
     importances, contours, ranks and parallel coordinates speak of learners. It is written anew
     each time, and the note on the study links to it; reload its open pages to see what changed.
+
+    A journal (file or Redis) keeps all that was ever written. There only the notes are written
+    each time; pictures and learners follow when the study has grown by a quarter, and at the end.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -184,13 +196,20 @@ class DashboardCallback:
             self._last = last
             self._next = begun + (last.pause if known else min(last.pause, self._every))
             return
-        self._last = write_drawing(study, self._every)
-        update_dashboard(study)
+        before = 0 if last is None else last.trials
+        trials = len(study.get_trials(deepcopy=False))
+        is_whole = is_ending or trials >= GROWTH * before or not bulk.keeps_all(study._storage)
+        drawn = trials if is_whole else before
+        self._last = write_drawing(study, self._every, drawn)
+        if is_whole:
+            update_dashboard(study)
+        else:
+            _update(study, is_whole=False)
         spent = time.monotonic() - begun
         pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
         self._next = begun + spent + pause
         if pause > self._every:
-            self._last = write_drawing(study, pause)
+            self._last = write_drawing(study, pause, drawn)
 
 
 def update_dashboard(study: optuna.Study) -> None:
@@ -203,12 +222,17 @@ def update_dashboard(study: optuna.Study) -> None:
         ImportError: where plotly is not installed.
         ValueError: where the study's pruner is none of optuna_daub.
     """
+    _update(study, is_whole=True)
+
+
+def _update(study: optuna.Study, *, is_whole: bool) -> None:
+    """Write the notes of a study, and if it is the whole its pictures and learners too."""
     check_study(study)
     stored = study._storage.get_study_system_attrs(study._study_id)
     rows = learner_rows(study)
-    learners_id = _update_learners(study, rows)
+    learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)
     news = {
-        **_graphs(study, stored),
+        **(_graphs(study, stored) if is_whole else {}),
         **_study_note(stored, _summary(study, rows, learners_id)),
         **_run_notes(study, stored),
     }
@@ -250,6 +274,16 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
         news[keys.METRIC_NAMES] = study.metric_names
     _write(study, study_id, attrs, news)
     return study_id
+
+
+def _learners_id(study: optuna.Study) -> int | None:
+    """Return the id of the study of learners as it was left, None without one of ours."""
+    try:
+        study_id = study._storage.get_study_id_from_name(f"{study.study_name} (learners)")
+    except KeyError:
+        return None
+    attrs = study._storage.get_study_system_attrs(study_id)
+    return study_id if keys.prefixed({"learners_of": study.study_name}).items() <= attrs.items() else None
 
 
 def _page(study_id: int, *numbers: int) -> str:
