@@ -282,8 +282,9 @@ def _learners_id(study: optuna.Study) -> int | None:
         study_id = study._storage.get_study_id_from_name(f"{study.study_name} (learners)")
     except KeyError:
         return None
-    attrs = study._storage.get_study_system_attrs(study_id)
-    return study_id if keys.prefixed({"learners_of": study.study_name}).items() <= attrs.items() else None
+    mark = keys.prefixed({"learners_of": study.study_name})
+    is_ours = mark.items() <= study._storage.get_study_system_attrs(study_id).items()
+    return study_id if is_ours else None
 
 
 def _page(study_id: int, *numbers: int) -> str:
