@@ -151,6 +151,11 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
     ([False, True], [True, False])
     """
     given = np.asarray([] if features is None else features)
+    if given.ndim != 1:
+        raise ValueError(
+            "`categorical_features` must be a list of columns, by numbers or names, or a mask, "
+            f"but got {features!r}."
+        )
     if given.dtype == bool:
         if given.shape != (len(names),):
             raise ValueError(

@@ -137,6 +137,12 @@ def checked_rows(
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
         if value is None:
             raise ValueError(f"`{name}` must hold a row for each example, but got None.")
+        if isinstance(value, str):
+            raise ValueError(
+                f"`{name}` must hold a row for each example, but got the text {value!r}. Pass the "
+                "values themselves, such as table['target'] or pandas.read_csv('table.csv')."
+            )
+    check_two_dimensions(X, f"X{suffix}")
     target = checked_column(y, f"y{suffix}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target.ravel()
@@ -161,6 +167,18 @@ def checked_rows(
             f"{weight.shape} and smallest weight {weight.min():g}."
         )
     return Rows(X, target, positions, weight)
+
+
+def check_two_dimensions(X: Any, name: str = "X") -> None:
+    """Raise a ValueError if features are one column of numbers, as if swapped with targets."""
+    dtype = getattr(X, "dtype", None)
+    is_column = len(getattr(X, "shape", (0, 0))) == 1
+    if is_column and isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        raise ValueError(
+            f"`{name}` must have a row of features for each example, but got numbers of shape "
+            f"{X.shape}. Features come first, then targets; for one feature pass X[:, None], or "
+            "a frame of one column."
+        )
 
 
 def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Rows | None:

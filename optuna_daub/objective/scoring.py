@@ -133,13 +133,12 @@ def checked_scoring(scoring: Any) -> Scoring:
         ) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
         return Scoring(
-            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), _limit(scorer)
+            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limit_of(scorer)
         )
     is_greater_better = getattr(scorer, "greater_is_better", None)
     if is_greater_better is not None:
         is_greater_better = bool(is_greater_better)
-    limit = getattr(scorer, "limit", None)
-    return Scoring(scorer, scoring, None, is_greater_better, limit=limit)
+    return Scoring(scorer, scoring, None, is_greater_better, limit=limit_of(scorer))
 
 
 def unknown_scorer(name: str) -> str:
@@ -291,13 +290,17 @@ def needs_all_classes(scorer: Any) -> bool:
     return bool({"predict_proba", "decision_function"} & asked)
 
 
-def _limit(scorer: Any) -> float | None:
-    """Return the best score of a scorer of `make_scorer`: 0 for losses, 1 for shares.
+def limit_of(scorer: Any) -> float | None:
+    """Return the best score that there can be: 0 for losses of scikit-learn, 1 for its shares.
+
+    Other scorers may tell by an attribute `limit`. None if there is none, or it is not known.
 
     >>> from sklearn.metrics import get_scorer
-    >>> _limit(get_scorer("r2")), _limit(get_scorer("neg_log_loss"))
+    >>> limit_of(get_scorer("r2")), limit_of(get_scorer("neg_log_loss"))
     (1.0, 0.0)
     """
+    if not isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
+        return getattr(scorer, "limit", None)
     function = scorer._score_func
     if not (getattr(function, "__module__", None) or "").startswith("sklearn.metrics."):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 import weakref
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
+from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
@@ -63,14 +66,18 @@ from optuna_daub.objective.subsets import held_out_fold
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.limit import write_limit
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import ending_study
 
+
+_logger = logging.getLogger(__name__)
 
 TRAINING_SCORED = 5_000
 """Rows trained on that are scored: enough for a share to within 0.007, one standard error."""
@@ -267,14 +274,16 @@ class TrainingSizeObjective:
         # Studies that are known to be of these rows, each with the sizes it was compared by.
         self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
         self._agreed = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what is known of studies to this process."""
-        return {name: value for name, value in vars(self).items() if name != "_agreed"}
+        own = ("_agreed", "_told")
+        return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin with no study known."""
-        vars(self).update(state, _agreed=weakref.WeakKeyDictionary())
+        vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
 
     @property
     def n_train(self) -> int:
@@ -317,6 +326,7 @@ class TrainingSizeObjective:
         self._check_direction(trial.study)
         self._check_pruner(pruner)
         self._check_same_rows(trial, pruner.policy.sizes)
+        self._say_once(trial.study, pruner.policy.sizes[-1], estimator)
         needs = pruner.policy.needs
         for size in sizes:
             validation = self._validation_at(needs, size)
@@ -460,6 +470,32 @@ class TrainingSizeObjective:
             raise SetupError(str(error)) from None
         if is_begun:  # until then another worker may still begin it with something else
             self._agreed[study] = sizes
+
+    def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
+        """Say what is lost, and store the best score that there can be, once for each study."""
+        if study in self._told:
+            return
+        self._told.add(study)
+        if not isinstance(study.sampler, DataAllocationSampler):
+            _logger.warning(
+                "The sampler of study '%s' is %s, so learners are pruned for good and none is "
+                "resumed. Pass `sampler=DataAllocationSampler()` to `optuna.create_study`.",
+                study.study_name,
+                type(study.sampler).__name__,
+            )
+        if largest < self.n_train:
+            _logger.warning(
+                "%s of %s rows to train on are left out: `max_resource` is %s. Pass "
+                "`max_resource=objective.n_train` to use them all.",
+                f"{self.n_train - largest:,}",
+                f"{self.n_train:,}",
+                f"{largest:,}",
+            )
+        limit = self._scoring.limit
+        if self._scoring.given is None and (is_classifier(estimator) or is_regressor(estimator)):
+            limit = 1.0  # accuracy, or R^2
+        if limit is not None:
+            write_limit(study, limit)
 
     def _warn_of_other_rows(self, study: optuna.Study) -> None:
         """Warn if the study's scores are of other rows than those to fit its winner on."""

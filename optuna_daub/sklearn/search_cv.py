@@ -41,6 +41,7 @@ from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.base import clone
 from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import get_scorer_names
 from sklearn.metrics._scorer import _MultimetricScorer
@@ -53,6 +54,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
+from optuna_daub.objective.data import check_two_dimensions
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import odd_columns
 from optuna_daub.objective.data import said_of
@@ -62,6 +64,7 @@ from optuna_daub.objective.description import stable
 from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.scoring import limit_of
 from optuna_daub.objective.scoring import needs_all_classes
 from optuna_daub.objective.scoring import unknown_scorer
 from optuna_daub.objective.subsets import check_all_scored
@@ -91,6 +94,8 @@ from optuna_daub.study import log
 from optuna_daub.study import one_row_per_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.limit import within
+from optuna_daub.study.limit import write_limit
 
 
 if TYPE_CHECKING:
@@ -101,6 +106,16 @@ FEWEST, MOST = 10, 100
 """Candidates at least and at most, where neither their number nor a time is given."""
 _FOLDS = "folds:"
 """The mark of a trial under which, with the size, what was measured in each fold is kept."""
+
+_NAMES_OF_OTHERS = {
+    "n_iter": "n_candidates",
+    "n_trials": "n_candidates",
+    "param_grid": "param_distributions",
+    "search_spaces": "param_distributions",
+    "max_iter": "max_resources",
+    "seed": "random_state",
+}
+"""Arguments of searches of other libraries, and what they are called here."""
 
 ALL_FAILED = 10
 """Candidates that cannot be fitted, none that can, after which a search is ended."""
@@ -233,6 +248,17 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         "random_state": ["random_state"],
     }
 
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Return a search, unless an argument has the name of another search's."""
+        for name in given:
+            if name in _NAMES_OF_OTHERS:
+                raise TypeError(
+                    f"`{name}` is called `{_NAMES_OF_OTHERS[name]}` here, as it is not quite the "
+                    "same: see the docstring."
+                )
+        new: Self = super().__new__(cls)
+        return new
+
     def __init__(
         self,
         estimator: Any,
@@ -291,6 +317,13 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 all that the estimator, the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
+        check_two_dimensions(X)
+        for name, value in (("X", X), ("y", y)):
+            if isinstance(value, str):
+                raise ValueError(
+                    f"`{name}` must hold a row for each example, but got the text {value!r}. Pass "
+                    "the values themselves, such as table['target']."
+                )
         X, y = indexable(X, _as_numbers(y))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
@@ -425,6 +458,13 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 "another `study_name`."
             )
         check_fingerprint(study, begun_with)
+        limit = limit_of(metric_scorer(evaluate.scorers, self.refit))
+        if self.scoring is None and (
+            is_classifier(self.estimator) or is_regressor(self.estimator)
+        ):
+            limit = 1.0  # accuracy, or R^2
+        if limit is not None:
+            write_limit(study, limit)
         self.study_ = study  # for whoever ends the search by Ctrl-C
         config = get_config()  # which scikit-learn keeps for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
@@ -544,7 +584,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         }
 
         def numbers(values: Iterable[float | None]) -> list[float]:
-            return [np.nan if value is None else value for value in values]
+            return [np.nan if value is None else within(study, value) for value in values]
 
         ids = [curve.learner for curve in curves]
         sizes = [curve.size for curve in curves]
@@ -652,10 +692,16 @@ def _may_be(y: Any) -> bool:
     return isinstance(y, list | tuple) or "decimal" in str(dtype).lower()
 
 
+def metric_scorer(scorers: Any, metric: Any) -> Any:
+    """Return the scorer that is searched by: the one that `refit` names, or the first."""
+    several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {}
+    named = several.get(metric) if isinstance(metric, str) else None
+    return named or next(iter(several.values()), scorers)
+
+
 def _check_all_scored(folds: Folds, scorers: Any, metric: str, estimator: Any, y: Any) -> None:
     """Raise a ValueError if probabilities are scored where a class is missing."""
-    several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {}
-    scorer = several.get(metric) or next(iter(several.values()), scorers)
+    scorer = metric_scorer(scorers, metric)
     if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
         return
     if type_of_target(y) in ("binary", "multiclass"):
