@@ -83,7 +83,13 @@ class LearningCurve(Remembers):
     """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
-        sizes = tuple([observation.size for observation in self.observations])
+        try:
+            sizes = tuple([observation.size + 0 for observation in self.observations])
+        except (AttributeError, TypeError):
+            raise ValueError(
+                "The observations of a learning curve must be a tuple of `Observation`, each with "
+                f"a size, but learner {self.learner!r} has {self.observations!r}."
+            ) from None
         if sizes and sizes[0] < 1:
             raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")
         if any(later <= earlier for earlier, later in pairwise(sizes)):

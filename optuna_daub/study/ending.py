@@ -34,6 +34,7 @@ from optuna_daub.study.messages import status
 from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import Go
 from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import Worker
@@ -260,7 +261,7 @@ def _failure(
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, policy, cause)
     if state == TrialState.PRUNED and not (is_full or is_rejected or curve.size <= run.inherited):
         return None  # suspended
-    if isinstance(cause, KeyboardInterrupt):
+    if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
     if cause is None and host.is_optimizing(study):

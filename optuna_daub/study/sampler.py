@@ -40,6 +40,7 @@ from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
+from optuna_daub.study.setup_errors import raise_anew
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import worker_of
 
@@ -311,6 +312,7 @@ class DataAllocationSampler(BaseSampler):
         policy = self._policy_of(study)
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
+            raise_anew(host.error_of_run())
             return
         end_interrupted(study, host.error_of_run())
 
@@ -334,6 +336,7 @@ class DataAllocationSampler(BaseSampler):
             liveness.come_back(study, trial)
             if state == TrialState.COMPLETE:
                 ending.take_back(worker_of(study), values)
+        raise_anew(host.error_of_run())
 
     def _patience_with(self, study: optuna.Study) -> float | None:
         """Return after how many seconds of silence a run counts as dead, None for never."""
