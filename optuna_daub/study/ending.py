@@ -219,7 +219,7 @@ def _close_run(
         if failure is not None or len(seen) < len(facts.observations):
             known = worker.foresee(replace(facts, failure=failure, observations=seen))
     found = known.learners[learner]
-    if found.cause == "failed":
+    if found.curve.has_failed:
         _logger.warning("Learner %d is dropped: %s.", learner, found.curve.dropped)
     log.write_constraints(study, trial, found.constraints)
     pool, decision = worker.answer(policy, trial.number)

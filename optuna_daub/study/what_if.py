@@ -128,9 +128,8 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
             f"but got {other.sizes[-1]:,}."
         )
     worker = looking(study)
-    with worker.lock:  # or the pool would be of another moment than what is known
-        pool, known = worker.pool(own, is_at_work=False), worker.known
-    failed = {learner for learner in pool.curves if known.learners[learner].cause == "failed"}
+    pool = worker.pool(own, is_at_work=False)
+    failed = {learner for learner, curve in pool.curves.items() if curve.has_failed}
     whole = _completed(pool, other.sizes, failed)
     cost, probes, full, guessed = Cost(), 0, 0, 0
     winner: int | None = None
