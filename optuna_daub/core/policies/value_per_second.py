@@ -91,11 +91,11 @@ class ValuePerSecond(Policy):
         if not table.is_scored.any():
             # Nothing can be told before the first score: all start small.
             waiting = np.flatnonzero(table.is_alive & pool.is_free)
-            text = Reason(f"every learner of which nothing is known starts with {stops[0]:,}")
+            size = stops[-1] if pool.runs_left == 0 else stops[0]
+            first = Reason(f"before any score is known, learners start with {size:,}")
             if len(waiting):
-                return Extend(int(pool.curves.learners[waiting[0]]), stops[0], text)
-            last = pool.runs_left == 0
-            return Propose(stops[-1] if last else stops[0], text)
+                return Extend(int(pool.curves.learners[waiting[0]]), size, first)
+            return Propose(size, first)
         known = self.prices(pool)
         value, place, stop = known.learner
         new, _, start = known.candidate
