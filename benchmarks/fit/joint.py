@@ -6,8 +6,12 @@ Every second data set of LCDB 1.1 with N of at least 1,024 is brought into the s
 are in: all learners on N / 16, or on N / 64 and N / 16; then the leader on N, or the best quarter
 on N / 4, or on N, or a random quarter on N. The prior is the one under which the scores on all the
 data of those that are not there are most likely, all of them and those within 2 points of the best
-counting alike. The same is reported of the other data sets. It is written to joint.json beside
-`core/forecasts/joint.py`; a smoke run uses made curves and leaves that file alone.
+counting alike. The same is reported of the other data sets. `joint.json` beside
+`core/forecasts/joint.py` is not this prior, but near it: with the likeliest one all learners are
+as good as known before any was on N, and replays (`python -m benchmarks.fit.closed_pools`) lose ten
+points on the few data sets where gains are unlike all others. There the deviations of what all
+gain, and of its drift, are 1, a multiple of what is likeliest, and `of_gain` is 1. Found is written
+to joint.json in the folder of --results, for such replays (`--prior`).
 """
 
 from __future__ import annotations
@@ -17,8 +21,6 @@ import math
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import asdict
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,7 @@ from benchmarks.replay_problems import lcdb
 from benchmarks.replay_problems import made_lcdb
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
+from benchmarks.rows import results_of
 from benchmarks.rows import table
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
@@ -68,7 +71,9 @@ class State:
         self.final = scores[:, -1]
         last = seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1)
         score = scores[np.arange(len(seen)), last]
-        best = np.array([scores[seen[:, k], k].max() for k in range(len(HALVINGS)) if seen[:, k].any()])
+        best = np.array(
+            [scores[seen[:, k], k].max() for k in range(len(HALVINGS)) if seen[:, k].any()]
+        )
         kept = [k for k in range(len(HALVINGS)) if seen[:, k].any()]
         behind = best[np.searchsorted(kept, last)] - score
         self.is_near = self.is_left & (behind < NEAR)
@@ -103,7 +108,7 @@ def states(known: Lcdb, row: int, rng: np.random.Generator) -> Iterator[State]:
     then = quarter[scores[quarter, 2].argmax()]
     nobody = order[:0]
     starts = ([1], [0, 1]) if has_less else ([1],)
-    for start in starts:
+    for start in starts:  # then who goes to N / 4, and who to N
         for middle, last in (
             (nobody, nobody),
             (nobody, order[:1]),
@@ -168,11 +173,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     before = fitted()
     prior = fit(before, halves[0], 1 if options.smoke else STEPS)
     rounded = Prior(**{name: float(f"{value:.3g}") for name, value in asdict(prior).items()})
-    path = Path(options.results or ".") / joint.FILE
-    if not options.smoke and not options.results:
-        path = Path(joint.__file__).with_name(joint.FILE)
-    if not options.smoke or options.results:
-        path.write_text(json.dumps(asdict(rounded), indent=2) + "\n", encoding="utf-8")
+    path = results_of(options) / joint.FILE
+    path.write_text(json.dumps(asdict(rounded), indent=2) + "\n", encoding="utf-8")
     lines = [
         [name, *(f"{likelihood(each, half):.3f}" for half in halves)]
         for name, each in (("before", before), ("now", rounded))

@@ -17,8 +17,6 @@ entry for each action, in one pass, and broadcast.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,26 +87,8 @@ def index(mean: ArrayLike, sd: ArrayLike, cost: ArrayLike) -> Numbers:
     return np.asarray(np.where((cost <= 0.0) & (sd > 0.0), math.inf, value))
 
 
-class Family(NamedTuple):
-    """A kind of distribution, by the two functions that boxes need of it."""
-
-    improvement: Callable[[ArrayLike, ArrayLike, ArrayLike], Numbers]
-    """E[max(0, X - v)], of location, scale and v."""
-    index: Callable[[ArrayLike, ArrayLike, ArrayLike], Numbers]
-    """The v at which that is the cost, of location, scale and cost."""
-
-
-NORMAL = Family(improvement, index)
-
-
 def index_with_look(
-    mean: ArrayLike,
-    shown: ArrayLike,
-    kept: ArrayLike,
-    now: ArrayLike,
-    later: ArrayLike,
-    *,
-    family: Family = NORMAL,
+    mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, now: ArrayLike, later: ArrayLike
 ) -> Numbers:
     """Return the index of an action that shows something first, and may be given up then.
 
@@ -120,7 +100,6 @@ def index_with_look(
         kept: standard deviation of X that is left then, at least 0.
         now: cost of the look, above 0, in units of the score.
         later: cost of going on to the end, likewise, at least 0.
-        family: of the distribution that is left after the look.
 
     >>> index_with_look(0.8, 0.1, 0.0, [0.01, 0.02], [0.0, 0.01]).round(3)
     array([0.893, 0.846])
@@ -129,14 +108,13 @@ def index_with_look(
         *(np.asarray(x, np.float64) for x in (mean, shown, kept, now, later))
     )
     points = mean[..., None] + shown[..., None] * POINTS
-    # Whatever is shown, going on is worth at least the mean less both costs, and at most as much
-    # as it were if the best outcome were certain.
-    low = mean - now - later
-    high = np.maximum(low, family.index(points[..., -1], kept, now + later))
     kept, later = kept[..., None], later[..., None]
+    # Whatever is shown, going on is worth at least the mean less both costs.
+    low = mean - now - later[..., 0]
+    high = low + np.maximum(0.0, _highest(points, kept, later, now) - low)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        ahead = family.improvement(points, kept, middle[..., None])
+        ahead = improvement(points, kept, middle[..., None])
         is_worth = np.maximum(0.0, ahead - later) @ WEIGHTS > now
         low, high = np.where(is_worth, middle, low), np.where(is_worth, high, middle)
     return np.asarray(low)
@@ -194,3 +172,9 @@ def _excess(deviate: Numbers) -> Numbers:
     left = np.where(far < 1e4, 1.0 - far * mills, 0.0)
     return np.asarray(density * left + np.maximum(0.0, -deviate))
 
+
+def _highest(points: Numbers, kept: Numbers, later: Numbers, now: Numbers) -> Numbers:
+    """Return a score that no index is above: that of the best outcome, were it certain."""
+    best = points[..., -1]
+    # With w_7 <= 1: E[max(0, ...)] <= EI of the best outcome - later, which must pay `now`.
+    return index(best, kept[..., 0], now + later[..., 0])

@@ -6,24 +6,23 @@ A training set grows from n to m examples. With the smallest size n_1 of the stu
 
 which is 1 for the first four doublings and fades as power laws do. Learner i is behind the best
 score on as many examples by its gap; U = mean(sqrt(gap))^2 over first scores is the study's unit,
-and q_i = U (gap_i / U)^p. Its gain is a linear model with normal effects,
+and q_i = U (gap_i / U)^p. What it gains is a linear model with normal effects,
 
-    gain = A (a + b q_i + e_i) + walk,    sd_i = s (f |a + b q_i| + q_i + least U),
-    e_i ~ N(0, (own sd_i)^2),             walk ~ N(0, (1 - own^2) sd_i^2 A)
+    gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
+    e_i ~ N(0, (s o |a + b q_i|)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
 
-a and b are of the study, with priors in units of U; e_i is the learner's own, and lasts. s has an
-inverse gamma prior: how much learners differ is learnt from all of them, and one gain changes it
-little. Each gain that was seen, from any size to the next, is one row of a linear regression,
-whose posterior is in closed form; rows are weighed as a Student t distribution asks [1]. That
-learners far behind gain more, or differ more, is so told apart from what those near the best do:
-it does not matter who was trained further. Forecasts have four degrees of freedom.
+a and b are of the study: a drifts from doubling to doubling, so what small samples show says less
+of large ones. e_i is the learner's own, and lasts. s has an inverse gamma prior: how much learners
+differ is learnt from all of them, and the gain of one changes it little. Each gain that was seen,
+from any size to the next, is one row of a linear regression, whose posterior is in closed form. A
+row states the gap that it started from, so what was seen of leaders is not taken for what learners
+far behind them do: it does not matter who was trained further. Forecasts are Student t
+distributions with four degrees of freedom.
 
-The numbers of the prior are fitted by `benchmarks/fit/joint.py` on every second data set of
-LCDB 1.1 [2], and judged on the others; it writes `joint.json`.
+`joint.json` has the numbers of the prior; `benchmarks/fit/joint.py` says which of them it fits, on
+every second data set of LCDB 1.1 [1], and which are chosen by replays.
 
-[1] K. L. Lange, R. J. A. Little, J. M. G. Taylor, "Robust Statistical Modeling Using the t
-    Distribution", JASA 84(408), 1989. https://doi.org/10.1080/01621459.1989.10478852
-[2] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
+[1] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
     Ill-Behaved Than Previously Thought", NeurIPS 2025. https://arxiv.org/abs/2505.15657
 """
 
@@ -44,7 +43,6 @@ from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Numbers
-from optuna_daub.core.forecasts.student import DEGREES
 from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -92,7 +90,7 @@ class Prior:
     least: float
     """The same of U."""
     own: float
-    """Share of the standard deviation that is a learner's own, and lasts; from 0 to 1."""
+    """o: how much a learner's own part that lasts differs, as a share of the expected gain."""
 
 
 @cache
@@ -254,7 +252,7 @@ def _gaps(sizes: Numbers, scores: Numbers) -> Numbers:
 
 
 def _study(curves: Curves, prior: Prior) -> _Study:
-    """Return what gains the study has shown: the regression of this module's first docstring."""
+    """Return what gains the study has shown, by the regression in the first docstring."""
     sizes, scores = np.split(curves.columns(_seen), 2, axis=1)
     is_begun = np.isfinite(sizes[:, 0])
     n, nothing = len(sizes), np.zeros(len(sizes))

@@ -1,4 +1,4 @@
-"""A Student t distribution with four degrees of freedom, everything of it in closed form.
+"""A Student t distribution with four degrees of freedom, all of it in closed form.
 
 Its tails fall with the fourth power: a learner that ends far from where others like it do is rare,
 not impossible. With z = (v - location) / scale and w = sqrt(z^2 + 4):
@@ -18,13 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
-from optuna_daub.core.boxes import Family
-
 
 Numbers = NDArray[np.float64]
 
-DEGREES = 4
-"""Degrees of freedom; the variance is twice the square of the scale."""
 NEWTON_STEPS = 10
 """Of the cubic equation; six reach full precision, the rest is for extremes."""
 
@@ -34,7 +30,10 @@ class Student:
     """A Student t distribution with four degrees of freedom, of one score or of many.
 
     >>> forecast = Student(0.80, 0.01)
-    >>> round(float(forecast.quantile(0.95)), 6), round(float(forecast.expected_improvement(0.8)), 6)
+    >>> (
+    ...     round(float(forecast.quantile(0.95)), 6),
+    ...     round(float(forecast.expected_improvement(0.8)), 6),
+    ... )
     (0.821318, 0.005)
     """
 
@@ -61,7 +60,16 @@ class Student:
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
         """Return E[max(0, score - over)], at least 0."""
-        return improvement(self.location, self.scale, over)
+        scale = np.asarray(self.scale, np.float64)
+        ahead = self.mean - np.asarray(over, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            far = np.abs(ahead / scale)
+            w = np.sqrt(far * far + 4.0)
+            # (w - |z|)^2 / (4 w) without cancellation; X - v and v - X differ by their mean.
+            tail = 4.0 / (w * (w + far) ** 2)
+            value = np.maximum(0.0, ahead) + np.where(np.isfinite(far), scale * tail, 0.0)
+        value = np.where(np.isposinf(scale) & np.isfinite(ahead), math.inf, value)
+        return np.asarray(np.where(scale > 0.0, value, np.maximum(0.0, ahead)))
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
         """Return the score over which the expected improvement is worth `cost`, no more.
@@ -69,68 +77,21 @@ class Student:
         Args:
             cost: in units of the score, at least 0. At 0 it is the largest possible score.
         """
-        return index(self.location, self.scale, cost)
+        location, scale, cost = np.broadcast_arrays(
+            *(np.asarray(x, np.float64) for x in (self.location, self.scale, cost))
+        )
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            c = cost / scale
+            # u^3 - 2 c u^2 - 8 c = 0, from above: 2 c + 2 c^(1/3) is right of the only root.
+            u = 2.0 * c + 2.0 * np.cbrt(c)
+            for _ in range(NEWTON_STEPS):
+                u = u - (u * u * (u - 2.0 * c) - 8.0 * c) / (u * (3.0 * u - 4.0 * c))
+            uncertain = location + scale * (2.0 / u - u / 2.0)
+        value = np.where((scale > 0.0) & np.isfinite(uncertain), uncertain, location - cost)
+        is_free = (cost <= 0.0) & (scale > 0.0)
+        return np.asarray(np.where(is_free | np.isposinf(scale), math.inf, value))
 
     def at(self, place: int) -> Student:
         """Return the forecast of one learner out of many."""
         location, scale = np.broadcast_arrays(self.location, self.scale)
         return Student(float(location[place]), float(scale[place]))
-
-
-def improvement(location: ArrayLike, scale: ArrayLike, over: ArrayLike) -> Numbers:
-    """Return E[max(0, X - over)] of a Student t distribution with four degrees of freedom.
-
-    >>> improvement([0.8, 0.9], [0.1, 0.0], 0.8).round(6)
-    array([0.05, 0.1 ])
-    """
-    scale = np.asarray(scale, np.float64)
-    ahead = np.asarray(location, np.float64) - np.asarray(over, np.float64)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        far = np.abs(ahead / scale)
-        w = np.sqrt(far * far + 4.0)
-        # (w - |z|)^2 / (4 w) without cancellation; X - v and v - X differ by their mean.
-        tail = 4.0 / (w * (w + far) ** 2)
-        value = np.maximum(0.0, ahead) + np.where(np.isfinite(far), scale * tail, 0.0)
-    value = np.where(np.isposinf(scale) & np.isfinite(ahead), math.inf, value)
-    return np.asarray(np.where(scale > 0.0, value, np.maximum(0.0, ahead)))
-
-
-def index(location: ArrayLike, scale: ArrayLike, cost: ArrayLike) -> Numbers:
-    """Return the score over which the expected improvement is worth the cost, no more.
-
-    >>> index([0.8, 0.9], [0.1, 0.0], [0.05, 0.1]).round(6)
-    array([0.8, 0.8])
-    """
-    location, scale, cost = np.broadcast_arrays(
-        *(np.asarray(x, np.float64) for x in (location, scale, cost))
-    )
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        c = cost / scale
-        # u^3 - 2 c u^2 - 8 c = 0, from above: 2 c + 2 c^(1/3) is right of the only root.
-        u = 2.0 * c + 2.0 * np.cbrt(c)
-        for _ in range(NEWTON_STEPS):
-            u = u - (u * u * (u - 2.0 * c) - 8.0 * c) / (u * (3.0 * u - 4.0 * c))
-        uncertain = location + scale * (2.0 / u - u / 2.0)
-    value = np.where((scale > 0.0) & np.isfinite(uncertain), uncertain, location - cost)
-    is_free = (cost <= 0.0) & (scale > 0.0)
-    return np.asarray(np.where(is_free | np.isposinf(scale), math.inf, value))
-
-
-
-def up_to(limit: float) -> Family:
-    """Return the distribution whose improvement ends at a limit: no score above it counts more.
-
-    >>> family = up_to(0.9)
-    >>> float(family.improvement(0.8, 0.1, 0.9)), float(family.index(0.8, 0.1, 0.01).round(3))
-    (0.0, 0.868)
-    """
-
-    def limited(location: ArrayLike, scale: ArrayLike, over: ArrayLike) -> Numbers:
-        cut = improvement(location, scale, limit)
-        return np.asarray(np.maximum(0.0, improvement(location, scale, over) - cut))
-
-    def limited_index(location: ArrayLike, scale: ArrayLike, cost: ArrayLike) -> Numbers:
-        cut = improvement(location, scale, limit)
-        return index(location, scale, np.asarray(cost) + cut)
-
-    return Family(limited, limited_index)

@@ -7,11 +7,12 @@ is worth its cost, at the price of a second. The learner with the largest index 
 study ends when no index is above the best score on all the data.
 
 A second's price is a share of what the study is about, how far the best score known is above the
-median one, for what training one learner on all the data costs in the mean:
+median first one, for what training one learner on all the data costs in the mean:
 
-    weight = price (best - median) / mean full training
+    weight = price (best - median) / mean full training * odds of the share spent / (0.1 / 0.9)
 
-so that neither the unit of scores nor the unit of costs matters.
+so that neither the unit of scores nor the unit of costs matters. It grows as more is spent, and a
+pool of near ties ends as well.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from __future__ import annotations
 import math
 from typing import Literal
 from typing import NamedTuple
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optuna_daub.core.boxes import NORMAL
+from optuna_daub.core.boxes import index
 from optuna_daub.core.boxes import index_with_look
 from optuna_daub.core.costs import in_examples
 from optuna_daub.core.costs import in_seconds
@@ -38,26 +40,34 @@ from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.student import Student
-from optuna_daub.core.forecasts.student import up_to
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.steps import nearest
 
 
-FIRST_SHARE = 1 / 64
-"""Of all the data: the size that every learner starts at, or above where there is none so small."""
-SECOND_SHARE = 1 / 16
-ALL_SECOND = True
+FIRST_SHARE = 1 / 16
+"""Of all the data: the size that every learner starts at. Halving by 1/4 that ends at N starts
+there too; from N / 64 on, LCDB's late risers are left behind (`python benchmarks/replay.py`)."""
 STOP_RATIO = 2.0
-"""Sizes to look at on the way to N are at least this ratio apart."""
+"""Sizes to look at on the way to N are at least this ratio apart: a shorter step shows little."""
 OVERHEAD = 0.2
 """Cost of every training besides, in mean full trainings: without it learners climb in many steps,
-each of which costs next to nothing."""
-EVEN = 0.0
-NORM = 0.0
-LIMIT = 0.95
-ODDS = 0.0
-UPPER = Student(0.0, 1.0).quantile(0.75)
+each of which costs next to nothing. With 0.1 LCDB loses 0.25 points for 0.05."""
+EVENNESS = 0.1
+"""Costs count to this power, relative to their mean. What one short training says of the seconds
+of a long one is off by a factor of 2 or 3, and more with boosted trees, which look slow on little
+data: where costs count in full (1), the best learners of covtype and adult are left out."""
+A_TENTH = 0.1 / 0.9
+"""Odds of the share spent at which `price` is asked."""
+UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
+"""Scales from the median of a forecast to its upper quartile."""
+
+
+class Looking(Forecaster, Protocol):
+    """A forecaster that also says what a look would show."""
+
+    def look(self, pool: Pool, at: int, size: int) -> Numbers:
+        """Return the scale by which a score at `at` changes each learner's forecast at `size`."""
 
 
 class Terms(NamedTuple):
@@ -65,13 +75,14 @@ class Terms(NamedTuple):
 
     sizes: tuple[int, ...]
     """Training sizes, at least three, increasing; the last is the full training set (N)."""
-    forecaster: Forecaster
+    forecaster: Looking
     """How good learners can be on more data."""
     cost: Literal["seconds", "examples"]
     """What is spent."""
     price: float
-    """Least improvement that a mean full training must promise, as a share of how far the best
-    score is above the median one; at least 0."""
+    """Least improvement that a mean full training must promise, once a tenth was spent of what
+    training all on all the data costs; as a share of how far the best score is above the median
+    first one. At least 0; with 0 all are trained on all the data."""
 
 
 class Boxes(NamedTuple):
@@ -87,23 +98,25 @@ class Boxes(NamedTuple):
 
 
 class _Table(NamedTuple):
+    """What a decision needs to know of each learner, arrays in the order of ids."""
+
     is_alive: NDArray[np.bool_]
+    """Not dropped."""
     size: Numbers
+    """The largest size trained on; 0 before the first."""
     score: Numbers
+    """The score there; minus infinity before the first."""
     first: Numbers
+    """The first score; NaN before it."""
 
 
 def first_size(sizes: tuple[int, ...]) -> int:
     """Return the size that every learner of a closed pool starts at.
 
     >>> first_size((500, 1000, 2000, 4000, 8000, 16000))
-    500
+    1000
     """
     return min(nearest(sizes, FIRST_SHARE * sizes[-1]), sizes[-3])
-
-
-def second_size(sizes):
-    return min(nearest(sizes, SECOND_SHARE * sizes[-1]), sizes[-2])
 
 
 def decide(pool: Pool, terms: Terms) -> Decision:
@@ -113,11 +126,6 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     first = first_size(terms.sizes)
     if (waiting := free & (table.size == 0)).any():
         return Extend(int(learners[waiting.argmax()]), first, _first(first))
-    if ALL_SECOND:
-        second = second_size(terms.sizes)
-        once = free & (table.size == first) & (first < second)
-        if once.any():
-            return Extend(int(learners[once.argmax()]), second, _first(second))
     if pool.to_come:
         return Propose(first, _first(first))
     if not table.is_alive.any():
@@ -146,55 +154,64 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     is_full = begun & (table.size >= full)
     forecast = terms.forecaster.forecasts(pool, full).all
     mean = np.asarray(forecast.quantile(0.5))
-    scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER
+    # Tails are for what is shown: in decisions a forecast counts as normal with this deviation.
+    scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
     to_full = expected_cost(pool, terms.cost, full)
     unit = float(to_full[begun].mean())
-    seen = np.stack([table.first[begun], table.score[begun]])
-    gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
-    gained = max(gained, 0.01 * float(np.ptp(seen)))
-    weight = terms.price * gained / unit
-    if ODDS:
-        reached = expected_cost(pool, terms.cost, np.maximum(table.size, 1.0))
-        share = float(reached[begun].sum() / to_full[begun].sum())
-        weight *= (share / max(1 - share, 1e-9) * 9) ** ODDS
-    factor = (unit / to_full) ** EVEN
+    weight = terms.price * _asked(pool, terms) / unit
+    factor = (unit / to_full) ** (1.0 - EVENNESS)
     later, overhead = weight * factor * to_full, weight * OVERHEAD * unit
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
-    reach = np.asarray(forecast.quantile(LIMIT))[begun]
-    family = up_to(float(reach.max())) if not NORM else NORMAL
-    scale = scale * (NORM or 1.0)
-    best = float(table.score[is_full].max(initial=-math.inf))
+    # Those that another worker trains now are expected to reach their forecasts.
     away = begun & ~pool.is_free
+    best = float(table.score[is_full].max(initial=-math.inf))
     to_beat = max(best, float(mean[away].max(initial=-math.inf)))
     values = np.where(is_full, table.score, -math.inf)
-    values[runs | away] = family.index(mean, scale, later + overhead)[runs | away]
+    values = np.where(runs | (away & ~is_full), index(mean, scale, later + overhead), values)
     size = np.full(len(values), full)
-    # Only those are looked at more closely that could win if the look were free and showed all.
-    floor = max(to_beat, float(values[runs].max(initial=-math.inf)))
-    closer = runs & (family.index(mean, scale, np.full(len(mean), overhead)) > floor) & (scale > 0.0)
+    # Only those are looked at more closely that could win if a look cost the overhead alone.
+    hopes = index(mean, scale, np.full(len(mean), overhead))
+    closer = runs & (hopes > max(to_beat, float(values[runs].max(initial=-math.inf))))
     stops = [(stop, np.flatnonzero(closer & (table.size < stop))) for stop in _stops(terms.sizes)]
     stops = [(stop, some) for stop, some in stops if len(some)]
     if not stops:
         return Boxes(values, size, to_beat)
     who = np.concatenate([some for _, some in stops])
-    at = np.repeat([stop for stop, _ in stops], [len(some) for _, some in stops])
+    at = np.concatenate([np.full(len(some), stop) for stop, some in stops])
     shown = np.concatenate([terms.forecaster.look(pool, stop, full)[some] for stop, some in stops])
-    shown = np.minimum(shown * (NORM or 1.0), scale[who])
-    way = [expected_cost(pool, terms.cost, stop)[some] for stop, some in stops]
-    now = weight * factor[who] * np.concatenate(way) + overhead
+    shown = np.minimum(shown, scale[who])
     kept = np.sqrt(scale[who] ** 2 - shown**2)
-    found = index_with_look(
-        mean[who], shown, kept, now, later[who] + overhead * 0, family=family
-    )
-    in_time = np.concatenate(way) + to_full[who] <= left
-    for place, stop, value, fits in zip(who.tolist(), at.tolist(), found.tolist(), in_time.tolist(), strict=True):
-        if fits and value > values[place]:
-            values[place], size[place] = value, stop
+    way = np.concatenate([expected_cost(pool, terms.cost, stop)[some] for stop, some in stops])
+    now = weight * factor[who] * way + overhead
+    found = index_with_look(mean[who], shown, kept, now, later[who])
+    found = np.where(way + to_full[who] <= left, found, -math.inf)
+    # From the worst to the best, so that the best of a learner's stops stays.
+    for place in np.argsort(found, kind="stable"):
+        if found[place] > values[who[place]]:
+            values[who[place]], size[who[place]] = found[place], at[place]
     return Boxes(values, size, to_beat)
 
 
-def expected_cost(pool: Pool, cost: Literal["seconds", "examples"], size: int | Numbers) -> Numbers:
+def _asked(pool: Pool, terms: Terms) -> float:
+    """Return what a mean full training must promise for a price of 1, in units of the score."""
+    table = pool.curves.once(_table)
+    begun = table.is_alive & (table.size > 0)
+    seen = np.stack([table.first[begun], table.score[begun]])
+    gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
+    # Where half of them tie at the top, as on few examples of which most are of one class, nothing
+    # is gained yet: seconds are worth next to nothing, but enough for an order.
+    gained = max(gained, 0.01 * float(np.ptp(seen)))
+    # Each learner's largest training, as costs are believed: one slow call must not count.
+    reached = expected_cost(pool, terms.cost, np.maximum(table.size, 1.0))[begun].sum()
+    share = float(reached / expected_cost(pool, terms.cost, terms.sizes[-1])[begun].sum())
+    # As odds, no price is too low to end a pool of near ties before all are trained.
+    return gained * share / max(1.0 - share, 1e-9) / A_TENTH
+
+
+def expected_cost(
+    pool: Pool, cost: Literal["seconds", "examples"], size: int | Numbers
+) -> Numbers:
     """Return what training each learner on so many examples costs in the mean, in order of ids.
 
     Args:
@@ -210,6 +227,7 @@ def expected_cost(pool: Pool, cost: Literal["seconds", "examples"], size: int | 
 
 
 def _is_in_seconds(pool: Pool, terms: Terms) -> bool:
+    """Return whether the time left can be compared with costs."""
     return terms.cost == "seconds" and pool.curves.once(is_timed)
 
 
@@ -238,6 +256,7 @@ def _stops(sizes: tuple[int, ...]) -> list[int]:
 
 
 def _first(size: int) -> Reason:
+    """Return why a learner starts."""
     return Reason(f"every learner is first trained on {size:,}")
 
 
@@ -249,7 +268,11 @@ def leader(pool: Pool, terms: Terms) -> int | None:
         return None
     is_full = begun & (table.size >= terms.sizes[-1])
     mean = terms.forecaster.forecasts(pool, terms.sizes[-1]).all.mean
-    scores = np.where(is_full, table.score, -np.inf) if is_full.any() else np.where(begun, mean, -np.inf)
+    scores = (
+        np.where(is_full, table.score, -np.inf)
+        if is_full.any()
+        else np.where(begun, mean, -np.inf)
+    )
     return int(pool.curves.learners[scores.argmax()])
 
 
