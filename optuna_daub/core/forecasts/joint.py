@@ -9,10 +9,10 @@ score on as many examples by its gap; U = mean(sqrt(gap))^2 over first scores is
 and q_i = U (gap_i / U)^p. What it gains is a linear model with normal effects,
 
     gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
-    e_i ~ N(0, (s o |a + b q_i|)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
+    e_i ~ N(0, (o |a + b q_i|)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
 
-a and b are of the study: a drifts from doubling to doubling, so what small samples show says less
-of large ones. e_i is the learner's own, and lasts. s has an inverse gamma prior: how much learners
+and the variances of both times one factor of the study. a and b are of the study: a drifts from doubling to doubling, so what small samples show says less
+of large ones. e_i is the learner's own, and lasts. The factor has an inverse gamma prior: how much learners
 differ is learnt from all of them, and the gain of one changes it little. Each gain that was seen,
 from any size to the next, is one row of a linear regression, whose posterior is in closed form. A
 row states the gap that it started from, so what was seen of leaders is not taken for what learners
@@ -60,7 +60,10 @@ OUTLIER = 3.0
 """Standard deviations: gains that are further off count as this far for how much learners differ,
 since one learner that collapses must not make all others uncertain."""
 RECENT = 30
-"""New learners are forecast to be like so many that were started last."""
+"""New learners are forecast to be like so many that were started last. Once there are so many, the
+upper half of them says how far apart good ones are; of fewer the standard deviation is steadier."""
+UPPER_TENTH = 1.2816
+"""Standard deviations by which the best tenth of a normal distribution is above its median."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,12 @@ class Joint:
         if not len(recent):
             return Student(0.0, math.inf)
         mean, variance = (part[recent] for part in study.first_ahead(size))
-        square = float(mean.var() + variance.mean())
-        return Student(float(mean.mean()), math.sqrt(square))
+        middle, spread = float(mean.mean()), float(mean.std())
+        if len(recent) == RECENT:
+            # Scores have a ceiling and no floor: hopeless learners make none look promising.
+            high, middle = np.quantile(mean, [0.9, 0.5]).tolist()
+            spread = min(spread, (high - middle) / UPPER_TENTH)
+        return Student(middle, math.sqrt(spread**2 + float(variance.mean())))
 
     def look(self, pool: Pool, at: int, size: int) -> Numbers:
         """Return by how much a score at `at` will change each learner's forecast at `size`.

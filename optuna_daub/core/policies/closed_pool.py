@@ -154,7 +154,8 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     is_full = begun & (table.size >= full)
     forecast = terms.forecaster.forecasts(pool, full).all
     mean = np.asarray(forecast.quantile(0.5))
-    # Tails are for what is shown: in decisions a forecast counts as normal with this deviation.
+    # Heavy tails are for what is shown: by them, learners far behind would be worth most of all.
+    # In decisions a forecast counts as normal, with its scale as standard deviation.
     scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
     to_full = expected_cost(pool, terms.cost, full)
     unit = float(to_full[begun].mean())
