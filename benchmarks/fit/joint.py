@@ -6,12 +6,14 @@ Every second data set of LCDB 1.1 with N of at least 1,024 is brought into the s
 are in: all learners on N / 16, or on N / 64 and N / 16; then the leader on N, or the best quarter
 on N / 4, or on N, or a random quarter on N. The prior is the one under which the scores on all the
 data of those that are not there are most likely, all of them and those within 2 points of the best
-counting alike. The same is reported of the other data sets. `joint.json` beside
-`core/forecasts/joint.py` is not this prior, but near it: with the likeliest one all learners are
-as good as known before any was on N, and replays (`python -m benchmarks.fit.closed_pools`) lose ten
-points on the few data sets where gains are unlike all others. There the deviations of what all
-gain, and of its drift, are 1, a multiple of what is likeliest, and `of_gain` is 1. Found is written
-to joint.json in the folder of --results, for such replays (`--prior`).
+counting alike. The same is reported of the other data sets.
+
+`joint.json` beside `core/forecasts/joint.py` is near this prior, and is not it. With the likeliest
+one, what all gain is as good as known before any learner was on N, and replays
+(`python -m benchmarks.fit.closed_pools --prior FILE`) lose ten points on a few data sets, where
+gains are unlike all others. So the deviations of what all gain and of its drift are 1 there and
+`of_gain` is 1, chosen by replays on all 55 data sets. What is found is written to joint.json in the
+folder of --results.
 """
 
 from __future__ import annotations

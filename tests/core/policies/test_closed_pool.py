@@ -1,4 +1,4 @@
-"""The rule of closed pools: laws that hold whatever the curves, and beliefs that once were false."""
+"""The rule of closed pools: laws that hold whatever the curves, and false beliefs mended."""
 
 import dataclasses
 import time
