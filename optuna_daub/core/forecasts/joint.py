@@ -55,8 +55,8 @@ MOST_SEEN = 12
 """Observations of a learner that count, its last ones."""
 DOUBLINGS = 12
 """From the smallest size of a study on, in each of which a is another; the last has all beyond."""
-PASSES = 4
-"""Of the regression, each with the variances that the one before gave."""
+PASSES = 12
+"""Of the regression, each with the variances that the ones before gave, and half a step."""
 OUTLIER = 3.0
 """Standard deviations: gains that are further off count as this far for how much learners differ,
 since one learner that collapses must not make all others uncertain."""
@@ -318,7 +318,8 @@ def _study(curves: Curves, prior: Prior) -> _Study:
         inner = np.linalg.inv(before / np.outer(root, root))
         inner = np.linalg.inv(inner + information * np.outer(root, root))
         of_shared = inner * np.outer(root, root)
-        shared = mean + of_shared @ seen
+        # Half way, since what all gain also says how much they differ: whole steps swing.
+        shared = (shared + mean + of_shared @ seen) / 2.0
         off = gain - rows @ shared
         effect = shrink * np.bincount(who, inverse * way * off, n)
         doubt = shrink / np.where(of_own > 0.0, of_own, 1.0)

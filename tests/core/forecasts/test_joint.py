@@ -93,8 +93,8 @@ def test_what_all_gain_is_the_answer_of_a_dense_regression() -> None:
     for i in (1, 3, 6):
         last = curves[i].observations[-1]
         parts, walk = row(last.size, FULL, last.score)
-        assert float(found[i].mean) == pytest.approx(last.score + parts @ mean, rel=1e-4)
-        assert float(found[i].scale) ** 2 == pytest.approx(walk + parts @ after @ parts, rel=1e-3)
+        assert float(found[i].mean) == pytest.approx(last.score + parts @ mean, rel=1e-3)
+        assert float(found[i].scale) ** 2 == pytest.approx(walk + parts @ after @ parts, rel=5e-3)
 
 
 @pytest.mark.parametrize("at", [900, 3798])
