@@ -130,7 +130,8 @@ def _is_alive(curve: LearningCurve) -> tuple[float]:
 
 
 def _rows(curves: Curves, space: Space) -> Rows:
-    return np.asarray(curves.columns(_row, space)).reshape(len(curves), -1)
+    rows = curves.columns(_row, space)
+    return rows.reshape(len(curves), len(space.dimensions))
 
 
 def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:

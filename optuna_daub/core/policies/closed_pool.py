@@ -176,7 +176,9 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
         return Boxes(values, size, to_beat)
     who = np.concatenate([some for _, some in stops])
     at = np.concatenate([np.full(len(some), stop) for stop, some in stops])
-    shown = np.concatenate([terms.forecaster.look(pool, stop, full)[0][some] for stop, some in stops])
+    shown = np.concatenate(
+        [terms.forecaster.look(pool, stop, full)[0][some] for stop, some in stops]
+    )
     shown = np.minimum(shown, scale[who])
     kept = np.sqrt(scale[who] ** 2 - shown**2)
     costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
