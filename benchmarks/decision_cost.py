@@ -115,11 +115,9 @@ class Method:
 
 
 DEFAULT = partial(DAUBPruner, sizes=SIZES)
-CALIBRATED = partial(DAUBPruner, sizes=SIZES, bound="calibrated")
 PAPER = partial(DAUBPruner.paper, sizes=SIZES)
 METHODS = {
     "our pair": Method(DEFAULT, is_pair=True),
-    "our pair, calibrated": Method(CALIBRATED, is_pair=True, runs_per_learner=2),
     "our pair, as in the paper": Method(PAPER, is_pair=True, runs_per_learner=4),
     "DAUBPruner alone": Method(DEFAULT),
     "DAUBPruner alone, as in the paper": Method(PAPER),
@@ -130,7 +128,6 @@ METHODS = {
 }
 POLICIES: Mapping[str, Policy] = {
     "value per second (the default)": DEFAULT().policy,
-    "DAUB, calibrated": CALIBRATED().policy,
     "DAUB, as in the paper": PAPER().policy,
     "halving by 1/4": SuccessiveHalving(SIZES, 4),
 }

@@ -9,13 +9,10 @@ train only on the sizes at which the pruner looks, as a user who knows it would.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import replace
-from functools import cache
 from functools import partial
 from typing import Any
 from typing import TypeAlias
@@ -26,20 +23,14 @@ from optuna.pruners import HyperbandPruner
 from optuna.pruners import MedianPruner
 from optuna.pruners import SuccessiveHalvingPruner
 
-from benchmarks.fit.calibrated import FOLDS_FILE
-from benchmarks.fit.calibrated import fold_of
 from benchmarks.replay_problems import Problem
 from optuna_daub import DAUBPruner
 from optuna_daub.core import ABC
-from optuna_daub.core import DAUB
-from optuna_daub.core import Audited
-from optuna_daub.core import Calibrated
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import Policy
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
-from optuna_daub.core.forecasts.gains import parse_table
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 
@@ -157,23 +148,6 @@ def value_per_second(problem: Problem) -> Policy:
     return ValuePerSecond(problem.sizes, Joint(), cost=problem.unit)
 
 
-def calibrated_daub(problem: Problem, *, price: float) -> Policy:
-    """Return DAUB with calibrated bounds, which were fitted without the problem's data set."""
-    policy = DAUBPruner(sizes=problem.sizes, bound="calibrated", price=price).policy
-    assert isinstance(policy, DAUB)
-    if problem.data_set is None:
-        return policy
-    fold = _folds()[int(fold_of(problem.data_set))]
-    tables = parse_table(fold["with_training_score"]), parse_table(fold["without_training_score"])
-    return replace(policy, forecaster=Audited(Calibrated(True, None, *tables)))
-
-
-@cache
-def _folds() -> list[Mapping[str, Any]]:
-    folds: list[Mapping[str, Any]] = json.loads(FOLDS_FILE.read_text(encoding="utf-8"))
-    return folds
-
-
 def pruned_study(
     pruner_for: Callable[[Problem, tuple[int, ...]], BasePruner],
     sizes_of: Sizes,
@@ -270,8 +244,6 @@ METHODS: Mapping[str, Method] = {
     "DAUB, as in the paper": _policy(_daub),
     "DAUB, as in the paper, first to arrive": _policy(_daub, stop="first"),
     "DAUB, as in the paper, no training scores": _policy(_daub, use_training_score=False),
-    "DAUB, calibrated, price 0.03": _policy(calibrated_daub, price=0.03),
-    "DAUB, calibrated, price 0.01": _policy(calibrated_daub, price=0.01),
     "ABC": Method(partial(follow, _abc), needs_n_validation=True),
     **{f"halving by 1/{k} to N": _halving(k) for k in (2, 3, 4)},
     "Optuna SuccessiveHalvingPruner": _successive_halving(4),

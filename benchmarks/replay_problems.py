@@ -89,8 +89,6 @@ class Problem:
     """Examples that each score was measured on; None where unknown."""
     scoring_costs: Mapping[tuple[int, int], float] = field(default_factory=dict)
     """What the training score costs besides, for methods that need it; empty where unknown."""
-    data_set: int | None = None
-    """Its number at OpenML, so that what was fitted without it can be used; None elsewhere."""
 
     @property
     def full_size(self) -> int:
@@ -321,7 +319,6 @@ def lcdb_problems(
             curves=curves,
             costs={(i, size): float(size) for i in learners for size in sizes},
             verdicts={i: 1.0 - float(test[i]) for i in learners},
-            data_set=data_set,
         )
 
 

@@ -137,7 +137,7 @@ def winner_of_open(
         if isinstance(decision, Propose):
             newcomer = len(pool.curves)
             pool = pool.with_newcomer(newcomer)
-            decision = policy.start_of(pool, newcomer)
+            decision = policy.start(pool, newcomer, decision.size)
         if not isinstance(decision, Extend):
             break
         learner, size = decision.learner, decision.size

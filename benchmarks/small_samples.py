@@ -151,7 +151,7 @@ def open_pool(learners: list[Row], n_left_out: int = 0) -> Found:
         if isinstance(decision, Propose):
             newcomer = len(pool.curves)
             pool = pool.with_newcomer(newcomer, learners[newcomer]["parameters"])
-            decision = policy.start_of(pool, newcomer)
+            decision = policy.start(pool, newcomer, decision.size)
         if not isinstance(decision, Extend):
             return found
         size, score, seconds = learners[decision.learner]["curve"][sizes.index(decision.size)]

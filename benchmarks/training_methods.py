@@ -316,12 +316,6 @@ def _default(task: Task) -> BasePruner:
     return DAUBPruner(min_resource=task.smallest, max_resource=task.data.n_train)
 
 
-def _calibrated(task: Task) -> BasePruner:
-    return DAUBPruner(
-        min_resource=task.smallest, max_resource=task.data.n_train, bound="calibrated"
-    )
-
-
 def _paper(task: Task) -> BasePruner:
     return DAUBPruner.paper(min_resource=task.smallest, max_resource=task.data.n_train)
 
@@ -344,7 +338,6 @@ METHODS: Mapping[str, Method] = {
     EVERYTHING: Method(full_training),
     OURS: Method(partial(ours, _default)),
     f"{OURS}, n_jobs=2": Method(partial(ours, _default, n_jobs=2)),
-    "DAUB, calibrated, price 0.03": Method(partial(ours, _calibrated)),
     "DAUB, as in the paper": Method(partial(ours, _paper)),
     "ABC": Method(partial(ours, _abc)),
     "scikit-learn HalvingRandomSearchCV": Method(scikit_learn_halving),

@@ -5,8 +5,6 @@
 A policy is a frozen value: a pool of learning curves in, a decision with its reason out.
 """
 
-from dataclasses import dataclass
-
 import optuna
 from sklearn.datasets import load_digits
 from sklearn.tree import DecisionTreeClassifier
@@ -15,11 +13,9 @@ import optuna_daub
 from optuna_daub import core
 
 
-@dataclass(frozen=True)
-class BestOfTwo:
+class BestOfTwo(core.Policy):
     """Whenever two learners wait that saw little data, train the better one on all of it."""
 
-    sizes: tuple[int, ...]
     needs = core.Needs(training_scores="unused")
 
     def decide(self, pool: core.Pool) -> core.Decision:
@@ -32,19 +28,6 @@ class BestOfTwo:
             return core.Finish(self.leader(pool), core.Reason("all are trained on all the data"))
         best = max(waiting, key=lambda curve: curve.score)
         return core.Extend(best.learner, self.sizes[-1], core.Reason("the better of two"))
-
-    def explain(self, pool: core.Pool, learner: int) -> core.Reason:
-        return core.Reason("another one was better")
-
-    def promise(self, pool: core.Pool, learner: int) -> None:
-        return None
-
-    def leader(self, pool: core.Pool) -> int | None:
-        seen = [curve for curve in pool.curves.values() if curve.size]
-        return max(seen, key=lambda curve: (curve.size, curve.score)).learner if seen else None
-
-    def interval(self, pool: core.Pool, learner: int) -> core.Interval:
-        return core.Interval()
 
 
 if __name__ == "__main__":

@@ -18,9 +18,11 @@ import math
 import re
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,12 +33,14 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import number
 from optuna_daub.study import bulk
 from optuna_daub.study import host
-from optuna_daub.study import storage
+from optuna_daub.study import keys
+from optuna_daub.study import log
 from optuna_daub.study.one_row import learner_rows
+from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
-from optuna_daub.study.state import check_study
-from optuna_daub.study.state import state_of
+from optuna_daub.study.worker import check_study
+from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_search_history
@@ -82,6 +86,29 @@ _DRAWING = threading.Lock()
 _GREY = "#7f7f7f"  # contrast 4.0 on white, 4.2 on the dark cards of optuna-dashboard
 _GRID = "rgba(127, 127, 127, 0.2)"
 _BLUE = "#3b82c4"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The last drawing of a study's pictures."""
+
+    mark: str
+    """Tells it from all others."""
+    pause: float
+    """Seconds after which the next one is due."""
+
+
+def write_drawing(study: optuna.Study, pause: float) -> Drawing:
+    """Store that the study is being drawn, and for how long that is enough."""
+    drawing = Drawing(uuid.uuid4().hex, pause)
+    log.write_mark(study, "drawing", {**vars(drawing)})
+    return drawing
+
+
+def read_drawing(study: optuna.Study) -> Drawing | None:
+    """Return the last drawing of the study, None before the first."""
+    stored = log.read_mark(study, "drawing")
+    return None if stored is None else Drawing(str(stored["mark"]), float(stored["pause"]))
 
 
 class DashboardCallback:
@@ -131,7 +158,7 @@ class DashboardCallback:
         imported("plotly.graph_objects", extra="dashboard")
         self._every = every
         self._next = 0.0
-        self._last: storage.Drawing | None = None
+        self._last: Drawing | None = None
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Draw, if it is time."""
@@ -150,20 +177,20 @@ class DashboardCallback:
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
         begun = time.monotonic()
-        known, last = self._last, storage.read_drawing(study)
+        known, last = self._last, read_drawing(study)
         if last is not None and last != known and not is_ending:
             # Another worker has drawn since this one looked last. The clocks of two machines are
             # not compared: the pause counts from here. How long ago it was is not known at first.
             self._last = last
             self._next = begun + (last.pause if known else min(last.pause, self._every))
             return
-        self._last = storage.write_drawing(study, self._every)
+        self._last = write_drawing(study, self._every)
         update_dashboard(study)
         spent = time.monotonic() - begun
         pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
         self._next = begun + spent + pause
         if pause > self._every:
-            self._last = storage.write_drawing(study, pause)
+            self._last = write_drawing(study, pause)
 
 
 def update_dashboard(study: optuna.Study) -> None:
@@ -197,7 +224,7 @@ def _write(
 
 def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | None:
     """Write the study of learners beside the study; return its id, None if the name is taken."""
-    name, mark = f"{study.study_name} (learners)", storage.companion_mark(study)
+    name, mark = f"{study.study_name} (learners)", keys.prefixed({"learners_of": study.study_name})
     try:
         study_id = study._storage.get_study_id_from_name(name)
     except KeyError:
@@ -220,7 +247,7 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     )
     news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
     if study.metric_names is not None:
-        news[storage.METRIC_NAMES] = study.metric_names
+        news[keys.METRIC_NAMES] = study.metric_names
     _write(study, study_id, attrs, news)
     return study_id
 
@@ -268,10 +295,10 @@ def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notes on runs that have ended; a user's own note is left alone."""
-    ended: dict[int, list[tuple[FrozenTrial, storage.Run]]] = {}
-    copies = state_of(study).copies
+    ended: dict[int, list[tuple[FrozenTrial, Run]]] = {}
+    copies = looking(study).known.copies
     for trial in study.get_trials(deepcopy=False):
-        run = storage.read_run(trial.system_attrs)
+        run = keys.read_run(trial)
         if run is None or run.learner is None or trial.number in copies:
             continue
         if trial.state.is_finished():
@@ -286,10 +313,10 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
             own, mark, _ = before.partition(title)
             if before and not mark:
                 continue  # the user's
-            sizes = storage.own_sizes(trial, run.inherited)
+            sizes = keys.own_sizes(trial, run.inherited)
             trained = " then ".join(f"{size:,}" for size in sizes) or "no"
             error = "ended by an error" if trial.state == TrialState.FAIL else ""
-            reason = storage.read_summary(trial, "reason")
+            reason = keys.read_summary(trial, "reason")
             text = f"{own}{title}, trained on {trained} examples in this run.\n\n"
             text += "; ".join(filter(None, (error, _literal(reason or ""))))
             if len(runs) > 1:
@@ -374,16 +401,16 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     facts = [
         (row, learner)
         for row in rows
-        if row.values and (learner := storage.read_summary(row, "learner")) is not None
+        if row.values and (learner := keys.read_summary(row, "learner")) is not None
     ]
     sign = sign_of(study)
     facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
     promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
     lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
     for row, learner in facts[:MOST_LEARNERS]:
-        bound, score = storage.read_summary(row, "bound"), storage.read_summary(row, "score")
-        kind = "forecast" if storage.read_summary(row, "forecast") else "score"
-        size = storage.read_summary(row, "training_size")
+        bound, score = keys.read_summary(row, "bound"), keys.read_summary(row, "score")
+        kind = "forecast" if keys.read_summary(row, "forecast") else "score"
+        size = keys.read_summary(row, "training_size")
         link = f"[{learner}]({_page(study._study_id, learner)})"
         reach = "" if bound is None else f"{bound:.4f}"
         known = f"{score:.4f} on {size:,} examples"

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from optuna_daub.core import ABC
 from optuna_daub.core import DAUB
-from optuna_daub.core import Certain
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
 from optuna_daub.core import Decision
@@ -30,7 +28,6 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Projection
 from optuna_daub.core import Propose
-from optuna_daub.core import Quantiles
 from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import Wait
@@ -42,9 +39,6 @@ from optuna_daub.core import ucb
 
 GRID = (6, 9, 15, 24, 36, 54)
 """A short grid for where the sizes do not matter."""
-
-PAPER: dict[str, Any] = {"bound": "projection", "step": "geometric"}
-"""The options of `DAUBPruner` that make it the paper's algorithm."""
 
 N_VALIDATION = 1000
 """Validation examples behind every score, for policies that need to know."""
@@ -199,24 +193,6 @@ levels = st.floats(-10, 10)
 
 
 @st.composite
-def certains(draw: st.DrawFn, count: int) -> Certain:
-    """Known scores of so many learners."""
-    return Certain(np.array(draw(st.lists(levels, min_size=count, max_size=count))))
-
-
-@st.composite
-def quantiles(draw: st.DrawFn, count: int) -> Quantiles:
-    """Quantiles of the scores of so many learners, at probabilities shared or of each."""
-    k, of_each = draw(st.integers(1, 5)), draw(st.booleans())
-    percents = st.lists(st.integers(1, 99), min_size=k, max_size=k, unique=True).map(sorted)
-    shared = draw(percents)
-    probabilities = np.array([draw(percents) if of_each else shared for _ in range(count)]) / 100
-    rows = [sorted(draw(st.lists(levels, min_size=k + 1, max_size=k + 1))) for _ in range(count)]
-    points = np.array(rows)
-    return Quantiles(probabilities if of_each else probabilities[0], points[:, 1:], points[:, 0])
-
-
-@st.composite
 def logistics(draw: st.DrawFn, count: int) -> Logistic:
     """Logistic distributions of the scores of so many learners, some of them cut off."""
     spread = st.just(0.0) | st.floats(1e-3, 5)
@@ -228,7 +204,7 @@ def logistics(draw: st.DrawFn, count: int) -> Logistic:
 
 def forecasts(count: int) -> st.SearchStrategy[Forecast]:
     """Forecasts of so many learners at once, of any kind."""
-    return st.one_of(certains(count), quantiles(count), logistics(count))
+    return logistics(count)
 
 
 daubs = st.builds(

@@ -42,7 +42,7 @@ LONGEST = 1.0
 
 BELOW_INFINITY = sys.float_info.max
 
-NAMES = ("seconds", "examples", "auto", "calibrated", "projection", "adaptive", "geometric",
+NAMES = ("seconds", "examples", "auto",
          "verified", "first", "gradient_ci", "ucb", "hoeffding", "massart", "accuracy", "r2",
          "smoothed", "madaboost")  # fmt: skip
 
@@ -199,19 +199,9 @@ GRID: Mapping[str, Rule] = {
 }
 DAUB: Mapping[str, Rule] = {
     **GRID,
-    "use_training_score": none_or(flag),
-    "tolerance": none_or(real(0)),
-    "stop": none_or(one_of("verified", "first")),
-}
-OF_BOUND: Mapping[str, Rule] = {
-    **DAUB,
-    "cost": one_of("seconds", "examples"),
-    "bound": none_or(one_of("calibrated", "projection")),
-    "step": none_or(one_of("adaptive", "geometric")),
-    "confidence": none_or(real(0, 1, is_open=True)),
-    "price": none_or(real(0, BELOW_INFINITY)),
-    "ceiling": none_or(real()),
-    "first_sizes": none_or(a_list(whole())),
+    "use_training_score": flag,
+    "tolerance": real(0),
+    "stop": one_of("verified", "first"),
 }
 RISKS: Mapping[str, Rule] = {
     "epsilon": real(0, 1, is_open=True),
@@ -222,12 +212,10 @@ A_STUDY: Mapping[str, Rule] = {"study": a(optuna.Study)}
 A_TOP: Mapping[str, Rule] = {**A_STUDY, "top": whole(0)}
 
 CASES: Mapping[str, Case] = {
-    "DAUBPruner": Case(daub.DAUBPruner, {"max_resource": 4000}, OF_BOUND),
-    "DAUBPruner, calibrated": Case(
-        daub.DAUBPruner, {"max_resource": 4000, "bound": "calibrated"}, OF_BOUND
-    ),
-    "DAUBPruner, projection": Case(
-        daub.DAUBPruner, {"max_resource": 4000, "bound": "projection"}, OF_BOUND
+    "DAUBPruner": Case(
+        daub.DAUBPruner,
+        {"max_resource": 4000},
+        {**GRID, "cost": one_of("seconds", "examples")},
     ),
     "DAUBPruner.paper": Case(daub.DAUBPruner.paper, {"max_resource": 4000}, DAUB),
     "ABCPruner": Case(
@@ -352,7 +340,6 @@ CASES: Mapping[str, Case] = {
             "tolerance": real(0),
             "stop": one_of("verified", "first"),
             "confidence": real(0, 1, is_open=True),
-            "price": real(0, BELOW_INFINITY),
             "first_sizes": a_list(whole()),
         },
     ),
@@ -374,9 +361,6 @@ CASES: Mapping[str, Case] = {
         core.geometric_sizes,
         {"min_resource": 500, "max_resource": 4000, "reduction_factor": 1.5},
         {name: GRID[name] for name in ("min_resource", "max_resource", "reduction_factor")},
-    ),
-    "core.AdaptiveStep": Case(
-        core.AdaptiveStep, {}, {"cost_factor": real(1, math.inf, is_open=True)}
     ),
     "core.step_for_growth": Case(core.step_for_growth, {}, {"alpha": real(0.01, BELOW_INFINITY)}),
     "learners.sequential_score": Case(

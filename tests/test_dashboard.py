@@ -33,7 +33,6 @@ from optuna_daub import one_row_per_learner  # noqa: E402
 from optuna_daub.dashboard import DashboardCallback  # noqa: E402
 from optuna_daub.dashboard import update_dashboard  # noqa: E402
 from optuna_daub.study import bulk  # noqa: E402
-from optuna_daub.study import storage  # noqa: E402
 
 
 IDS = {
@@ -478,7 +477,7 @@ class TestWhen:
         while len(calls) < 2:
             callback(study, trial)
         assert calls[1] - calls[0] >= 0.02 / 0.01
-        drawing = storage.read_drawing(study)
+        drawing = dashboard.read_drawing(study)
         assert drawing is not None
         assert drawing.pause > 0.02 / 0.01 - 0.1 - 0.02, "other workers wait as long"
 

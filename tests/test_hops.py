@@ -1,90 +1,85 @@
-"""Few hops: how many files a score enters on its way from `report` to "suspended"."""
+"""Few hops: how many files a score's way, and a new learner's, enters, counting every call."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import optuna
+import pytest
 
 import optuna_daub
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
-from optuna_daub.study import LearnerCurve
 
 
 PACKAGE = str(Path(optuna_daub.__file__).parent)
 
 
 class Trace:
-    """The files of this package that are handed a score, one after the other."""
+    """The files of this package in which something is called, one after the other."""
 
-    def __init__(self, score: float) -> None:
-        self.score = score
+    def __init__(self) -> None:
         self.files: list[str] = []
-        self.calls: list[str] = []
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Note the file of a function that is called with the score, or with what holds it."""
-        code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(PACKAGE):
-            return
-        arguments = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount]]
-        if any(holds(argument, self.score) for argument in arguments):
-            self.files.append(code.co_filename.removeprefix(PACKAGE + "/"))
-            self.calls.append(code.co_name)
+        """Note the file of a function that is called."""
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(PACKAGE):
+            self.files.append(name.removeprefix(PACKAGE + "/"))
 
     @property
-    def entered(self) -> Counter[str]:
-        """How often each file was entered from another one."""
-        pairs = pairwise(["", *self.files])
-        return Counter(later for earlier, later in pairs if later != earlier)
+    def moves(self) -> int:
+        """How often another file is entered than the last one."""
+        return sum(later != earlier for earlier, later in pairwise(["", *self.files]))
+
+    def within(self, layer: str) -> Trace:
+        """Return the trace of one layer's own files."""
+        part = Trace()
+        part.files = [name for name in self.files if name.startswith(f"{layer}/")]
+        return part
 
 
-def holds(value: object, score: float) -> bool:
-    """Return whether a value is the score, an observation or a curve or a trial that has it."""
-    match value:
-        case float():
-            return value == score
-        case Observation():
-            return value.score == score
-        case LearningCurve() | LearnerCurve():
-            return any(seen.score == score for seen in value.observations)
-        case optuna.trial.FrozenTrial():
-            return score in value.intermediate_values.values()
-        case tuple() | list():
-            return any(holds(part, score) for part in value)
-    return False
+@contextmanager
+def traced() -> Iterator[Trace]:
+    """Trace what is called within."""
+    trace = Trace()
+    sys.setprofile(trace)
+    try:
+        yield trace
+    finally:
+        sys.setprofile(None)
 
 
-def suspension(pruner: optuna.pruners.BasePruner, **options: Any) -> Trace:
-    """Return the way of the last score before a learner is suspended for the first time."""
-    traces: list[Trace] = []
+def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace], list[Trace]]:
+    """Return the ways of the last scores before suspensions, and of new learners' parameters."""
+    suspended: list[Trace] = []
+    started: list[Trace] = []
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0.5, 0.9)
+        with traced() as trace:
+            sizes = training_sizes(trial)
+            n = next(sizes, None)
+        if not trial._cached_frozen_trial.intermediate_values:  # it inherits nothing
+            started.append(trace)
         score = 0.0
-        try:
-            for n in training_sizes(trial):
-                sys.setprofile(None)
-                score = x - 10 / n
-                trace = Trace(score)
-                sys.setprofile(trace)
-                report(trial, n, score, training_score=x, seconds=n / 1000)
-        except optuna.TrialPruned:
-            sys.setprofile(None)
-            traces.append(trace)
-            raise
-        finally:
-            sys.setprofile(None)
+        while n is not None:
+            score = x - 10 / n
+            try:
+                with traced() as trace:
+                    report(trial, n, score, training_score=x, seconds=n / 1000)
+                    n = next(sizes, None)
+            except optuna.TrialPruned:
+                suspended.append(trace)
+                raise
         return score
 
     study = optuna.create_study(
@@ -93,15 +88,39 @@ def suspension(pruner: optuna.pruners.BasePruner, **options: Any) -> Trace:
         pruner=pruner,
     )
     study.optimize(objective, n_trials=12)
-    return traces[-1]
+    return suspended, started
 
 
-def test_a_score_enters_few_files() -> None:
-    entered = suspension(DAUBPruner(max_resource=20_000)).entered
-    assert len(entered) <= 7, entered
-    assert max(entered.values()) <= 2, entered
+PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
+    "default": (DAUBPruner(max_resource=20_000), {}),
+    "paper": (DAUBPruner.paper(max_resource=20_000), {"n_learners": 5}),
+}
+
+MOST_FILES, MOST_MOVES = 12, 45
+"""Of the study layer, on either way: what `python tests/test_hops.py` prints, and a little."""
 
 
-def test_the_trace_sees_every_file() -> None:
-    entered = suspension(DAUBPruner.paper(max_resource=20_000), n_learners=5).entered
-    assert {"study/reporting.py", "study/state.py", "core/policies/daub.py"} <= entered.keys()
+@pytest.mark.parametrize("name", PRUNERS)
+def test_the_ways_of_a_score_and_of_a_new_learner_are_short(name: str) -> None:
+    pruner, options = PRUNERS[name]
+    for traces in ways(pruner, **options):
+        assert traces
+        for trace in traces:
+            own = trace.within("study")
+            assert {"study/reporting.py", "study/known.py"} <= {*own.files}
+            assert len({*own.files}) <= MOST_FILES, {*own.files}
+            assert own.moves <= MOST_MOVES
+
+
+def main() -> None:
+    """Print the figures: most files and most moves between them."""
+    for name, (pruner, options) in PRUNERS.items():
+        for what, traces in zip(("suspended", "started"), ways(pruner, **options), strict=True):
+            for layer in ("study", "core"):
+                parts = [trace.within(layer) for trace in traces]
+                files, moves = (max(len({*p.files}) for p in parts), max(p.moves for p in parts))
+                print(f"{name}, {what}: {layer} {files} files, {moves} moves")
+
+
+if __name__ == "__main__":
+    main()

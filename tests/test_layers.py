@@ -157,7 +157,7 @@ class TestTheCheckCanFail:
     @pytest.mark.parametrize(
         ("source", "layers"),
         [
-            ("from optuna_daub.study.state import State", {"study"}),
+            ("from optuna_daub.study.known import Known", {"study"}),
             ("import optuna_daub.visualization", {"visualization"}),
             ("from optuna_daub import study", {"study"}),
             ("from optuna_daub import DAUBPruner", {"the root"}),

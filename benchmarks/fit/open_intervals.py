@@ -152,7 +152,7 @@ def held(known: Sequence[Row], seed: int) -> dict[int, list[tuple[bool, bool]]]:
             if newcomer == len(order):
                 break
             pool = pool.with_newcomer(newcomer, known[order[newcomer]]["point"])
-            decision = policy.start_of(pool, newcomer)
+            decision = policy.start(pool, newcomer, decision.size)
         if not isinstance(decision, Extend):
             break
         candidate, place = known[order[decision.learner]], sizes.index(decision.size)

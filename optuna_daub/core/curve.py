@@ -45,6 +45,9 @@ class Observation:
     """Number of validation examples that `score` was measured on; None where unknown."""
     seconds: float | None = None
     """Time of training and scoring, in seconds; None where it was not measured."""
+    order: int = field(default=0, compare=False)
+    """Place in time among the study's trainings, such as the number of the trial; 0 if unknown.
+    What is learnt now and then only, such as length scales, is learnt from the first so many."""
 
     @property
     def is_finite(self) -> bool:

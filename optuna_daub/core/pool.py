@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from typing import Any
+from typing import Protocol
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.once import Remembers
+from optuna_daub.core.space import Rows
+from optuna_daub.core.space import Space
 
 
 Columns: TypeAlias = NDArray[np.float64]
@@ -200,6 +203,28 @@ class _Chunk:
         return rows
 
 
+class Proposer(Protocol):
+    """A pure rule from a pool to candidates: points that could become learners; a frozen value."""
+
+    @property
+    def may_choose(self) -> bool:
+        """Whether the best candidate can be had; if not, the next learner is like one of them."""
+
+    def candidates(self, pool: Pool) -> Rows:
+        """Return the candidates as rows of `pool.known_space`, shape (candidates, parameters)."""
+
+
+@dataclass(frozen=True)
+class NoProposer:
+    """One candidate of which nothing is known: what a new learner is before it is proposed."""
+
+    may_choose = False
+
+    def candidates(self, pool: Pool) -> Rows:
+        """Return one row without any parameter."""
+        return np.full((1, len(pool.known_space.dimensions)), np.nan)
+
+
 @dataclass(frozen=True)
 class Pool(Remembers):
     """A snapshot of all that a decision may use.
@@ -219,6 +244,10 @@ class Pool(Remembers):
     """What all probes of the study took so far."""
     left: Cost | None = None
     """What may still be spent; None where no end is known."""
+    space: Space | None = None
+    """Distributions of the parameters; None: as wide as the parameters of its learners."""
+    proposer: Proposer = field(default_factory=NoProposer)
+    """Points that could become learners."""
     runs_left: int | None = None
     """How many runs may be begun after that of the worker that asks, at least 0: a run that gives
     up its turn is used up. None where no limit is known."""
@@ -230,6 +259,11 @@ class Pool(Remembers):
             raise ValueError(f"`to_come` must be at least 0 or None, but got {self.to_come}.")
         if self.runs_left is not None and self.runs_left < 0:
             raise ValueError(f"`runs_left` must be at least 0 or None, but got {self.runs_left}.")
+
+    @property
+    def known_space(self) -> Space:
+        """The space of the parameters: as it was given, or as wide as learners show it."""
+        return self.curves.once(_spanned) if self.space is None else self.space
 
     @property
     def may_propose(self) -> bool:
@@ -260,6 +294,9 @@ class Pool(Remembers):
     def observed(self, learner: int, seen: Observation) -> Pool:
         """Return the pool with one more observation of a learner, and its cost spent."""
         spent = self.spent + Cost(seen.size, seen.seconds or 0.0)
+        if not seen.order:
+            last = self.curves.columns(_last_order).max(initial=0.0)
+            seen = replace(seen, order=int(last) + 1)
         return replace(
             self, curves=self.curves.put(self.curves[learner].extended(seen)), spent=spent
         )
@@ -273,3 +310,16 @@ class Pool(Remembers):
     def dropped(self, learner: int, reason: str) -> Pool:
         """Return the pool in which `learner` gets no data ever again."""
         return self.put(self.curves[learner].drop(reason))
+
+
+def candidates_of(pool: Pool) -> Rows:
+    """Return the candidates of a pool, for `pool.once`."""
+    return pool.proposer.candidates(pool)
+
+
+def _spanned(curves: Curves) -> Space:
+    return Space.of(curve.parameters for curve in curves.values())
+
+
+def _last_order(curve: LearningCurve) -> tuple[float]:
+    return (float(curve.observations[-1].order if curve.observations else 0),)

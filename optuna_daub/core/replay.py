@@ -13,8 +13,7 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
-from optuna_daub.core.policy import HasStart
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
 
@@ -28,7 +27,8 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
             learner counts as failed and is dropped.
 
     Yields:
-        Decisions; a `Propose` is yielded as the `Extend` of the learner that it has brought.
+        Decisions; a `Propose` is yielded as the `Extend` of the learner that it has brought, or as
+        its `Drop` if the policy declines it.
 
     >>> from optuna_daub.core import DAUB, LearningCurve, Observation
     >>> sizes = (500, 750, 1125, 1688)
@@ -47,9 +47,10 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
         if isinstance(decision, Propose):
             newcomer = next(newcomers)
             pool = pool.with_newcomer(newcomer, table[newcomer].parameters)
-            decision = Extend(newcomer, decision.size, decision.reason)
-            if isinstance(policy, HasStart):
-                decision = policy.start_of(pool, newcomer)
+            start = policy.start(pool, newcomer, decision.size)
+            if isinstance(start, Extend) and start.size == decision.size:
+                start = Extend(newcomer, decision.size, decision.reason)
+            decision = start
         yield decision
         match decision:
             case Extend(learner, size):

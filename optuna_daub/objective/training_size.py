@@ -21,7 +21,7 @@ from optuna.trial import Trial
 from optuna.trial import TrialState
 
 from optuna_daub.core.checks import flag
-from optuna_daub.core.policy import Needs
+from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import check_weights

@@ -50,6 +50,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_method_params
 from sklearn.utils.validation import _num_samples
 
+from optuna_daub.sklearn.continuing import check_search
 from optuna_daub.sklearn.description import bounded
 from optuna_daub.sklearn.description import described
 from optuna_daub.sklearn.description import stable
@@ -69,14 +70,12 @@ from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
+from optuna_daub.study import keys
 from optuna_daub.study import learning_curves
+from optuna_daub.study import log
 from optuna_daub.study import one_row_per_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
-from optuna_daub.study.storage import check_search
-from optuna_daub.study.storage import read_folds
-from optuna_daub.study.storage import read_summary
-from optuna_daub.study.storage import write_folds
 
 
 if TYPE_CHECKING:
@@ -85,6 +84,9 @@ if TYPE_CHECKING:
 
 FEWEST, MOST = 10, 100
 """Candidates at least and at most, where neither their number nor a time is given."""
+_FOLDS = "folds:"
+"""The mark of a trial under which, with the size, what was measured in each fold is kept."""
+
 ALL_FAILED = 10
 """Candidates that cannot be fitted, none that can, after which a search without end is ended."""
 
@@ -395,7 +397,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                     if math.isfinite(score):
                         scored.append(trial.number)
                     columns = {name: [fold[name] for fold in measured] for name in measured[0]}
-                    write_folds(trial.study, trial._trial_id, size, columns)
+                    log.write_mark(trial, f"{_FOLDS}{size}", columns)
                     report(trial, size, score, n_validation=n_validation)
                 return score
 
@@ -477,7 +479,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
         nothing |= {"train_scores": failed} if self.return_train_score else {}
         forecasts = {
-            read_summary(row, "learner"): row.values[0]
+            keys.read_summary(row, "learner"): row.values[0]
             for row in one_row_per_learner(study).get_trials(states=(TrialState.COMPLETE,))
         }
 
@@ -544,7 +546,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         for probe in probes:
             learner, seen = probe.learner, probe.observation
             seconds[learner] = seconds.get(learner, 0.0) + (seen.seconds or 0.0)
-            columns = read_folds(trials[probe.trial], seen.size)
+            columns = log.read_mark(trials[probe.trial], f"{_FOLDS}{seen.size}")
             if columns is None or len(columns["test_scores"]) != self.n_splits_:
                 raise ValueError(
                     f"Study {self.study_.study_name!r} must have been begun by a search with the "

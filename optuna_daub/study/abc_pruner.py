@@ -16,7 +16,7 @@ from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.state import State
+from optuna_daub.study.worker import Worker
 
 
 class ABCPruner(AllocationPruner):
@@ -88,7 +88,7 @@ class ABCPruner(AllocationPruner):
         )
         super().__init__(policy)
 
-    def _prune_alone(self, state: State, trial: FrozenTrial) -> bool:
+    def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
         """Raise: intervals compare learners of one pool, which another sampler does not keep."""
         raise ValueError(
             f"{type(self).__name__} needs DataAllocationSampler as the study's sampler: pass "

@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.core.policy import HasNetValues
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.study import storage as stored
-from optuna_daub.study.state import State
+from optuna_daub.study import keys
+from optuna_daub.study import log
+from optuna_daub.study.known import Known
+from optuna_daub.study.worker import Worker
 
 
 ENOUGH = 20
@@ -34,8 +35,8 @@ class BaseSamplerStudy(optuna.Study):
     """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
 
     The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
-    as soon as anything was observed, with the score on all the data or its forecast, less what
-    training costs where the policy says so (`HasNetValues`); RUNNING before. Once enough learners
+    as soon as anything was observed, with what the policy says it is worth (`Policy.worth`);
+    RUNNING before. Once enough learners
     have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
     sampler should know where they are. Were they hidden, TPE and GP would propose the
     same corner of a space over and over, as they never see that it was tried. Members of a
@@ -43,8 +44,10 @@ class BaseSamplerStudy(optuna.Study):
     comparing them. Idle trials are hidden, but for newcomers that the policy declined: RUNNING.
     """
 
-    def __init__(self, study: optuna.Study, state: State, policy: Policy) -> None:
-        """Show `study`, whose state is given."""
+    def __init__(self, study: optuna.Study, worker: Worker, policy: Policy) -> None:
+        """Show `study`, as the worker sees it."""
+        self.worker = worker
+        """What this process knows; `worker.pool(policy)` is the pool that rows are forecast in."""
         self.policy = policy
         """The policy that the rows are forecast for."""
         self.is_stopped = False
@@ -54,18 +57,21 @@ class BaseSamplerStudy(optuna.Study):
 
         def values() -> Mapping[int, float]:
             nonlocal of, known
-            pool = state.pool(policy)
+            pool = worker.pool(policy)
             # Asked for each parameter; between two of them nothing changes but the time left.
             if pool.curves is not of.curves or pool.runs_left != of.runs_left:
-                if isinstance(policy, HasNetValues):
-                    found = policy.net_values(pool)
-                else:
-                    found = Joint().forecasts(pool, policy.sizes[-1]).all.mean
-                of, known = pool, dict(zip(pool.curves, found.tolist(), strict=True))
+                of = pool
+                known = dict(zip(pool.curves, policy.worth(pool).tolist(), strict=True))
             return known
 
-        storage = _RowStorage(study._storage, state, values)
+        storage = _RowStorage(log.storage_of(study), worker, values)
         super().__init__(study.study_name, storage, study.sampler, study.pruner)
+
+    def space(self) -> dict[str, BaseDistribution]:
+        """Return what each parameter is drawn from, of all learners together."""
+        known = self.worker.known
+        found = (known.learners[i].distributions for i in known.curves)
+        return {name: drawn for each in found for name, drawn in each.items()}
 
     def stop(self) -> None:
         """Note that the sampler has nothing left to propose."""
@@ -76,7 +82,7 @@ def _delegated(name: str) -> Any:
     """Return a method that asks the real storage."""
 
     def method(self: _RowStorage, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self._storage, name)(*args, **kwargs)
+        return getattr(self._inner, name)(*args, **kwargs)
 
     return method
 
@@ -85,10 +91,10 @@ class _RowStorage(BaseStorage):
     """The study's storage, whose trials are rows; some samplers read it past their study."""
 
     def __init__(
-        self, storage: BaseStorage, state: State, values: Callable[[], Mapping[int, float]]
+        self, inner: BaseStorage, worker: Worker, values: Callable[[], Mapping[int, float]]
     ) -> None:
-        self._storage = storage
-        self._state = state
+        self._inner = inner
+        self._worker = worker
         self._values = values
 
     def get_all_trials(
@@ -98,27 +104,27 @@ class _RowStorage(BaseStorage):
         states: Container[TrialState] | None = None,
     ) -> list[FrozenTrial]:
         """Return the rows."""
-        trials = self._storage.get_all_trials(study_id, deepcopy=False)
-        with self._state.lock:  # which other threads of this process hold while they fold trials
-            rows = one_row_per_learner(trials, self._state, self._values())
-            size = _telling_size(self._state)
-            sign = self._state.sign
-            found = [sign * row.values[0] for row in rows if row.values]
-            # Where no other has a value, one is as bad as another.
-            worst = sign * min(filter(math.isfinite, found), default=0.0)
-            for row in rows:
-                if row.number not in self._state.learners:
-                    continue
-                curve = self._state.curve(row.number)
-                if stored.is_of_generation(row):
-                    # NSGA-II goes on comparing parents: none may lose its value.
-                    if row.values is None and curve.observations:
-                        row.state, row.values = TrialState.COMPLETE, [worst]
-                elif row.values is not None and curve.size < size:
-                    # GridSampler proposes points that are running anew before it stops.
-                    is_of_grid = stored.GRID_POINT in row.system_attrs
-                    row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
-                    row.values = None
+        trials = self._inner.get_all_trials(study_id, deepcopy=False)
+        with self._worker.lock:  # values and learners of one moment
+            values, known, sign = self._values(), self._worker.known, self._worker.sign
+        rows = one_row_per_learner(trials, known, sign, values)
+        size = _telling_size(known)
+        found = [sign * row.values[0] for row in rows if row.values]
+        # Where no other has a value, one is as bad as another.
+        worst = sign * min(filter(math.isfinite, found), default=0.0)
+        for row in rows:
+            if row.number not in known.learners:
+                continue
+            curve = known.curves[row.number]
+            if keys.is_of_generation(row):
+                # NSGA-II goes on comparing parents: none may lose its value.
+                if row.values is None and curve.observations:
+                    row.state, row.values = TrialState.COMPLETE, [worst]
+            elif row.values is not None and curve.size < size:
+                # GridSampler proposes points that are running anew before it stops.
+                is_of_grid = keys.GRID_POINT in row.system_attrs
+                row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
+                row.values = None
         rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
 
@@ -151,29 +157,30 @@ class _RowStorage(BaseStorage):
     get_trial = _delegated("get_trial")
 
 
-def _telling_size(state: State) -> int:
+def _telling_size(known: Known) -> int:
     """Return the largest size that enough learners have reached; 0 where there is none."""
-    sizes = sorted((state.curve(learner).size for learner in state.learners), reverse=True)
+    sizes = sorted((curve.size for curve in known.curves.values()), reverse=True)
     return sizes[ENOUGH - 1] if len(sizes) >= ENOUGH else 0
 
 
 def one_row_per_learner(
-    trials: Iterable[FrozenTrial], state: State, values: Mapping[int, float]
+    trials: Iterable[FrozenTrial], known: Known, sign: int, values: Mapping[int, float]
 ) -> list[FrozenTrial]:
     """Return the trials with all runs of each learner merged into its first.
 
     Args:
         trials: of the study.
-        state: of the study.
+        known: of the study.
+        sign: -1 where smaller scores are better.
         values: of learners with a score, larger is better.
     """
     rows: dict[int, FrozenTrial] = {}
     marks: dict[int, dict[str, Any]] = {}
     for trial in trials:
-        run = stored.read_run(trial.system_attrs)
-        if state.is_replaced(trial.number):
+        run = keys.read_run(trial)
+        if trial.number in known.replaced:
             continue
-        if run is None or trial.number in state.copies or trial.state == TrialState.WAITING:
+        if run is None or trial.number in known.copies or trial.state == TrialState.WAITING:
             rows[trial.number] = trial
         elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
             rows[run.learner] = trial  # a worker that waited may have resumed a later learner
@@ -185,33 +192,32 @@ def one_row_per_learner(
             # marks a later run where the worker of the first one died before it could.
             marked = run.repeats if run.learner is None else run.learner
             if marked is not None and not run.inherited:
-                own = stored.marks_of_others(trial)
-                if run.learner is None and stored.GRID_POINT in own:
+                own = keys.marks_of_others(trial)
+                if run.learner is None and keys.GRID_POINT in own:
                     # Another point of the grid, which differs in what the learner asks not for.
                     rows[trial.number] = copy.copy(trial)
                     rows[trial.number].state, rows[trial.number].values = TrialState.FAIL, None
                     continue
                 marks.setdefault(marked, {}).update(own)
-    busy = state.busy()
-    for learner, known in state.learners.items():
-        if learner not in rows:
+    busy = known.busy()
+    for i, curve in known.curves.items():
+        if i not in rows:
             continue  # begun a moment ago, after `trials` was read
-        curve = state.curve(learner)
-        row = copy.copy(rows[learner])
-        row.number = learner
-        row.params, row.distributions = {**known.params}, {**known.distributions}
-        row.params = {name: row.params[name] for name in row.distributions}
-        row.user_attrs = {**known.user_attrs}
-        row.intermediate_values = state.scores(learner)
-        row.system_attrs = {**row.system_attrs, **marks.get(learner, {}), **known.constraints}
-        if curve.observations and (not curve.dropped or not state.has_failed(learner)):
+        learner, row = known.learners[i], copy.copy(rows[i])
+        row.number = i
+        row.params = {name: learner.params[name] for name in learner.distributions}
+        row.distributions = {**learner.distributions}
+        row.user_attrs = {**learner.user_attrs}
+        row.intermediate_values = {seen.size: sign * seen.score for seen in curve.observations}
+        row.system_attrs = {**row.system_attrs, **marks.get(i, {}), **learner.constraints}
+        if curve.observations and learner.cause != "failed":
             row.state = TrialState.COMPLETE
-            row.values = [state.sign * values[learner]]
-        elif learner in busy:
+            row.values = [sign * values[i]]
+        elif i in busy:
             row.state, row.values = TrialState.RUNNING, None
         else:
             row.state, row.values = TrialState.FAIL, None
-        rows[learner] = row
+        rows[i] = row
     return [row for row in rows.values() if not _is_empty(row)]
 
 
@@ -221,4 +227,4 @@ def _is_empty(row: FrozenTrial) -> bool:
     BruteForce would take such a row for the whole of its space.
     """
     is_lost = row.state == TrialState.FAIL and not row.params
-    return is_lost and not stored.marks_of_others(row)
+    return is_lost and not keys.marks_of_others(row)

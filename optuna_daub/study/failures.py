@@ -7,7 +7,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from textwrap import shorten
 
-from optuna_daub.study.storage import Failure
+from optuna_daub.study.records import Failure
 
 
 MAX_FAILURES = 2
@@ -58,5 +58,8 @@ def message_of(error: BaseException | None) -> str:
     """
     if error is None:
         return ""
-    message = str(error).partition("\n")[0]
+    try:
+        message = str(error).partition("\n")[0]
+    except Exception:  # of a class whose own `__str__` fails
+        message = "(an error without a message)"
     return shorten(f"{type(error).__name__}: {message}".rstrip(": "), WIDTH, placeholder="...")

@@ -6,6 +6,8 @@ import traceback
 
 import optuna
 
+from optuna_daub.study import log
+
 
 def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
     """End the transaction that an interrupt has broken off, so that its worker can write again.
@@ -21,7 +23,8 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
             if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
                 frame.clear()
         error = error.__context__
-    engine = getattr(getattr(study._storage, "_backend", study._storage), "engine", None)
+    storage = log.storage_of(study)
+    engine = getattr(getattr(storage, "_backend", storage), "engine", None)
     if engine is not None:
         # Slow to import, so only where there is an engine.
         from sqlalchemy.pool import QueuePool

@@ -19,13 +19,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import optuna
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState
 
-from optuna_daub.study import storage as stored
-from optuna_daub.study.state import State
-from optuna_daub.study.state import state_of
-from optuna_daub.study.storage import Run
+from optuna_daub.study import log
+from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import worker_of
 
 
 ABANDONED_SECONDS = 30.0
@@ -38,8 +37,6 @@ PROXY_STALE_AFTER = 3600.0
 CHECKED_SECONDS = 1.0
 """How long a worker goes on before it asks whether its run is still its own: a look takes some
 milliseconds, and no worker is taken for dead as soon."""
-
-GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
 
 _logger = logging.getLogger(__name__)
 
@@ -62,23 +59,6 @@ def is_dead(worker: str) -> bool:
     return began != start_time if began else _is_gone(int(pid))
 
 
-def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Give a trial its first heartbeat, where the storage has any.
-
-    Optuna gives it only once the objective runs: a worker that died before would hold its learner
-    for ever.
-    """
-    if may_be_failed(study):
-        study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
-
-
-def thinking(
-    study: optuna.Study, trial: FrozenTrial
-) -> optuna.storages._heartbeat.BaseHeartbeatThread:
-    """Return a context in which a trial's heart beats: a base sampler may take minutes."""
-    return optuna.storages._heartbeat.get_heartbeat_thread(trial._trial_id, study._storage)
-
-
 def fail_stale(study: optuna.Study) -> None:
     """Fail the trials whose heartbeat stopped; Optuna itself only looks between trials."""
     with warnings.catch_warnings():
@@ -86,29 +66,38 @@ def fail_stale(study: optuna.Study) -> None:
         optuna.storages.fail_stale_trials(study)
 
 
+def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int) -> bool:
+    """Free what others than trial `but_for` hold and are surely not going to train.
+
+    Returns whether there was any.
+    """
+    is_any = release_dead(study, worker, stale_after, but_for)
+    return enqueue_abandoned(study, worker, but_for) or is_any
+
+
 def release_dead(
-    study: optuna.Study, state: State, stale_after: float | None, but_for: int
+    study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
     """Fail the runs whose worker is surely dead, and give up those silent for `stale_after`.
 
     Returns whether there were any.
     """
     is_any = False
-    for number, run in [*state.runs.items()]:
+    for number, run in worker.known.runs.items():
         # A retry of a dead worker's trial bears its mark until its own worker has put its own.
         if number == but_for or run.trial != number:
             continue
-        silent = state.silence(number)
+        silent = worker.silence(number)
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after
-        trial = state.unfinished[number]
         with suppress(RuntimeError):  # another worker, or its own, was faster
             if is_dead(run.worker):
                 is_any = True
-                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+                log.end(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
-            elif is_silent and not state.has_changed(number):
+            # Read once more: this process may have been stopped itself since it looked.
+            elif is_silent and not worker.has_changed(number):
                 is_any = True
-                stored.write_given_up(study, trial)
+                log.write_given_up(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
     return is_any
 
@@ -116,54 +105,37 @@ def release_dead(
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
     """Return after how many seconds of silence a run of the study counts as dead, None: never."""
     proxies = getattr(optuna.storages, "GrpcStorageProxy", ())  # since Optuna 4.2
-    if stale_after is not None or not isinstance(study._storage, proxies):
+    if stale_after is not None or not isinstance(log.storage_of(study), proxies):
         return stale_after
     return PROXY_STALE_AFTER
 
 
-def may_be_failed(study: optuna.Study) -> bool:
-    """Return whether others may fail a trial of a worker that is alive: only by heartbeat."""
-    return optuna.storages._heartbeat.is_heartbeat_enabled(study._storage)
-
-
-def is_over(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> bool:
-    """Return whether the storage has a trial as finished, whoever has seen to it."""
-    return study._storage.get_trial(trial._trial_id).state.is_finished()
-
-
-def is_failed(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> bool:
-    """Return whether others have failed the trial of this worker, which they took for dead."""
-    return may_be_failed(study) and is_over(study, trial)
-
-
-def come_back(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> Run:
+def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
     """Let a trial that others have failed end without an error, as an idle trial of a new number.
 
     Optuna fails a run whose heartbeat has stopped, and raises out of `study.optimize` where its
     worker comes back and tells how it ended.
     """
-    state = state_of(study)
-    run = Run(None, n_learners=state.n_learners, reason=GIVEN_UP, worker=this_worker())
-    trial._trial_id = stored.create_idle(study, run, trial)
-    stand_in = study._storage.get_trial(trial._trial_id)
-    if isinstance(trial, optuna.Trial):
-        trial._cached_frozen_trial = stand_in
-    state.sync()
+    worker = worker_of(study)
+    n_learners = worker.known.n_learners
+    run = Run(None, n_learners=n_learners, reason=GIVEN_UP, worker=this_worker())
+    created = log.stand_in(study, trial, run)
+    worker.look()
     _logger.warning(
-        "This worker was taken for dead while it trained; trial %d stands in for its last one.",
-        stand_in.number,
+        "Another worker has this one's trial, or took it for dead; trial %d stands in for it.",
+        created.number,
     )
     return run
 
 
-def release_own(study: optuna.Study, trial_id: int) -> None:
+def release_own(study: optuna.Study, worker: Worker, number: int) -> None:
     """Give up a trial that this process began and left without an end."""
-    with suppress(RuntimeError, KeyError):
-        study._storage.set_trial_state_values(trial_id, TrialState.FAIL)
+    with suppress(RuntimeError, KeyError):  # it has ended, whoever has seen to it
+        log.end(study, worker.reader.trial(number))
         _logger.warning("A trial was given up: its thread left it unfinished.")
 
 
-def enqueue_abandoned(study: optuna.Study, state: State, but_for: int) -> bool:
+def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool:
     """Enqueue anew the learners whose worker died as it took them from the queue.
 
     Such a trial bears no mark of its worker, which may be of another sampler, and alive: so it is
@@ -171,15 +143,15 @@ def enqueue_abandoned(study: optuna.Study, state: State, but_for: int) -> bool:
     whether there were any.
     """
     is_any = False
-    for trial in state.enqueued(TrialState.RUNNING):
-        is_touched = trial.params or trial.intermediate_values or trial.number == but_for
-        if is_touched or state.silence(trial.number) < ABANDONED_SECONDS:
+    for number in worker.known.queued("running"):
+        trial = worker.known.unfinished[number]
+        is_touched = trial.params or trial.observations or number == but_for
+        if is_touched or worker.silence(number) < ABANDONED_SECONDS:
             continue
         is_any = True
-        stored.enqueue_anew(study, trial)
+        log.enqueue_anew(study, worker.reader.trial(number))
         _logger.warning(
-            "Enqueued trial %d was begun and left; its parameters are enqueued once more.",
-            trial.number,
+            "Enqueued trial %d was begun and left; its parameters are enqueued once more.", number
         )
     return is_any
 

@@ -6,8 +6,11 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Reason
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
+
+
+GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
 
 
 def sentence(reason: Reason, sign: int) -> str:

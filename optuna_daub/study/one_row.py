@@ -11,12 +11,12 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 
 from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.study import storage as stored
+from optuna_daub.study import keys
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
-from optuna_daub.study.state import state_of
+from optuna_daub.study.worker import looking
 
 
 def one_row_per_learner(study: optuna.Study) -> optuna.Study:
@@ -73,7 +73,7 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     for name, value in study.user_attrs.items():
         storage.set_study_user_attr(study_id, name, value)
     if study.metric_names is not None:
-        storage.set_study_system_attr(study_id, stored.METRIC_NAMES, study.metric_names)
+        storage.set_study_system_attr(study_id, keys.METRIC_NAMES, study.metric_names)
     for row in rows:
         storage.create_new_trial(study_id, row)  # `add_trial` refuses what was enqueued off range
     return optuna.Study(storage.get_study_name_from_id(study_id), storage)
@@ -88,22 +88,22 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
-    state = state_of(study)
-    with state.lock:  # which other threads of this process hold while they fold trials in
-        # Read before the state is in step with the storage: what is among them is known then.
+    worker = looking(study)
+    # Other threads of this process take trials in under it: here all is of one moment.
+    with worker.lock:
+        # Read before the worker looks: what is among them is known then.
         trials = study.get_trials(deepcopy=False)
         curves = {curve.learner: curve for curve in learning_curves(study)}
         assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
-        policy = study.pruner.policy
-        forecasts = Joint().forecasts(state.pool(policy, is_at_work=False), policy.sizes[-1])
-        means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
-        merged = merged_rows(trials, state, means)
-        constraints = {learner: {**known.constraints} for learner, known in state.learners.items()}
-        copies = {*state.copies}
+        policy, known = study.pruner.policy, worker.known
+        pool = worker.pool(policy, is_at_work=False)
+    forecasts = Joint().forecasts(pool, policy.sizes[-1])
+    means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
+    merged = merged_rows(trials, known, worker.sign, means)
     durations: dict[int, timedelta] = {}
     for trial in trials:
-        run = stored.read_run(trial.system_attrs)
-        if run is None or run.learner is None or trial.number in copies:
+        run = keys.read_run(trial)
+        if run is None or run.learner is None or trial.number in known.copies:
             continue
         if trial.duration is not None:
             durations[run.learner] = durations.get(run.learner, timedelta()) + trial.duration
@@ -113,9 +113,9 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         if curve is None and not row.state.is_finished():
             continue  # still in the queue, begun a moment ago, or declined
         if curve is None:
-            row.user_attrs = stored.noted(row)  # what a copy bears speaks of another study
+            row.user_attrs = keys.noted(row)  # what a copy bears speaks of another study
         else:
-            row.system_attrs = constraints[curve.learner]
+            row.system_attrs = {**known.learners[curve.learner].constraints}
             row.user_attrs |= summary(curve, policy.sizes[-1])
             row.datetime_complete = None
             if row.state.is_finished() and row.datetime_start is not None:
@@ -139,4 +139,4 @@ def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:
         "bound": curve.bound,
         "forecast": curve.size < full_size if curve.observations else None,
     }
-    return stored.prefixed({name: fact for name, fact in facts.items() if fact is not None})
+    return keys.prefixed({name: fact for name, fact in facts.items() if fact is not None})

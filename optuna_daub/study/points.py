@@ -18,6 +18,8 @@ from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 
+from optuna_daub.study.records import word
+
 
 MOST_VALUES = 100
 """Of one parameter: in larger spaces a repeat is chance, and to list all points takes long."""
@@ -25,16 +27,6 @@ MOST_VALUES = 100
 Point: TypeAlias = Mapping[str, str]
 """The values of a learner's parameters by name, in the order in which they were suggested, each as
 text; equal values have equal texts."""
-
-
-def point(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> Point:
-    """Return a point of a search space.
-
-    >>> from optuna.distributions import FloatDistribution
-    >>> point({"x": 0.1 + 0.2}, {"x": FloatDistribution(0.1, 0.9, step=0.1)})
-    {'x': '0.3'}
-    """
-    return {name: _word(params[name], space) for name, space in distributions.items()}
 
 
 def unexplored(
@@ -46,21 +38,23 @@ def unexplored(
 ) -> tuple[Any, ...]:
     """Return the value of a parameter that leads to a new point; empty where none is known.
 
-    Args:
-        name: of the parameter.
-        spaces: the distribution of each parameter, this one among them.
-        so_far: the parameters that were suggested before it.
-        known: all points that there are.
-        seed: decides between several values.
+        Args:
+            name: of the parameter.
+            spaces: the distribution of each parameter, this one among them.
+            so_far: the parameters that were suggested before it.
+            known: all points that there are.
+            seed: decides between several values.
 
-    >>> from optuna.distributions import IntDistribution
-    >>> unexplored("x", {"x": IntDistribution(1, 3)}, {}, [{"x": "1"}, {"x": "3"}], seed=0)
-    (2,)
+        >>> from optuna.distributions import IntDistribution
+
+    from optuna_daub.study.records import word
+        >>> unexplored("x", {"x": IntDistribution(1, 3)}, {}, [{"x": "1"}, {"x": "3"}], seed=0)
+        (2,)
     """
     values = [
         value
         for value in _values(spaces[name])
-        if not is_explored(spaces, {**so_far, name: _word(value, spaces[name])}, known)
+        if not is_explored(spaces, {**so_far, name: word(value, spaces[name])}, known)
     ]
     return (random.Random(seed).choice(values),) if values else ()
 
@@ -87,7 +81,7 @@ def is_explored(
         return True
     if following not in spaces:
         return False
-    words = [_word(value, spaces[following]) for value in _values(spaces[following])]
+    words = [word(value, spaces[following]) for value in _values(spaces[following])]
     return bool(words) and all(
         is_explored(spaces, {**so_far, following: word}, inside) for word in words
     )
@@ -96,13 +90,6 @@ def is_explored(
 def is_short(distribution: BaseDistribution) -> bool:
     """Return whether all values of a parameter can be listed."""
     return bool(_values(distribution))
-
-
-def _word(value: Any, distribution: BaseDistribution) -> str:
-    # 0.1 + 2 * 0.1 and 0.3 are one point of a grid.
-    if isinstance(distribution, FloatDistribution) and distribution.step is not None:
-        return f"{value:.12g}"
-    return repr(value)
 
 
 def _values(distribution: BaseDistribution) -> list[Any]:

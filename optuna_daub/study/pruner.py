@@ -10,17 +10,13 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from optuna_daub.core.curve import is_finite
-from optuna_daub.core.decision import Extend
-from optuna_daub.core.policy import Policy
-from optuna_daub.study import liveness
-from optuna_daub.study.messages import repetition
-from optuna_daub.study.messages import status
-from optuna_daub.study.state import State
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Pool
+from optuna_daub.study import keys
+from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import looking
 
-
-_OF_POLICY = ("sizes", "needs", "decide", "explain", "promise", "leader", "interval")
-"""What a policy is asked."""
 
 _logger = logging.getLogger(__name__)
 
@@ -53,61 +49,61 @@ class AllocationPruner(BasePruner):
     """
 
     def __init__(self, policy: Policy) -> None:
-        lacks = [name for name in _OF_POLICY if not hasattr(policy, name)]
-        if lacks or isinstance(policy, type):
+        if not isinstance(policy, Policy):
             raise ValueError(
-                "`policy` must be a policy of optuna_daub.core or one of your own, with "
-                f"{', '.join(_OF_POLICY)}, but got {policy!r}, which lacks "
-                f"{', '.join(lacks) or 'its arguments: it is a class'}."
+                "`policy` must be an instance of optuna_daub.core.Policy, such as "
+                f"SuccessiveHalving(sizes), but got {policy!r}. A policy of your own is a "
+                "subclass that says what to do next in `decide`."
             )
         self.policy = policy
         """The rule that allocates the training data; a frozen value."""
         self.has_warned = False
         """Whether it was said that training scores are missing."""
 
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Raise: Optuna asks this of samplers alone, so that the two of the pair were swapped.
+
+        Raises:
+            ValueError: always.
+        """
+        del trial
+        raise ValueError(
+            f"The study's sampler must be a sampler, but got {type(self).__name__}, a pruner (and "
+            f"as the pruner {type(study.pruner).__name__}): pass "
+            "`sampler=DataAllocationSampler(...)` and `pruner=DAUBPruner(...)`."
+        )
+
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether the turn passes to another learner; reads the storage, writes nothing."""
-        state = synced_state_of(study)
-        run = state.runs.get(trial.number)
+        worker = looking(study)
+        known, number, full_size = worker.known, trial.number, self.policy.sizes[-1]
+        run = known.runs.get(number)
         if run is None:
-            is_lost = trial.number not in state.unfinished or state.is_given_up(trial.number)
-            return is_lost or self._prune_alone(state, trial)
-        if trial.number in state.here.handed_out:
-            check_steps(self.policy, trial.number, trial.intermediate_values)
-        full_size = self.policy.sizes[-1]
+            is_lost = number not in known.unfinished or known.is_given_up(number)
+            return is_lost or self._prune_alone(worker, trial)
+        # Sizes of its own choice are a plain objective's right, but no epochs.
+        epochs = [step for step in trial.intermediate_values if step < self.policy.sizes[0]]
+        if number in worker.turns or epochs:
+            check_steps(self.policy, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
             raise ValueError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "
-                f"here, but trial {trial.number} reported {trial.last_step:,}."
+                f"here, but trial {number} reported {trial.last_step:,}."
             )
-        if run.learner is not None and state.is_done(run.learner, full_size):
+        if run.learner is not None and known.is_done(run.learner, full_size):
             return False  # nothing is left to be spared
-        return isinstance(self.turn(state, trial.number), str)
+        return isinstance(worker.turn(self.policy, number), End)
 
-    def turn(self, state: State, number: int) -> int | str:
-        """Return the size on which a run goes on, or the sentence that ends it."""
-        run = state.runs.get(number)
-        if run is None:
-            return liveness.GIVEN_UP
-        if run.learner is None:
-            return run.reason
-        # An objective without `training_sizes` gets here with its first score.
-        if run.learner == number and (other := state.twin(number)) is not None:
-            return repetition(other)
-        pool, decision = state.answer(self.policy, number)
-        if isinstance(decision, Extend) and decision.learner == run.learner:
-            return decision.size
-        state.here.told_to_end.add(number)
-        return status(self.policy, pool, state.sign, run.learner, decision)
-
-    def _prune_alone(self, state: State, trial: FrozenTrial) -> bool:
+    def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
         """Prune a trial of another sampler for good: its upper bound is below a score reached.
 
         This is DAUB's Remark 1. Where the policy bounds nothing yet, the trial goes on.
         """
-        pool, rival = state.alone(trial)
-        if rival is None or not pool.curves[trial.number].observations:
+        number = trial.number
+        known = worker.known.with_trial(keys.read(trial, worker.sign))  # `trial` may be newer
+        rival = max((score for score, other in known.best_alone if other != number), default=None)
+        if rival is None or number not in known.alone:
             return False
         if not all(map(is_finite, trial.intermediate_values.values())):
             return False  # a score that is no number says nothing of the next
-        return self.policy.interval(pool, trial.number).upper < rival
+        return self.policy.interval(Pool(known.alone), number).upper < rival

@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-import weakref
 from collections.abc import Iterable
 from collections.abc import Iterator
-from dataclasses import dataclass
 from dataclasses import replace
 from typing import NoReturn
 
@@ -20,34 +18,25 @@ from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.confidence import check_probe
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
+from optuna_daub.study import keys
 from optuna_daub.study import liveness
-from optuna_daub.study import storage as stored
-from optuna_daub.study.assignment import settled
-from optuna_daub.study.assignment import with_start
+from optuna_daub.study import log
+from optuna_daub.study.claims import settle
+from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.pruner import check_steps
-from optuna_daub.study.state import State
-from optuna_daub.study.state import state_of
-from optuna_daub.study.storage import Run
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Go
+from optuna_daub.study.worker import Turn
+from optuna_daub.study.worker import TurnOverError
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import worker_of
 
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """The size that an objective was told to train on, and when (`time.perf_counter`)."""
-
-    size: int
-    since: float
-    is_run: bool
-    """Whether the trial runs a learner of the pair, which others may take over."""
-    is_reported: bool = False
-
-
-_TURNS: weakref.WeakKeyDictionary[optuna.Trial, _Turn] = weakref.WeakKeyDictionary()
 
 
 def training_sizes(trial: optuna.Trial) -> Iterator[int]:
@@ -83,21 +72,18 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     [[500], [500]]
     """
     _check_trial(trial)
-    pruner = _pruner_of(trial)
-    state = state_of(trial.study)
-    run = state.runs.get(trial.number)
+    pruner, worker = _pruner_of(trial), worker_of(trial.study)
+    run = worker.known.runs.get(trial.number)
     if run is None:
-        if stored.read_run(trial.study._storage.get_trial_system_attrs(trial._trial_id)):
-            _end_lost(trial, state)
+        if keys.read_run(log.as_stored(trial.study, trial)) is not None:
+            _end_lost(trial, worker)
         return _all_sizes(trial, pruner.policy)
     try:
-        run = settled(trial.study, trial, run)
-        if trial not in _TURNS:
-            run = with_start(trial.study, trial, pruner.policy, run)
+        run = settle(trial.study, trial, pruner.policy, run)
     except host.FinishedTrialError:
-        if not liveness.is_over(trial.study, trial):
+        if not log.is_over(trial.study, trial):
             raise
-        _end_lost(trial, state)
+        _end_lost(trial, worker)
     return _sizes_of_run(trial, pruner, run)
 
 
@@ -133,7 +119,8 @@ def report(
     """
     _check_trial(trial)
     size = whole_number("size", size)
-    turn = _TURNS.get(trial)
+    worker = worker_of(trial.study)
+    turn = worker.turns.get(trial.number)
     if turn is None:
         _check_size(trial, size)
     elif turn.size != size:
@@ -142,6 +129,7 @@ def report(
             f"trial {trial.number} was to train on {turn.size:,}."
         )
     was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
+    was_reported = was_reported or size in _own_steps(trial, worker)  # by `trial.report`
     if was_reported:
         raise ValueError(
             f"A size must be reported once, but {size:,} was reported for trial "
@@ -163,16 +151,16 @@ def report(
     _check_measures(seen)
     if turn is not None and turn.is_run:
         check_steps(_pruner_of(trial).policy, trial.number, _steps(trial))
-        _check_held(trial, state_of(trial.study))
+        _check_held(trial, worker)
     try:
-        stored.write_observation(trial.study, trial._trial_id, seen)
+        log.write_observation(trial.study, trial, seen)
         trial.report(seen.score, size)
     except host.FinishedTrialError:
-        if not liveness.is_over(trial.study, trial):
+        if not log.is_over(trial.study, trial):
             raise
-        _end_lost(trial, state_of(trial.study))
+        _end_lost(trial, worker)
     if turn is not None:
-        _TURNS[trial] = replace(turn, is_reported=True)
+        worker.turns[trial.number] = replace(turn, is_reported=True)
 
 
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
@@ -189,61 +177,62 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
 def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> Iterator[int]:
     """Yield the sizes of a run of the pair, as long as it is this learner's turn."""
     if run.learner is None:
-        raise optuna.TrialPruned(run.reason)
-    state = state_of(trial.study)
-    following: int | str = run.size
-    if trial in _TURNS:  # the sizes are asked for a second time
-        state.sync()
-    while isinstance(size := following, int):
-        _check_held(trial, state)
-        if size not in state.curve(run.learner).sizes:
-            yield _hand_out(trial, size, is_run=True)
-            check_steps(pruner.policy, trial.number, _steps(trial))
-            if not (turn := _TURNS[trial]).is_reported:
-                now = trial.study._storage.get_trial(trial._trial_id)
-                stored.write_seconds(trial.study, now, size, turn.since)
-            state.sync()
-            if trial.number not in state.runs:
-                _end_lost(trial, state)
-            if size not in state.curve(run.learner).sizes:
+        raise TurnOverError(run.reason)
+    worker, number = worker_of(trial.study), trial.number
+    following: Go | End = Go(run.size)
+    if number in worker.turns:  # the sizes are asked for a second time
+        worker.look()
+    while isinstance(following, Go):
+        size = following.size
+        _check_held(trial, worker, run.learner)
+        curve = worker.known.curves[run.learner]
+        if size not in curve.sizes:
+            yield _hand_out(trial, worker, size, is_run=True)
+            if not (turn := worker.turns[number]).is_reported:  # else `report` has seen to both
+                check_steps(pruner.policy, number, _steps(trial))
+                log.write_seconds(trial.study, trial, size, turn.since)
+            worker.look()
+            _check_held(trial, worker, run.learner)
+            curve = worker.known.curves[run.learner]
+            if size not in curve.sizes:
                 raise ValueError(_not_reported(trial, size))
-        if state.is_done(run.learner, pruner.policy.sizes[-1]):
-            _check_alive(trial, state)
+        if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
+            _check_alive(trial, worker)
             return
-        following = pruner.turn(state, trial.number)
-    _check_alive(trial, state)
-    raise optuna.TrialPruned(following)
+        following = worker.turn(pruner.policy, number)
+    _check_alive(trial, worker)
+    raise TurnOverError(following.reason)
 
 
-def _check_held(trial: optuna.Trial, state: State) -> None:
+def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None) -> None:
     """End a run whose learner others have taken over, before it trains or stores what they do.
 
     The worker may have been stopped since it looked last, wherever it was.
     """
-    if time.monotonic() - state.here.seen_at > liveness.CHECKED_SECONDS:
-        state.sync()
-    if trial.number not in state.runs:
-        _end_lost(trial, state)
+    if time.monotonic() - worker.seen_at > liveness.CHECKED_SECONDS:
+        worker.look()
+    run = worker.known.runs.get(trial.number)
+    if run is None or (learner is not None and run.learner != learner):
+        _end_lost(trial, worker)
 
 
-def _check_alive(trial: optuna.Trial, state: State) -> None:
+def _check_alive(trial: optuna.Trial, worker: Worker) -> None:
     """End a run that others have failed, just before Optuna would store its end and raise."""
-    if liveness.is_failed(trial.study, trial):
-        _end_lost(trial, state)
+    if log.is_failed(trial.study, trial):
+        _end_lost(trial, worker)
 
 
-def _end_lost(trial: optuna.Trial, state: State) -> NoReturn:
+def _end_lost(trial: optuna.Trial, worker: Worker) -> NoReturn:
     """End a run that others have given up, or failed."""
-    state.sync()
-    if trial.number not in state.unfinished:
+    if trial.number not in worker.look().unfinished:
         liveness.come_back(trial.study, trial)
-    raise optuna.TrialPruned(liveness.GIVEN_UP)
+    raise TurnOverError(GIVEN_UP)
 
 
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
     """Yield every size to a trial of another sampler, until the pruner ends it for good."""
     for size in policy.sizes:
-        yield _hand_out(trial, size, is_run=False)
+        yield _hand_out(trial, worker_of(trial.study), size, is_run=False)
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
@@ -252,11 +241,9 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
             )
 
 
-def _hand_out(trial: optuna.Trial, size: int, *, is_run: bool) -> int:
+def _hand_out(trial: optuna.Trial, worker: Worker, size: int, *, is_run: bool) -> int:
     """Note that a trial is to train on a size from now on, and return the size."""
-    turn = _TURNS[trial] = _Turn(size, time.perf_counter(), is_run)
-    if is_run:
-        state_of(trial.study).here.handed_out[trial.number] = (size, turn.since)
+    worker.turns[trial.number] = Turn(size, time.perf_counter(), is_run)
     return size
 
 
@@ -279,12 +266,18 @@ def _score(name: str, value: object) -> float:
 
 
 def _is_stored(trial: optuna.Trial, size: int) -> bool:
-    return size in trial.study._storage.get_trial(trial._trial_id).intermediate_values
+    return size in log.as_stored(trial.study, trial).intermediate_values
 
 
 def _steps(trial: optuna.Trial) -> Iterable[int]:
     """Return the steps that were reported so far, by whatever."""
     return trial._cached_frozen_trial.intermediate_values.keys()
+
+
+def _own_steps(trial: optuna.Trial, worker: Worker) -> Iterable[int]:
+    """Return the steps that were reported in this run, not those that it has inherited."""
+    run = worker.known.runs.get(trial.number)
+    return [step for step in _steps(trial) if run is None or step > run.inherited]
 
 
 def _not_reported(trial: optuna.Trial, size: int) -> str:
@@ -326,8 +319,8 @@ def _check_measures(seen: Observation) -> None:
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not 0 <= seen.seconds < math.inf:
-        raise ValueError(f"`seconds` must be at least 0 and finite, but got {seen.seconds}.")
+    if seen.seconds is not None and not 0 <= seen.seconds <= keys.LONGEST:
+        raise ValueError(f"`seconds` must be from 0 to {keys.LONGEST:g}, but got {seen.seconds}.")
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:
@@ -335,7 +328,7 @@ def _check_size(trial: optuna.Trial, size: int) -> None:
     pruner = trial.study.pruner
     if not isinstance(pruner, AllocationPruner) or size in pruner.policy.sizes:
         return
-    if trial.number in state_of(trial.study).runs:
+    if trial.number in worker_of(trial.study).known.runs:
         raise ValueError(
             f"`size` must be one that was handed out, of {pruner.policy.sizes}, but got "
             f"{size}. Take it from `training_sizes(trial)`."

@@ -14,12 +14,12 @@ from optuna.trial import TrialState
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Finish
-from optuna_daub.study import storage as stored
+from optuna_daub.study import keys
 from optuna_daub.study.messages import status
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.state import State
-from optuna_daub.study.state import synced_state_of
-from optuna_daub.study.storage import Run
+from optuna_daub.study.records import Facts
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import looking
 
 
 @dataclass(frozen=True)
@@ -104,29 +104,30 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
-    state = synced_state_of(study)
-    policy = _pruner_of(study).policy
-    with state.lock:  # which other threads of this process hold while they fold trials in
-        pool, decision = state.answer(policy, is_at_work=False)
-        best = _winner(study, state, decision) if isinstance(decision, Finish) else None
-        running = {run.learner: run.reason for run in state.runs.values()}
-        curves = []
-        for learner, curve in pool.curves.items():
-            interval = policy.interval(pool, learner)
-            reason = "" if curve.dropped else running.get(learner)
-            curves.append(
-                LearnerCurve(
-                    learner=learner,
-                    # Before the objective asks for any, what was enqueued.
-                    params={**(curve.parameters or state.learners[learner].params)},
-                    observations=tuple(map(state.signed, curve.observations)),
-                    state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
-                    bound=_finite(state.sign * interval.upper),
-                    worst=_finite(state.sign * interval.lower),
-                    reason=reason or status(policy, pool, state.sign, learner, decision),
-                )
+    worker = looking(study)
+    policy, sign = _pruner_of(study).policy, worker.sign
+    with worker.lock:  # or the pool would be of another moment than what is known
+        pool, decision = worker.answer(policy, is_at_work=False)
+        known = worker.known
+    best = _winner(study, worker, decision) if isinstance(decision, Finish) else None
+    running = {run.learner: run.reason for run in known.runs.values()}
+    curves = []
+    for learner, curve in pool.curves.items():
+        interval = policy.interval(pool, learner)
+        reason = "" if curve.dropped else running.get(learner)
+        curves.append(
+            LearnerCurve(
+                learner=learner,
+                # Before the objective asks for any, what was enqueued.
+                params={**(curve.parameters or known.learners[learner].params)},
+                observations=tuple(keys.signed(seen, sign) for seen in curve.observations),
+                state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
+                bound=_finite(sign * interval.upper),
+                worst=_finite(sign * interval.lower),
+                reason=reason or status(policy, pool, sign, learner, decision),
             )
-        return curves
+        )
+    return curves
 
 
 def allocations(study: optuna.Study) -> list[Allocation]:
@@ -140,29 +141,28 @@ def allocations(study: optuna.Study) -> list[Allocation]:
         study: running or ended, with any pruner: a study that was loaded only to be looked at
             will do.
     """
-    state = synced_state_of(study)
-    runs: dict[int, tuple[Run, list[Allocation]]] = {}
-    of_learner: dict[int, list[int]] = {}
-    for trial in study.get_trials(deepcopy=False):
-        run = stored.read_run(trial.system_attrs)
-        if run is None or run.learner is None or trial.number in state.copies:
-            continue
-        sizes = stored.own_sizes(trial, run.inherited)
-        seen = [stored.read_observation(trial, size) for size in sizes]
-        runs[trial.number] = run, [Allocation(run.learner, trial.number, each) for each in seen]
-        of_learner.setdefault(run.learner, []).append(trial.number)
-    for numbers in of_learner.values():  # a waiting worker's trial may resume a later one's work
-        numbers.sort(key=lambda number: (runs[number][0].inherited, number))
-    waiting = {learner: iter(numbers) for learner, numbers in of_learner.items()}
+    worker = looking(study)
+    runs: dict[int, tuple[int, Facts]] = {}
+    waiting = {}
+    for learner, known in worker.known.learners.items():
+        own = {n: trial for n, trial in known.runs.items() if n not in known.strangers}
+        runs |= {n: (learner, trial) for n, trial in own.items()}
+        # A waiting worker's trial may resume a later one's work.
+        waiting[learner] = iter(sorted(own, key=lambda n: (_inherited(own[n]), n)))
     made: list[Allocation] = []
     written: set[int] = set()
-    for number, (run, _) in runs.items():
-        assert run.learner is not None
+    for number in sorted(runs):
         while number not in written:
-            earlier = next(waiting[run.learner])
+            earlier = next(waiting[runs[number][0]])
             written.add(earlier)
-            made.extend(runs[earlier][1])
+            learner, trial = runs[earlier]
+            seen = [keys.signed(each, worker.sign) for each in trial.observations.values()]
+            made.extend(Allocation(learner, earlier, each) for each in seen)
     return made
+
+
+def _inherited(trial: Facts) -> int:
+    return 0 if trial.run is None else trial.run.inherited
 
 
 def best_learner(study: optuna.Study) -> BestLearner | None:
@@ -180,38 +180,36 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     Raises:
         ValueError: where the study's pruner is none of `optuna_daub`.
     """
-    state = synced_state_of(study)
-    policy = _pruner_of(study).policy
-    with state.lock:  # which other threads of this process hold while they fold trials in
-        pool, decision = state.answer(policy, is_at_work=False)
-        learner = (
-            _winner(study, state, decision)
-            if isinstance(decision, Finish)
-            else policy.leader(pool)
-        )
-        if learner is None:
-            return None
-        curve = pool.curves[learner]
-        rivals = [
-            upper
-            for other, rival in pool.curves.items()
-            if other != learner and not rival.dropped
-            if _finite(upper := policy.interval(pool, other).upper) is not None
-        ]
-        return BestLearner(
-            learner=learner,
-            params={**curve.parameters},
-            score=state.sign * curve.score,
-            size=curve.size,
-            bound=_finite(state.sign * policy.interval(pool, learner).upper),
-            rival_bound=state.sign * max(rivals) if rivals else None,
-            is_final=isinstance(decision, Finish),
-            reason=status(policy, pool, state.sign, learner, decision),
-            promise=policy.promise(pool, learner) or "",
-            better_size=_better_size(curve),
-            examples=pool.spent.examples,
-            seconds=pool.spent.seconds,
-        )
+    worker = looking(study)
+    policy, sign = _pruner_of(study).policy, worker.sign
+    pool, decision = worker.answer(policy, is_at_work=False)
+    is_final = isinstance(decision, Finish)
+    learner = (
+        _winner(study, worker, decision) if isinstance(decision, Finish) else policy.leader(pool)
+    )
+    if learner is None:
+        return None
+    curve = pool.curves[learner]
+    rivals = [
+        upper
+        for other, rival in pool.curves.items()
+        if other != learner and not rival.dropped
+        if _finite(upper := policy.interval(pool, other).upper) is not None
+    ]
+    return BestLearner(
+        learner=learner,
+        params={**curve.parameters},
+        score=sign * curve.score,
+        size=curve.size,
+        bound=_finite(sign * policy.interval(pool, learner).upper),
+        rival_bound=sign * max(rivals) if rivals else None,
+        is_final=is_final,
+        reason=status(policy, pool, sign, learner, decision),
+        promise=policy.promise(pool, learner) or "",
+        better_size=_better_size(curve),
+        examples=pool.spent.examples,
+        seconds=pool.spent.seconds,
+    )
 
 
 def _pruner_of(study: optuna.Study) -> AllocationPruner:
@@ -224,19 +222,18 @@ def _pruner_of(study: optuna.Study) -> AllocationPruner:
     )
 
 
-def _winner(study: optuna.Study, state: State, decision: Finish) -> int | None:
+def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None:
     """Return the learner of the best trial, so that there is one answer to which is the best.
 
     Where the policy ended without training on all the data there is none but the policy's.
     """
-    complete = [
-        (state.sign * trial.values[0], -trial.number, run.learner)
-        for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        if trial.number not in state.copies
-        and (run := stored.read_run(trial.system_attrs)) is not None
-        and run.learner is not None
-        and state.is_feasible(run.learner)
-    ]
+    known, complete = worker.known, []
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        run = keys.read_run(trial)
+        if trial.number in known.copies or run is None or run.learner is None:
+            continue
+        if run.learner in known.learners and known.is_feasible(run.learner):
+            complete.append((worker.sign * trial.values[0], -trial.number, run.learner))
     chosen = decision.learner
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
 

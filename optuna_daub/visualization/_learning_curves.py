@@ -232,15 +232,15 @@ def _bands(
         if size < full:
             worst = score if curve.worst is None else curve.worst
             bands[curve.learner] = Edge(size, score, score), Edge(full, worst, bound)
-    forecaster = getattr(policy, "forecaster", None)  # ABC has intervals and forecasts nothing
     inner: dict[int, list[Edge]] = {learner: [] for learner in bands}
-    if forecaster is not None and any(bands.values()):
-        pool = pool_of(study)
-        at_full = forecaster.forecasts(pool, full)
+    pool = pool_of(study)
+    at_full = policy.forecasts(pool, full) if any(bands.values()) else None
+    if at_full is not None:  # ABC has intervals and forecasts nothing
         means = dict(zip(at_full, np.atleast_1d(at_full.all.mean).tolist(), strict=True))
         spreads = dict(zip(at_full, _spread(at_full.all), strict=True))
         for size in policy.sizes[:-1]:
-            forecasts = forecaster.forecasts(pool, size)
+            forecasts = policy.forecasts(pool, size)
+            assert forecasts is not None
             centers = np.atleast_1d(forecasts.all.mean).tolist()
             widths = _spread(forecasts.all)
             for learner, center, width in zip(forecasts, centers, widths, strict=True):

@@ -16,11 +16,11 @@ from tqdm.auto import tqdm
 
 from optuna_daub.core.checks import number
 from optuna_daub.study import host
-from optuna_daub.study import storage as stored
+from optuna_daub.study import keys
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
-from optuna_daub.study.state import state_of
+from optuna_daub.study.worker import worker_of
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._study import sign_of
 
@@ -96,7 +96,7 @@ class ProgressBar:
             is_live = not self._bar.disable
             if best is not None:
                 said = standing(best, sign_of(study))
-                run = stored.read_run(trial.system_attrs)
+                run = keys.read_run(trial)
                 if best.is_final and run is not None and run.learner is None:
                     said = f"finished, nothing is left to train: {said}"
                 since = host.seconds_since_begin(study)
@@ -140,16 +140,16 @@ class ProgressBar:
     def _seconds_left(self, study: optuna.Study, best: BestLearner) -> float | None:
         """Return the least time that the study still takes, None if nothing is known of it."""
         left = [host.seconds_left(study)]
-        state, elapsed = state_of(study), host.seconds_since_begin(study)
-        if state.here.horizon is not None:
-            left.append(state.here.horizon - time.monotonic())
+        worker, elapsed = worker_of(study), host.seconds_since_begin(study)
+        if worker.horizon is not None:
+            left.append(worker.horizon - time.monotonic())
         trials = host.trials_left()
         done = host.trials_ended()
         if trials is not None and done and elapsed is not None:
             left.append(trials * elapsed / done)
         assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
         spent = best.examples - self._before
-        if state.n_learners is not None and spent > 0:
+        if worker.known.n_learners is not None and spent > 0:
             to_come = projected_examples(best, study.pruner.policy.sizes) - best.examples
             left.append(to_come * (time.monotonic() - self._begun) / spent)
         known = [max(0.0, seconds) for seconds in left if seconds is not None]

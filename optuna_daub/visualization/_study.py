@@ -7,11 +7,11 @@ from typing import NamedTuple
 import optuna
 from optuna.study import StudyDirection
 
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.state import check_study
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.worker import check_study
+from optuna_daub.study.worker import looking
 
 
 class Rules(NamedTuple):
@@ -41,4 +41,4 @@ def sign_of(study: optuna.Study) -> int:
 
 def pool_of(study: optuna.Study) -> Pool:
     """Return what the rule knows of all learners, in scores of which larger ones are better."""
-    return synced_state_of(study).pool(rules_of(study).policy, is_at_work=False)
+    return looking(study).pool(rules_of(study).policy, is_at_work=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +17,8 @@ from benchmarks import small_samples
 from benchmarks import training
 from benchmarks import two_workers
 from benchmarks import watching
-from benchmarks.fit import calibrated
-from benchmarks.fit import gain_spread
 from benchmarks.fit import open_intervals
+from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
@@ -88,18 +86,13 @@ def test_training_runs_each_method_in_a_process_of_its_own(tmp_path: Path) -> No
     assert f"| {EVERYTHING} | 0.00 @ 100 % |" in table
 
 
-def test_the_fit_leaves_the_package_alone_in_smoke_mode(
+def test_the_intervals_of_open_pools_are_judged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shipped = ROOT / "optuna_daub" / "core" / "forecasts" / calibrated.COEFFICIENTS
-    before = shipped.read_bytes(), calibrated.FOLDS_FILE.read_bytes()
-    calibrated.main(["--smoke", "--results", str(tmp_path)])
-    assert (shipped.read_bytes(), calibrated.FOLDS_FILE.read_bytes()) == before
-    folds = json.loads((tmp_path / calibrated.FOLDS_FILE.name).read_text(encoding="utf-8"))
-    assert len(folds) == calibrated.FOLDS
-    assert json.loads((tmp_path / calibrated.COEFFICIENTS).read_text()).keys() > folds[0].keys()
-    gain_spread.main(["--smoke"])
-    assert "| N / 16 |" in capsys.readouterr().out
+    believed = seconds.FILE.read_bytes()
+    seconds.main(["--smoke", "--write", "--results", str(tmp_path)])
+    assert seconds.FILE.read_bytes() == believed
+    assert "made, new" in (tmp_path / "seconds.md").read_text(encoding="utf-8")
     open_intervals.main(["--smoke", "--results", str(tmp_path)])
     assert "| made | " in capsys.readouterr().out
 

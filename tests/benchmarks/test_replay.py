@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +10,9 @@ import numpy as np
 import pytest
 
 from benchmarks import replay_problems
-from benchmarks.fit.calibrated import FOLDS_FILE
-from benchmarks.fit.calibrated import fold_of
 from benchmarks.replay import measure
 from benchmarks.replay import summary
 from benchmarks.replay_methods import METHODS
-from benchmarks.replay_methods import calibrated_daub
 from benchmarks.replay_methods import exhausting
 from benchmarks.replay_methods import upwards
 from benchmarks.replay_problems import Problem
@@ -26,12 +22,8 @@ from benchmarks.replay_problems import made_lcdb
 from benchmarks.replay_problems import made_problem
 from benchmarks.replay_problems import shaken
 from benchmarks.replay_problems import table_problem
-from optuna_daub.core import DAUB
-from optuna_daub.core import Audited
-from optuna_daub.core import Calibrated
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import geometric_sizes
-from optuna_daub.core.forecasts.gains import parse_table
 
 
 COLUMNS = (
@@ -158,18 +150,6 @@ def test_noise_moves_what_is_decided_on_but_not_the_verdict() -> None:
     assert noisy.curves != exact.curves
     assert noisy.curves == again.curves
     assert noisy.verdicts == exact.verdicts
-
-
-def test_a_data_set_is_judged_by_coefficients_that_were_fitted_without_it() -> None:
-    problem = next(lcdb_problems(made_lcdb()))
-    policy = calibrated_daub(problem, price=0.03)
-    assert isinstance(policy, DAUB)
-    assert isinstance(policy.forecaster, Audited)
-    used = policy.forecaster.forecaster
-    assert isinstance(used, Calibrated)
-    fold = json.loads(FOLDS_FILE.read_text(encoding="utf-8"))[int(fold_of(problem.data_set))]
-    assert used.with_training_score == parse_table(fold["with_training_score"])
-    assert used.without_training_score == parse_table(fold["without_training_score"])
 
 
 def test_textbook_daub_on_parity_costs_what_was_measured_elsewhere(

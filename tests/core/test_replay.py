@@ -14,10 +14,9 @@ from optuna_daub.core import Decision
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
-from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
-from optuna_daub.core import Needs
 from optuna_daub.core import Observation
+from optuna_daub.core import Policy
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import Reason
@@ -31,34 +30,18 @@ from tests.strategies import known_curves
 WHY = Reason("as the script says")
 
 
-@dataclass
-class Scripted:
+@dataclass(frozen=True, eq=False)
+class Scripted(Policy):
     """A policy that reads its answers from a list and keeps what it was shown."""
 
-    script: list[Decision]
     sizes: tuple[int, ...] = (1, 2, 3)
+    script: list[Decision] = field(default_factory=list)
     shown: list[Pool] = field(default_factory=list)
-
-    @property
-    def needs(self) -> Needs:
-        return Needs()
 
     def decide(self, pool: Pool) -> Decision:
         assert not pool.busy
         self.shown.append(pool)
         return self.script[len(self.shown) - 1]
-
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        return WHY
-
-    def promise(self, pool: Pool, learner: int) -> None:
-        return None
-
-    def leader(self, pool: Pool) -> None:
-        return None
-
-    def interval(self, pool: Pool, learner: int) -> Interval:
-        return Interval()
 
 
 def known(*learners: int) -> list[LearningCurve]:
@@ -68,7 +51,7 @@ def known(*learners: int) -> list[LearningCurve]:
 
 def test_a_policy_sees_an_observation_only_once_it_has_asked_for_it() -> None:
     script = [Propose(1, WHY), Propose(2, WHY), Extend(7, 3, WHY), Finish(7, WHY)]
-    policy = Scripted(script)
+    policy = Scripted(script=script)
     told = list(replay(policy, known(7, 4)))
     assert told == [Extend(7, 1, WHY), Extend(4, 2, WHY), *script[2:]]
     assert [{i: curve.sizes for i, curve in pool.curves.items()} for pool in policy.shown] == [
@@ -82,14 +65,14 @@ def test_a_policy_sees_an_observation_only_once_it_has_asked_for_it() -> None:
 
 
 def test_a_drop_is_carried_out() -> None:
-    policy = Scripted([Propose(1, WHY), Propose(1, WHY), Drop(7, WHY), Finish(4, WHY)])
+    policy = Scripted(script=[Propose(1, WHY), Propose(1, WHY), Drop(7, WHY), Finish(4, WHY)])
     assert list(replay(policy, known(4, 7)))[2:] == policy.script[2:]
     assert policy.shown[-1].curves[7].dropped == "as the script says"
     assert not policy.shown[-1].curves[4].dropped
 
 
 def test_a_learner_that_lacks_the_size_is_dropped() -> None:
-    policy = Scripted([Propose(1000, WHY), Finish(None, WHY)], sizes=(1000, 2000, 3000))
+    policy = Scripted(script=[Propose(1000, WHY), Finish(None, WHY)], sizes=(1000, 2000, 3000))
     told = list(replay(policy, [LearningCurve(0)]))
     assert told == [Extend(0, 1000, WHY), Drop(0, Reason("failed at 1,000")), policy.script[1]]
     assert policy.shown[-1].curves[0].dropped == "failed at 1,000"
@@ -97,7 +80,7 @@ def test_a_learner_that_lacks_the_size_is_dropped() -> None:
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> None:
-    policy = Scripted([Propose(1, WHY), Finish(None, WHY)])
+    policy = Scripted(script=[Propose(1, WHY), Finish(None, WHY)])
     _, dropped, _ = replay(policy, [LearningCurve(0, (Observation(1, score),))])
     assert isinstance(dropped, Drop)
     assert str(dropped.reason) == f"score {score} at 1 examples"
@@ -105,17 +88,17 @@ def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> Non
 
 def test_waiting_for_no_learner_is_an_error() -> None:
     with pytest.raises(AssertionError, match="waits although no learner is busy"):
-        list(replay(Scripted([Wait(WHY)]), known(0)))
+        list(replay(Scripted(script=[Wait(WHY)]), known(0)))
 
 
 def test_training_twice_at_a_size_is_an_error() -> None:
-    policy = Scripted([Propose(1, WHY), Extend(0, 1, WHY)])
+    policy = Scripted(script=[Propose(1, WHY), Extend(0, 1, WHY)])
     with pytest.raises(ValueError, match="strictly increasing"):
         list(replay(policy, known(0)))
 
 
 def test_no_learner_is_trained_before_the_decision_is_read() -> None:
-    policy = Scripted([Propose(1, WHY), Finish(0, WHY)])
+    policy = Scripted(script=[Propose(1, WHY), Finish(0, WHY)])
     decisions = replay(policy, known(0))
     assert policy.shown == []
     next(decisions)

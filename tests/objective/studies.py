@@ -20,7 +20,6 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub.core import Observation
-from tests.strategies import PAPER
 
 
 SIZES = (30, 60, 100)
@@ -80,7 +79,7 @@ def study_of(
         sampler=DataAllocationSampler(
             optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
         ),
-        pruner=kwargs.pop("pruner", None) or DAUBPruner(sizes=sizes, **PAPER),
+        pruner=kwargs.pop("pruner", None) or DAUBPruner.paper(sizes=sizes),
     )
     study.optimize(objective, **kwargs)
     return study

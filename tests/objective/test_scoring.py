@@ -32,7 +32,6 @@ from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
 from tests.objective.studies import witness
-from tests.strategies import PAPER
 
 
 REGRESSION = {
@@ -100,7 +99,7 @@ def test_nor_is_any_other_that_is_larger_for_better_learners(scoring: Any) -> No
 
 def test_a_study_without_a_direction_is_refused() -> None:
     sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2)
-    study = optuna.create_study(sampler=sampler, pruner=DAUBPruner(sizes=SIZES, **PAPER))
+    study = optuna.create_study(sampler=sampler, pruner=DAUBPruner.paper(sizes=SIZES))
     with pytest.raises(ValueError, match=r"but got `scoring='accuracy'` in such a study"):
         study.optimize(TrainingSizeObjective(witness, *numbered(200)))
     with pytest.raises(ValueError, match=r'`direction="maximize"` to .* such as "neg_log_loss"'):
@@ -159,7 +158,7 @@ def test_maximizing_finds_the_better_of_two_learners(name: str) -> None:
         sampler=DataAllocationSampler(
             optuna.samplers.GridSampler({"tree": [True, False]}, seed=0), n_learners=2
         ),
-        pruner=DAUBPruner(sizes=(100, 300, 700), **PAPER),
+        pruner=DAUBPruner.paper(sizes=(100, 300, 700)),
     )
     study.optimize(objective)
     assert study.best_params == {"tree": True}

@@ -38,7 +38,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub.core import DAUB
-from optuna_daub.core.policy import Needs
+from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.study import AllocationPruner
 from tests.objective.studies import SIZES
@@ -53,7 +53,6 @@ from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
 from tests.objective.studies import witness
-from tests.strategies import PAPER
 
 
 # -- subsets and scores ------------------------------------------------------------------------
@@ -480,7 +479,7 @@ def paused_study(objective: Any, n_trials: int | None, sizes: Sequence[int]) -> 
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
-        pruner=DAUBPruner(sizes=sizes, **PAPER),
+        pruner=DAUBPruner.paper(sizes=sizes),
     )
     study.optimize(objective, n_trials=n_trials)
     return study
@@ -664,7 +663,7 @@ def test_an_interruption_is_passed_on_and_not_held_against_the_learner() -> None
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner(sizes=SIZES, **PAPER),
+        pruner=DAUBPruner.paper(sizes=SIZES),
     )
     for _ in range(3):  # a learner that fails twice at one size is dropped
         with pytest.raises(KeyboardInterrupt):
@@ -834,7 +833,7 @@ def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner(sizes=(12, 30, 60), **PAPER),
+        pruner=DAUBPruner.paper(sizes=(12, 30, 60)),
     )
     study.optimize(objective)
     folds = 3 if kind == "cv" else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import pickle
@@ -64,9 +65,8 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.sklearn import DataAllocationSearchCV
 from optuna_daub.sklearn import search_cv
-from optuna_daub.study.storage import Run
-from optuna_daub.study.storage import create_idle
-from optuna_daub.study.storage import write_folds
+from optuna_daub.study import log
+from optuna_daub.study.records import Run
 
 
 X, Y = make_classification(300, 6, n_informative=4, flip_y=0.1, random_state=0)
@@ -823,7 +823,7 @@ def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
         learners = learning_curves(study)
         curve = next(curve for curve in learners if curve.state == "suspended")
         run = Run(curve.learner, size, inherited=curve.size, full_size=200)
-        begun.append(create_idle(study, run, like=study.trials[curve.learner]))
+        begun.append(log.stand_in(study, copy.copy(study.trials[curve.learner]), run)._trial_id)
 
     def curves_of(study: optuna.Study) -> list[Any]:
         curves = learning_curves(study)
@@ -837,7 +837,7 @@ def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
         if not is_running:
             begin(study)
         folds = {name: [0.25] * 3 for name in ("fit_time", "score_time", "test_scores")}
-        write_folds(study, begun[0], size, folds)
+        study._storage.set_trial_system_attr(begun[0], f"daub:folds:{size}", folds)
         study._storage.set_trial_intermediate_value(begun[0], size, 0.25)
         return allocations(study)
 

@@ -43,9 +43,9 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
+from optuna_daub.study import keys
 from optuna_daub.study import liveness
-from optuna_daub.study import storage as stored
-from tests.strategies import PAPER
+from optuna_daub.study import log
 from tests.study import releases
 from tests.study.forks import CONTEXT
 
@@ -212,7 +212,7 @@ class Plan:
                 n_learners=None if self.n_trials else self.n_learners,
                 stale_after=self.stale_after,
             ),
-            pruner=DAUBPruner(sizes=SIZES, **({} if self.n_trials else PAPER)),
+            pruner=(DAUBPruner if self.n_trials else DAUBPruner.paper)(sizes=SIZES),
         )
 
     def start(self) -> BaseProcess:
@@ -306,13 +306,13 @@ def work(plan: Plan) -> None:
         if plan.n_trials and trial.number >= plan.n_trials:
             study.stop()
 
-    write_given_up = stored.write_given_up
+    write_given_up = log.write_given_up
 
     def note_given_up(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         write_given_up(study, trial)
         plan.write("given_up", trial.number, time.monotonic())
 
-    stored.write_given_up = note_given_up
+    log.write_given_up = note_given_up
     if plan.clock:
         shift_clock(plan.clock)
     study = plan.study()
@@ -418,7 +418,7 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
     assert study.best_trial.params == answer.params
     assert sorted(study.best_trial.intermediate_values) == [*SIZES]
     running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-    assert all(is_blank(trial) or stored.is_given_up(trial) for trial in running)
+    assert all(is_blank(trial) or keys.is_given_up(trial) for trial in running)
     assert len(running) <= kills + len(plan.deadly)
     return study
 
@@ -428,7 +428,7 @@ def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
 
     Then no trial is COMPLETE, and the learner has to be trained on all the data once more.
     """
-    is_over = trial.state == TrialState.FAIL or stored.is_given_up(trial)
+    is_over = trial.state == TrialState.FAIL or keys.is_given_up(trial)
     return is_over and SIZES[-1] in trial.intermediate_values
 
 
@@ -437,7 +437,7 @@ def is_blank(trial: optuna.trial.FrozenTrial) -> bool:
 
     Optuna makes the trial, or takes it from the queue, before it asks the sampler.
     """
-    is_assigned = stored.read_run(trial.system_attrs) is not None
+    is_assigned = keys.read_run(trial) is not None
     return not (trial.params or trial.intermediate_values or is_assigned)
 
 

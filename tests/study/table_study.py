@@ -19,6 +19,7 @@ from optuna.trial import TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+from optuna_daub import AllocationPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
@@ -29,8 +30,8 @@ from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
-from optuna_daub.study import storage as stored
-from tests.strategies import PAPER
+from optuna_daub.study import keys
+from optuna_daub.study.records import Run
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT
 
@@ -94,7 +95,7 @@ class InOrder(BaseSampler):
     ) -> Any:
         seen = [row for row in study.get_trials(deepcopy=False) if row.number < trial.number]
         # Another thread's trial may be there already, and turn out to be a later run, or idle.
-        runs = {row.number: stored.read_run(row.system_attrs) for row in seen}
+        runs = {row.number: keys.read_run(row) for row in seen}
         return sum(run is not None and run.learner == number for number, run in runs.items())
 
 
@@ -139,9 +140,13 @@ def table_study(
     direction: str = "maximize",
     base: BaseSampler | None = None,
     stale_after: float | None = None,
+    pruner: AllocationPruner | None = None,
     **rule: Any,
 ) -> optuna.Study:
-    """Return a study with a sampler and a pruner of its own; opened if it is there already."""
+    """Return a study with a sampler and a pruner of its own; opened if it is there already.
+
+    The pruner is that of DAUB's paper with the options `rule`, unless another one is given.
+    """
     return optuna.create_study(
         study_name=name,
         storage=storage,
@@ -150,7 +155,7 @@ def table_study(
         sampler=DataAllocationSampler(
             base or InOrder(), n_learners=n_learners, stale_after=stale_after
         ),
-        pruner=DAUBPruner(**{"sizes": SIZES, **PAPER, **rule}),
+        pruner=pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
     )
 
 
@@ -166,9 +171,9 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
     ]
 
 
-def runs(study: optuna.Study) -> list[tuple[FrozenTrial, stored.Run]]:
+def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:
     """Return the trials that ran a learner, with what they were assigned."""
-    assigned = [(trial, stored.read_run(trial.system_attrs)) for trial in study.trials]
+    assigned = [(trial, keys.read_run(trial)) for trial in study.trials]
     return [(trial, run) for trial, run in assigned if run is not None and run.learner is not None]
 
 
@@ -180,7 +185,7 @@ def idle(study: optuna.Study) -> list[FrozenTrial]:
 
 def repeats(study: optuna.Study) -> dict[int, int]:
     """Return the learner that each trial repeats which was given a learner's parameters again."""
-    assigned = {t.number: stored.read_run(t.system_attrs) for t in study.trials}
+    assigned = {t.number: keys.read_run(t) for t in study.trials}
     return {n: run.repeats for n, run in assigned.items() if run and run.repeats is not None}
 
 
@@ -202,7 +207,7 @@ def replayed(
 
 def expected() -> tuple[list[tuple[int, int]], int]:
     """Return the allocations and the winner of `RIVALS`, as replayed."""
-    made, last = replayed(DAUBPruner(sizes=SIZES, **PAPER).policy, RIVALS)
+    made, last = replayed(DAUBPruner.paper(sizes=SIZES).policy, RIVALS)
     assert last.learner is not None
     return made, last.learner
 

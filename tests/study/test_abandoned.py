@@ -21,11 +21,13 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import assignment
+from optuna_daub.study import claims
+from optuna_daub.study import keys
 from optuna_daub.study import liveness
-from optuna_daub.study import state as states
-from optuna_daub.study import storage as stored
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study import log
+from optuna_daub.study import worker as workers
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -93,7 +95,7 @@ def test_nobody_begins_a_learner_in_place_of_an_enqueued_one(is_taken: bool) -> 
     study = table_study(2)
     study.ask()
     idle = study._storage.create_new_trial(study._study_id)
-    stored.write_run(study, idle, stored.Run(None, n_learners=2, full_size=54))
+    log.write_run(study, study._storage.get_trial(idle), Run(None, n_learners=2, full_size=54))
     study.enqueue_trial({"row": 4})
     if is_taken:
         study._pop_waiting_trial_id()
@@ -103,7 +105,7 @@ def test_nobody_begins_a_learner_in_place_of_an_enqueued_one(is_taken: bool) -> 
 def assert_begins_nothing(study: optuna.Study, trial_id: int, is_taken: bool) -> None:
     """Assert that a trial is told to leave the place to an enqueued one, or to wait for it."""
     trial = study._storage.get_trial(trial_id)
-    run = assignment._offer(study, synced_state_of(study), trial, study.pruner.policy)
+    run = claims._offer(study, looking(study), trial, study.pruner.policy)
     if is_taken:
         assert run is None
     else:
@@ -124,7 +126,7 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
     study.enqueue_trial({"row": 3})
     worker.join(30)
     (idle,) = asked
-    run = stored.read_run(study.trials[idle.number].system_attrs)
+    run = keys.read_run(study.trials[idle.number])
     assert run is not None
     assert run.learner is None
     assert run.reason == "enqueued learners come first"
@@ -140,7 +142,7 @@ def test_the_end_waits_for_what_is_enqueued() -> None:
     first = study.ask()
     study.tell(first, objective(first))
     idle = study._storage.create_new_trial(study._study_id)
-    stored.write_run(study, idle, stored.Run(None, n_learners=1, full_size=54))
+    log.write_run(study, study._storage.get_trial(idle), Run(None, n_learners=1, full_size=54))
     study.enqueue_trial({"row": 4})
     assert_begins_nothing(study, idle, is_taken=False)
     study.tell(1, state=TrialState.PRUNED)
@@ -192,20 +194,20 @@ def test_an_interrupt_while_assigning_loses_no_enqueued_learner(
     study.optimize(TableObjective(RIVALS))
     study.enqueue_trial({"row": 4})  # one more than the sampler was asked for
 
-    def interrupted(study: optuna.Study, trial_id: int, run: stored.Run) -> None:
+    def interrupted(study: optuna.Study, trial: FrozenTrial, run: Run) -> None:
         if is_assigned:
-            write_run(study, trial_id, run)
+            write_run(study, trial, run)
         raise KeyboardInterrupt
 
-    write_run = stored.write_run
+    write_run = log.write_run
     with monkeypatch.context() as patch:
-        patch.setattr(stored, "write_run", interrupted)
+        patch.setattr(log, "write_run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             study.optimize(TableObjective(RIVALS))
     taken = [trial for trial in study.trials if FIXED in trial.system_attrs]
     expected = TrialState.FAIL if is_assigned else TrialState.WAITING
     assert [trial.state for trial in taken] == [expected]
-    states._STATES.clear()  # as a new process would begin
+    workers._WORKERS.clear()  # as a new process would begin
     study.optimize(TableObjective(RIVALS))
     assert {"row": 4} in [curve.params for curve in learning_curves(study)]
     assert all(trial.state.is_finished() for trial in study.trials)
@@ -296,7 +298,7 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
     base.lives = [*lives]
     for _ in lives:
         lost = study.ask()
-        run = stored.read_run(study.trials[lost.number].system_attrs)
+        run = keys.read_run(study.trials[lost.number])
         assert run is not None
         assert run.learner == n_before
         name_as_dead(study, lost)
@@ -312,16 +314,16 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
 def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
     study = table_study()
     slow = study.ask()
-    run = stored.read_run(study.trials[0].system_attrs)
+    run = keys.read_run(study.trials[0])
     assert run is not None
     study.tell(slow, state=TrialState.FAIL)
-    others = synced_state_of(study)
-    assert not assignment._is_only_claim(others, study.trials[0], run)
+    others = looking(study)
+    assert not claims._is_only_claim(others, study.trials[0], run)
 
 
 def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
     """Let a trial be that of a process of this machine that is gone."""
-    run = stored.read_run(study.trials[trial.number].system_attrs)
+    run = keys.read_run(study.trials[trial.number])
     assert run is not None
     machine = run.worker.split("|")[0]
-    stored.write_run(study, trial._trial_id, replace(run, worker=f"{machine}|999999999|gone"))
+    log.write_run(study, trial, replace(run, worker=f"{machine}|999999999|gone"))

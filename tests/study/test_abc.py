@@ -43,7 +43,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import replay
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.worker import looking
 from tests.strategies import FOUR
 from tests.strategies import FOUR_SHAPES
 from tests.strategies import FOUR_SIZES
@@ -383,7 +383,7 @@ def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
         assert best is not None
         assert best.learner == n_trials - 1
         assert "of the best of 4 learners" in best.promise, "those to come count too"
-        guess = study.pruner.policy.best_guess(synced_state_of(study).pool(study.pruner.policy))
+        guess = study.pruner.policy.best_guess(looking(study).pool(study.pruner.policy))
         assert guess is not None
         lower = learning_curves(study)[n_trials - 1].worst
         assert lower is not None

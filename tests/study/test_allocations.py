@@ -12,10 +12,10 @@ from optuna.trial import TrialState
 
 from optuna_daub import allocations
 from optuna_daub import learning_curves
-from optuna_daub.study import storage as stored
+from optuna_daub.study import log
 from optuna_daub.study.base_sampler_view import one_row_per_learner
-from optuna_daub.study.state import synced_state_of
-from optuna_daub.study.storage import Run
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -31,7 +31,7 @@ def begun(study: optuna.Study, run: Run) -> int:
     """Return the number of a running trial with such a record."""
     trial_id = study._storage.create_new_trial(study._study_id)
     number = study._storage.get_trial_number_from_id(trial_id)
-    stored.write_run(study, trial_id, run)
+    log.write_run(study, study._storage.get_trial(trial_id), run)
     for size in SIZES[: SIZES.index(run.inherited) + 1] if run.inherited else ():
         study._storage.set_trial_intermediate_value(trial_id, size, size / 100)
     return number
@@ -67,7 +67,7 @@ def test_a_run_of_a_learner_that_was_begun_after_it_is_known_to_all(is_first_loo
         if not is_first_look and number < 2:
             learning_curves(other)
     ids = [trial._trial_id for trial in study.trials]
-    stored.write_run(study, ids[1], Run(2, 9, 6, n_learners=5, full_size=54, trial=1))
+    log.write_run(study, study.trials[1], Run(2, 9, 6, n_learners=5, full_size=54, trial=1))
     for number, size in ((0, 6), (2, 6), (1, 9)):
         study._storage.set_trial_param(ids[number], "row", 2 if number else 0, ROWS)
         study._storage.set_trial_intermediate_value(ids[number], size, size / 100)
@@ -75,8 +75,8 @@ def test_a_run_of_a_learner_that_was_begun_after_it_is_known_to_all(is_first_loo
     known = {c.learner: [seen.size for seen in c.observations] for c in learning_curves(other)}
     assert known == {0: [6], 2: [6, 9]}
     assert [(each.learner, each.trial) for each in allocations(other)] == [(0, 0), (2, 2), (2, 1)]
-    state = synced_state_of(other)
-    rows = one_row_per_learner(other.get_trials(deepcopy=False), state, {0: 0.5, 2: 0.5})
+    known = looking(other).known
+    rows = one_row_per_learner(other.get_trials(deepcopy=False), known, 1, {0: 0.5, 2: 0.5})
     assert [(row.number, row._trial_id) for row in rows] == [(0, ids[0]), (2, ids[2])]
 
 

@@ -12,21 +12,18 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import ValuePerSecond
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
-from tests.study.table_study import expected
 from tests.study.table_study import idle
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
-
-
-MADE, WINNER = expected()
 
 
 def finished() -> optuna.Study:
@@ -39,7 +36,7 @@ def finished() -> optuna.Study:
 
 def seen_by_base_sampler(study: optuna.Study) -> BaseSamplerStudy:
     assert isinstance(study.pruner, DAUBPruner)
-    return BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy)
+    return BaseSamplerStudy(study, looking(study), study.pruner.policy)
 
 
 def test_there_is_one_row_per_learner_in_order() -> None:
@@ -48,26 +45,33 @@ def test_there_is_one_row_per_learner_in_order() -> None:
     assert [row.params["row"] for row in rows] == [*range(len(RIVALS))]
 
 
+@pytest.mark.parametrize("pruner", [DAUBPruner.paper(sizes=SIZES), DAUBPruner(sizes=SIZES)])
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_every_learner_with_a_score_is_complete_with_its_forecast_at_n(direction: str) -> None:
-    """Where it was trained on all the data the forecast is the score itself."""
+def test_every_learner_with_a_score_is_complete_with_what_it_is_worth(
+    direction: str, pruner: DAUBPruner
+) -> None:
+    """The default rule shows forecasts at N, the paper's mode the last scores."""
     sign = 1 if direction == "maximize" else -1
-    study = table_study(direction=direction)
+    study = table_study(direction=direction, pruner=pruner)
     study.optimize(TableObjective(RIVALS, sign))
-    state = synced_state_of(study)
-    forecasts = Joint().forecasts(state.pool(study.pruner.policy), SIZES[-1])
+    worker = looking(study)
+    pool = worker.pool(pruner.policy)
+    worth = {curve.learner: curve.score for curve in pool.curves.values()}
+    if isinstance(pruner.policy, ValuePerSecond):
+        forecasts = Joint().forecasts(pool, SIZES[-1])
+        worth = {learner: float(forecasts[learner].mean) for learner in forecasts}
     rows = seen_by_base_sampler(study).get_trials()
     assert {row.state for row in rows} == {TrialState.COMPLETE}
     for row in rows:
         own = [trial for trial, run in runs(study) if run.learner == row.number]
-        assert sorted(row.intermediate_values) == [s for r, s in MADE if r == row.number]
+        assert sorted(row.intermediate_values) == [*pool.curves[row.number].sizes]
         assert row.intermediate_values == own[-1].intermediate_values
-        assert row.value == pytest.approx(sign * float(forecasts[row.number].mean))
+        assert row.value == pytest.approx(sign * worth[row.number])
         if own[-1].state == TrialState.COMPLETE:
             assert row.value == own[-1].value
         assert row.distributions == own[0].distributions
         assert row.params == own[0].params
-    assert min(sign * row.value for row in rows) > 0  # type: ignore[operator]
+    assert max(sign * row.value for row in rows) > 0  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
@@ -85,12 +89,10 @@ def test_in_an_open_pool_costs_are_taken_off(direction: str) -> None:
         return score
 
     pair = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0))
-    study = optuna.create_study(
-        direction=direction, sampler=pair, pruner=DAUBPruner(sizes=SIZES, use_training_score=False)
-    )
+    study = optuna.create_study(direction=direction, sampler=pair, pruner=DAUBPruner(sizes=SIZES))
     study.optimize(objective, n_trials=60)
     policy, rows = study.pruner.policy, seen_by_base_sampler(study).get_trials()  # type: ignore[attr-defined]
-    net = policy.net_values(synced_state_of(study).pool(policy)).tolist()
+    net = policy.worth(looking(study).pool(policy)).tolist()
     assert [row.value for row in rows if row.value is not None] == [
         sign * x for x, row in zip(net, rows, strict=True) if row.value is not None
     ]
@@ -190,7 +192,7 @@ def test_learners_that_the_policy_dropped_are_results_all_the_same() -> None:
     )
     study.optimize(TableObjective(RIVALS))
     assert [c.state for c in learning_curves(study)].count("dropped") == len(RIVALS) - 1
-    view = BaseSamplerStudy(study, synced_state_of(study), study.pruner.policy)
+    view = BaseSamplerStudy(study, looking(study), study.pruner.policy)
     assert {row.state for row in view.get_trials()} == {TrialState.COMPLETE}
     assert None not in [row.value for row in view.get_trials()]
 

@@ -19,7 +19,6 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from tests.strategies import PAPER
 from tests.study.table_study import SIZES
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
@@ -67,14 +66,19 @@ def tpe(objective: Callable[[optuna.Trial], float]) -> TPESampler:
 
 @pytest.mark.parametrize(
     ("rule", "n_learners", "storage"),
-    [({}, None, "memory"), ({}, 12, "memory"), (PAPER, 12, "memory"), (PAPER, 12, "sqlite")],
+    [
+        (DAUBPruner, None, "memory"),
+        (DAUBPruner, 12, "memory"),
+        (DAUBPruner.paper, 12, "memory"),
+        (DAUBPruner.paper, 12, "sqlite"),
+    ],
 )
 @pytest.mark.parametrize(
     "objective", [by_attribute, pytest.param(by_method, marks=needs_set_constraint)]
 )
 def test_the_answer_is_feasible_and_optunas_own(
     objective: Callable[[optuna.Trial], float],
-    rule: dict[str, str],
+    rule: Callable[..., DAUBPruner],
     n_learners: int | None,
     storage: str,
     tmp_path: Path,
@@ -83,7 +87,7 @@ def test_the_answer_is_feasible_and_optunas_own(
         storage=sqlite(tmp_path) if storage == "sqlite" else None,
         direction="maximize",
         sampler=DataAllocationSampler(tpe(objective), n_learners=n_learners),
-        pruner=DAUBPruner(sizes=SIZES, **rule),  # type: ignore[arg-type]
+        pruner=rule(sizes=SIZES),
     )
     study.optimize(objective, n_trials=30)
     best = best_learner(study)
@@ -114,7 +118,7 @@ def test_where_all_are_infeasible_there_is_no_answer() -> None:
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=4),
-        pruner=DAUBPruner(sizes=SIZES, **PAPER),
+        pruner=DAUBPruner.paper(sizes=SIZES),
     )
     study.optimize(hopeless)
     assert best_learner(study) is None
@@ -140,7 +144,7 @@ def test_a_constraint_measured_late_takes_the_answer_back() -> None:
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=8),
-        pruner=DAUBPruner(sizes=SIZES, **PAPER),
+        pruner=DAUBPruner.paper(sizes=SIZES),
     )
     study.optimize(late)
     best = best_learner(study)

@@ -37,8 +37,6 @@ SIGN = {"maximize": 1, "minimize": -1}
 
 rules = st.fixed_dictionaries(
     {
-        "bound": st.sampled_from(["projection", "calibrated"]),
-        "step": st.sampled_from(["geometric", "adaptive"]),
         "use_training_score": st.booleans(),
         "tolerance": st.sampled_from([0.0, 3 / 256, 0.125, float("inf")]),
         "stop": st.sampled_from(["verified", "first"]),

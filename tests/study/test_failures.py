@@ -13,6 +13,7 @@ import pytest
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
+from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -20,7 +21,7 @@ from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
-from optuna_daub.study import state as states
+from optuna_daub.study import worker as workers
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -316,12 +317,12 @@ def test_one_sick_worker_of_two_drops_no_learner(
 
     def work(trials: int | None) -> None:
         base = optuna.samplers.RandomSampler()
-        own = table_study(n_learners, storage=storage, base=base, **rule)
+        own = table_study(n_learners, storage=storage, base=base, pruner=pruner)
         own.optimize(objective, catch=(BrokenError,), n_trials=trials)
 
     monkeypatch.setattr(liveness, "this_worker", name)
     storage = optuna.storages.InMemoryStorage()
-    rule = {} if n_learners else {"bound": None, "step": None}
+    pruner = None if n_learners else DAUBPruner(sizes=SIZES)
     sick = threading.Thread(target=work, args=(None if n_learners else 30,), name="sick")
     well = threading.Thread(target=work, args=(None if n_learners else 60,), name="well")
     with caplog.at_level("WARNING", logger="optuna_daub"):
@@ -331,7 +332,7 @@ def test_one_sick_worker_of_two_drops_no_learner(
         sick.join(60)
     assert not sick.is_alive()
     assert not well.is_alive()
-    study = table_study(n_learners, storage=storage, **rule)
+    study = table_study(n_learners, storage=storage, pruner=pruner)
     curves = learning_curves(study)
     for curve in curves:
         assert "failed" not in curve.reason
@@ -357,12 +358,12 @@ def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The other worker has not been heard of for a minute."""
-    monkeypatch.setattr(states, "RECENT", 0.0)
+    monkeypatch.setattr(workers, "RECENT", 0.0)
     monkeypatch.setattr(liveness, "this_worker", lambda: "elsewhere|1|1")
     study = table_study()
     study.optimize(TableObjective(RIVALS), n_trials=1)
     monkeypatch.undo()
-    monkeypatch.setattr(states, "RECENT", 0.0)
+    monkeypatch.setattr(workers, "RECENT", 0.0)
     study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER

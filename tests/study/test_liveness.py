@@ -27,11 +27,15 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study import keys
 from optuna_daub.study import liveness
-from optuna_daub.study import storage as stored
-from optuna_daub.study.state import State
-from optuna_daub.study.state import state_of
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study import log
+from optuna_daub.study.known import Known
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import looking
+from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -236,7 +240,7 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     lost = {
         trial.number
         for trial in trials
-        if stored.is_given_up(trial) or trial.state == TrialState.FAIL
+        if keys.is_given_up(trial) or trial.state == TrialState.FAIL
     }
     assert len(lost) == n_lost
     made = [
@@ -256,10 +260,10 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
     study = table_study(storage=storage, stale_after=0.1)
     is_known = place == ("after", WINNER, SIZES[-1])  # its score is: nobody waits for its end
     if not is_known:  # it has been silent for long enough from the first trial on
-        synced_state_of(study)
+        looking(study)
         time.sleep(0.2)
     study.optimize(TableObjective(RIVALS))
-    lost = [trial for trial in study.trials if stored.is_given_up(trial)]
+    lost = [trial for trial in study.trials if keys.is_given_up(trial)]
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
     stall.goes_on.set()
     worker.join(60)
@@ -274,8 +278,8 @@ def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     place: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Optuna does where a heartbeat stops; afterwards it raises whatever the worker tells."""
-    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
-    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
+    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
     study = table_study(storage=storage)
@@ -293,17 +297,17 @@ def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the last look at its run and what it tells Optuna there is as little as can be."""
-    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
-    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
+    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
     study = table_study()
-    owner: Any = study.pruner if place == "turn" else State
+    owner: Any = Worker if place == "turn" else Known
     as_it_is = getattr(owner, place)
     failed: list[int] = []
 
     def failing(*given: Any) -> Any:
         answer = as_it_is(*given)
         running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-        if (isinstance(answer, str) or answer is True) and running and not failed:
+        if (isinstance(answer, End) or answer is True) and running and not failed:
             failed.append(running[0].number)
             study._storage.set_trial_state_values(running[0]._trial_id, TrialState.FAIL)
         return answer
@@ -318,8 +322,8 @@ def test_a_callback_finds_the_parameters_of_a_run_that_was_failed_as_it_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Optuna 4.0 hands it the trial that stands in for the failed one."""
-    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
-    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
+    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
     told: list[int] = []
 
     class Failing(InOrder):
@@ -344,8 +348,8 @@ def test_a_callback_finds_the_parameters_of_a_run_that_was_failed_as_it_ended(
 def test_an_idle_worker_that_was_failed_ends_without_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(liveness, "may_be_failed", lambda study: True)
-    monkeypatch.setattr(liveness, "record_heartbeat", lambda study, trial: None)
+    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
+    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
     study = table_study()
     study.optimize(TableObjective(RIVALS))
     infer = study.sampler.infer_relative_search_space
@@ -369,7 +373,7 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     storage = InMemoryStorage()
     study = table_study(storage=storage)
     slow = table_study(storage=storage)
-    owner: Any = slow.pruner if place == "turn" else state_of(slow)
+    owner: Any = worker_of(slow) if place == "turn" else Known
     as_it_is = getattr(owner, place)
     known: list[dict[int, float]] = []
 
@@ -378,14 +382,14 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
         if not known:
             (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
             known.append(trial.intermediate_values)
-            stored.write_given_up(study, trial)
+            log.write_given_up(study, trial)
             study.optimize(TableObjective(RIVALS))
             time.sleep(0.1)
         return answer
 
     monkeypatch.setattr(owner, place, stopped)
     slow.optimize(TableObjective(RIVALS))
-    (lost,) = [trial for trial in study.trials if stored.is_given_up(trial)]
+    (lost,) = [trial for trial in study.trials if keys.is_given_up(trial)]
     assert [lost.intermediate_values] == known
     assert lost.state == TrialState.PRUNED
     assert_ended_well(study, n_lost=1)
@@ -399,7 +403,7 @@ def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
     storage = InMemoryStorage()
     study = table_study(storage=storage)
     slow = table_study(storage=storage)
-    owner: Any = stored if place == "write_run" else State
+    owner: Any = log if place == "write_run" else Known
     as_it_is = getattr(owner, place)
     is_stopped = [False]
 
@@ -408,7 +412,7 @@ def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
             is_stopped[0] = True
             answer = as_it_is(*given)
             (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-            stored.write_given_up(study, trial)
+            log.write_given_up(study, trial)
             study.optimize(TableObjective(RIVALS))
             return answer if place == "write_run" else 1
         return as_it_is(*given)
@@ -432,10 +436,10 @@ def test_what_a_worker_withdraws_after_it_was_given_up_stays() -> None:
     """It may be stopped in the very moment of writing that it steps back."""
     study = table_study()
     trial = study.ask()
-    stored.write_given_up(study, study.trials[0])
+    log.write_given_up(study, study.trials[0])
     study.optimize(TableObjective(RIVALS))
     before = learning_curves(study)
-    stored.write_run(study, trial._trial_id, stored.Run(None, n_learners=5, trial=0))
+    log.write_run(study, trial, Run(None, n_learners=5, trial=0))
     assert learning_curves(study) == before
     assert learning_curves(table_study(storage=study._storage)) == before
     assert before[0].learner == 0
@@ -448,22 +452,25 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
     """Or else it would end as one that others have given up."""
     study = table_study()
     trial = study.ask()
-    state = synced_state_of(study)
+    worker = looking(study)
     was_there: list[bool] = []
-    read, is_copy = stored.read, state._is_copy
+    inner = {
+        owner: getattr(owner, name) for owner, name in ((log, "read"), (Known, "with_trials"))
+    }
 
-    def look(inner: Any) -> Any:
-        def looking(*given: Any) -> Any:
-            was_there.append(trial.number in state.runs)
-            return inner(*given)
+    def watched(owner: Any) -> Any:
+        def watching(*given: Any) -> Any:
+            was_there.append(trial.number in worker.known.runs)
+            return inner[owner](*given)
 
-        return looking
+        return watching
 
-    monkeypatch.setattr(stored, "read", look(read))
-    monkeypatch.setattr(state, "_is_copy", look(is_copy))
+    monkeypatch.setattr(keys, "read", watched(keys))
+    monkeypatch.setattr(Known, "with_trials", watched(Known))
     trial.suggest_int("row", 0, 4)
-    state.sync()
-    assert was_there == [True, True]
+    worker.look()
+    assert was_there
+    assert all(was_there)
 
 
 @pytest.mark.parametrize("is_stock", [True, False])
@@ -534,7 +541,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     curves = learning_curves(study_of(2))
     assert len(curves) == 3
     assert curves[0].learner == 0
-    trained = [t for t in late.trials if stored.read_run(t.system_attrs).learner == 0][1:]
+    trained = [t for t in late.trials if keys.read_run(t).learner == 0][1:]
     assert trained
     for curve in curves:
         height = sum(curve.params.values())
@@ -554,10 +561,10 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
     other = table_study(storage=storage)
     trial = other.ask()
     study = table_study(storage=storage, stale_after=0.05)
-    synced_state_of(study)
+    looking(study)
     if moment == "write_given_up":
         time.sleep(0.1)  # silent indeed, until the worker looks and is stopped
-    module: Any = liveness if moment == "release_dead" else State
+    module: Any = liveness if moment == "release_dead" else Worker
     name = moment if moment == "release_dead" else "silence"
     as_it_is = getattr(module, name)
 
@@ -571,7 +578,7 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
 
     monkeypatch.setattr(module, name, stopped)
     study.ask()
-    assert not stored.is_given_up(study.trials[trial.number])
+    assert not keys.is_given_up(study.trials[trial.number])
     curve = learning_curves(study)[trial.number]
     assert [seen.score for seen in curve.observations] == [score_of(0, SIZES[0])]
 
@@ -632,17 +639,17 @@ def test_a_claim_bears_a_heartbeat_from_the_start(
     """A worker that dies before Optuna's first heartbeat would hold its learner for ever."""
     storage = RDBStorage(sqlite(tmp_path), **releases.heartbeat(60, grace_period=120))
     study = table_study(storage=storage)
-    write_run = stored.write_run
+    write_run = log.write_run
 
-    def heart_beats(study: optuna.Study, trial_id: int, run: stored.Run) -> None:
-        query = f"SELECT count(*) FROM trial_heartbeats WHERE trial_id = {trial_id}"
+    def heart_beats(study: optuna.Study, trial: FrozenTrial, run: Run) -> None:
+        query = f"SELECT count(*) FROM trial_heartbeats WHERE trial_id = {trial._trial_id}"
         with storage.engine.begin() as connection:
             assert connection.exec_driver_sql(query).scalar() == 1
-        write_run(study, trial_id, run)
+        write_run(study, trial, run)
 
-    monkeypatch.setattr(stored, "write_run", heart_beats)
+    monkeypatch.setattr(log, "write_run", heart_beats)
     study.ask()
-    assert stored.read_run(study.trials[0].system_attrs) is not None
+    assert keys.read_run(study.trials[0]) is not None
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -715,7 +722,7 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
         study.optimize(TableObjective(RIVALS))
     said = [record.getMessage() for record in caplog.records]
     assert sum("passes no heartbeat on" in message for message in said) == 1
-    assert stored.is_given_up(study.trials[lost.number])
+    assert keys.is_given_up(study.trials[lost.number])
     assert liveness.patience_with(study, 7.0) == 7.0
     assert study.best_trial.last_step == SIZES[-1]
 

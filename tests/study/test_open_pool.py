@@ -43,8 +43,7 @@ from optuna_daub.core import ValuePerSecond
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import host
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
-from optuna_daub.study.state import state_of
-from tests.strategies import PAPER
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import idle
@@ -196,7 +195,7 @@ class TestRunsLeft:
         left: list[int | None] = []
 
         def counting(trial: optuna.Trial) -> float:
-            left.append(state_of(trial.study).pool(policy, trial.number).runs_left)
+            left.append(worker_of(trial.study).pool(policy, trial.number).runs_left)
             return objective(trial)
 
         study = open_study()
@@ -206,7 +205,7 @@ class TestRunsLeft:
         assert left == [3, 2, 1, 0]
         study.optimize(counting, callbacks=[stop_at(5)])
         trial = study.ask()
-        assert state_of(study).pool(policy, trial.number).runs_left is None
+        assert worker_of(study).pool(policy, trial.number).runs_left is None
         study.tell(trial, state=TrialState.FAIL)
         study.optimize(counting, n_trials=3)
         assert left[4:] == [None] * 4, "a smaller part of the study's trials"
@@ -215,15 +214,15 @@ class TestRunsLeft:
         study = open_study(seconds=1000.0)
         study.optimize(objective, n_trials=6)
         assert isinstance(study.pruner, AllocationPruner)
-        policy, state = study.pruner.policy, state_of(study)
+        policy, state = study.pruner.policy, worker_of(study)
         shown = state.pool(policy)
         assert shown.left is not None
-        assert state.here.horizon is not None
+        assert state.horizon is not None
         assert 950.0 < shown.left.seconds <= 1000.0
-        state.here.horizon -= 5.0
+        state.horizon -= 5.0
         assert state.pool(policy) is shown, "nothing has happened"
         for moved, most in ((-15.0, 985.0), (40.0, 1025.0)):
-            state.here.horizon += moved
+            state.horizon += moved
             left = state.pool(policy).left
             assert left is not None
             assert most - 50.0 < left.seconds <= most
@@ -432,8 +431,6 @@ def test_a_pool_can_be_opened_and_closed() -> None:
     "pruner",
     [
         DAUBPruner.paper(sizes=SIZES),
-        DAUBPruner(sizes=SIZES, **PAPER),
-        DAUBPruner(sizes=SIZES, bound="calibrated"),
         ABCPruner(max_resource=8000),
         AllocationPruner(SuccessiveHalving(SIZES)),
     ],
@@ -571,7 +568,7 @@ class TestDeclinedNewcomers:
             assert min(trial.params["trees"] for trial in declined) > 50
             assert not any(trial.intermediate_values for trial in declined)
             assert {trial.state for trial in declined} == {TrialState.PRUNED}
-            with patch("optuna_daub.core.ValuePerSecond.declines", lambda *_: None):
+            with patch("optuna_daub.core.ValuePerSecond._declines", lambda *_: None):
                 study, as_before = self.search(RandomSampler(seed=seed), n_trials=100)
             assert not self.declined(study)
             # Some that would take longer than there is are begun, while costs are hardly known;
@@ -586,9 +583,9 @@ class TestDeclinedNewcomers:
     def test_they_are_no_learners_and_the_base_sampler_sees_that_they_were_tried(self) -> None:
         study, _ = self.search(RandomSampler(seed=0), n_trials=100)
         numbers = {trial.number for trial in self.declined(study)}
-        assert not numbers & {*state_of(study).learners}
+        assert not numbers & {*worker_of(study).known.learners}
         assert isinstance(study.pruner, AllocationPruner)
-        rows = BaseSamplerStudy(study, state_of(study), study.pruner.policy).get_trials()
+        rows = BaseSamplerStudy(study, worker_of(study), study.pruner.policy).get_trials()
         states = {row.number: row.state for row in rows}
         assert {states[number] for number in numbers} == {TrialState.RUNNING}
 
@@ -640,7 +637,7 @@ class TestDeclinedNewcomers:
         points = {"trees": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8000.0, 8500.0, 9000.0]}
         study, _ = self.search(GridSampler(points, seed=0))
         assert not self.declined(study)
-        known = {learner.params["trees"] for learner in state_of(study).learners.values()}
+        known = {learner.params["trees"] for learner in worker_of(study).known.learners.values()}
         assert known == {*points["trees"]}
 
     @pytest.mark.parametrize("seed", range(8))
@@ -708,7 +705,7 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
         if isinstance(decision, Propose):
             learner = len(pool.curves)
             pool = pool.with_newcomer(learner, {"trees": next(newcomers)})
-            decision = policy.start_of(pool, learner)
+            decision = policy.start(pool, learner, decision.size)
         assert isinstance(decision, Extend)
         trees = pool.curves[decision.learner].parameters["trees"]
         expected.append((trees, decision.size))
@@ -755,7 +752,7 @@ def test_what_was_enqueued_and_is_no_parameter_says_nothing_of_costs() -> None:
     trial = study.ask()
     trial.suggest_float("x", 0, 1)
     report(trial, next(iter(training_sizes(trial))), 0.5)
-    assert dict(state_of(study).curve(0).parameters) == {"x": 0.5}
+    assert dict(worker_of(study).known.curves[0].parameters) == {"x": 0.5}
 
 
 def told_by_optuna(trial: optuna.Trial) -> float:

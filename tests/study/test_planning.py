@@ -24,8 +24,8 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import planning
-from optuna_daub.study.state import State
-from optuna_daub.study.state import synced_state_of
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import looking
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
@@ -44,7 +44,6 @@ def empty(
 PRUNERS: dict[str, Callable[[], AllocationPruner]] = {
     "default": lambda: DAUBPruner(max_resource=20_000),
     "paper": lambda: DAUBPruner.paper(max_resource=20_000),
-    "calibrated": lambda: DAUBPruner(max_resource=20_000, bound="calibrated"),
     "abc": lambda: ABCPruner(max_resource=20_000, n_validation=5_000),
 }
 
@@ -292,15 +291,15 @@ class TestWhatIf:
         study.sampler = sampler
         studies.run(study, Table(RIVALS), n_trials=2)
         ends: list[Cost | None] = []
-        pool_of = State.pool
+        pool_of = Worker.pool
 
         def pool(*args: Any, **kwargs: Any) -> Pool:
             found = pool_of(*args, **kwargs)
             ends.append(found.left)
             return found
 
-        assert pool_of(synced_state_of(study), study.pruner.policy).left is not None
-        monkeypatch.setattr(State, "pool", pool)
+        assert pool_of(looking(study), study.pruner.policy).left is not None
+        monkeypatch.setattr(Worker, "pool", pool)
         what_if(study, DAUBPruner(sizes=SIZES))
         optuna_daub.one_row_per_learner(study)
         assert ends

@@ -20,8 +20,7 @@ from optuna_daub import learning_curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import replay
-from optuna_daub.study import storage as stored
-from tests.strategies import PAPER
+from optuna_daub.study import keys
 from tests.study.process_study import KINDS
 from tests.study.process_study import PATIENCE
 from tests.study.process_study import SIZES
@@ -55,7 +54,7 @@ def test_undisturbed_the_largest_x_is_the_best() -> None:
         LearningCurve(i, tuple(Observation(n, score(x, n), 1.0) for n in SIZES))
         for i, x in enumerate(xs)
     ]
-    *_, last = replay(DAUBPruner(sizes=SIZES, **PAPER).policy, curves)
+    *_, last = replay(DAUBPruner.paper(sizes=SIZES).policy, curves)
     assert last.learner == 59
 
 
@@ -270,6 +269,6 @@ def test_a_run_that_is_silent_too_long_is_given_up(
         os.kill(first.pid or 0, signal.SIGCONT) if stop == signal.SIGSTOP else None
         assert ended([first]) == [-stop if stop == signal.SIGKILL else 0], plan.errors()
     study = check_consistency(plan, kills=1)
-    (given_up,) = [trial for trial in study.trials if stored.is_given_up(trial)]
+    (given_up,) = [trial for trial in study.trials if keys.is_given_up(trial)]
     is_back = stop == signal.SIGSTOP
     assert given_up.state == (TrialState.PRUNED if is_back else TrialState.RUNNING)

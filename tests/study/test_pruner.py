@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-import re
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -22,19 +20,14 @@ from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import DAUB
-from optuna_daub.core import AdaptiveStep
-from optuna_daub.core import Audited
-from optuna_daub.core import Calibrated
 from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from optuna_daub.core import Pool
 from optuna_daub.core import Projection
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import next_of_grid
 from optuna_daub.core import projected_bound
 from tests.strategies import GRID
-from tests.strategies import PAPER
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -43,10 +36,6 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import probes
 from tests.study.table_study import table_study
-
-
-CALIBRATED: dict[str, Any] = {"max_resource": 9000, "bound": "calibrated"}
-PROJECTION: dict[str, Any] = {"max_resource": 9000, "bound": "projection"}
 
 
 @pytest.mark.parametrize(
@@ -67,25 +56,7 @@ PROJECTION: dict[str, Any] = {"max_resource": 9000, "bound": "projection"}
         ({"sizes": [0, 20, 40]}, "at least 1"),
         ({"sizes": [10.5, 20, 40]}, "whole number.* 10.5"),
         ({"sizes": [10, 20, 40], "max_resource": 50}, "40 and 50"),
-        ({"max_resource": 9000, "bound": "lower"}, "`bound` must be one of .*, but got 'lower'"),
         ({"max_resource": 9000, "cost": "money"}, "`cost` must be .*, but got 'money'"),
-        ({"max_resource": 9000, "use_training_score": "no"}, "`use_training_score` must be True"),
-        (CALIBRATED | {"tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
-        (CALIBRATED | {"tolerance": math.nan}, "`tolerance` .* nan"),
-        (CALIBRATED | {"stop": "never"}, "`stop` must be one of .* 'never'"),
-        (CALIBRATED | {"step": "big"}, "`step` must be one of .*, but got 'big'"),
-        (CALIBRATED | {"confidence": 95}, r"`confidence` must be in \(0, 1\).* 95"),
-        (CALIBRATED | {"price": -1}, "`price` must be at least 0.* -1"),
-        (CALIBRATED | {"ceiling": math.nan}, "`ceiling` must be a number"),
-        (CALIBRATED | {"first_sizes": [600, 750]}, r"`first_sizes` .*\(600, 750\)"),
-        (CALIBRATED | {"first_sizes": [750, 500]}, r"`first_sizes` .*\(750, 500\)"),
-        # An argument of a rule that was not asked for would be ignored in silence.
-        (PROJECTION | {"price": 0.1}, '`price` belongs to `bound="calibrated"`, .*`price=0.1`'),
-        (PROJECTION | {"ceiling": 1.0}, '`ceiling` belongs to `bound="calibrated"`'),
-        (PROJECTION | {"confidence": 0.9}, '`confidence` belongs to `bound="calibrated"`'),
-        ({"max_resource": 9000, "price": 0.1}, '`price` belongs to `bound="calibrated"`, .*price'),
-        ({"max_resource": 9000, "stop": "first"}, '`stop` belongs to `bound="projection"` or '),
-        ({"max_resource": 9000, "tolerance": 0.0}, '`tolerance` belongs to `bound="projection"`'),
     ],
 )
 def test_wrong_arguments_state_the_rule_and_the_value(
@@ -96,45 +67,20 @@ def test_wrong_arguments_state_the_rule_and_the_value(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("arguments", "message"),
     [
-        ("step", "geometric"),
-        ("tolerance", 0.1),
-        ("stop", "first"),
-        ("first_sizes", [750, 1688]),
-        ("use_training_score", True),
-        ("confidence", 0.9),
-        ("price", 0.1),
-        ("ceiling", 1.0),
+        ({"max_resource": 1000}, r"500 \* 1.5\^2 = 1125 > 1000"),
+        ({"max_resource": 9000, "use_training_score": "no"}, "`use_training_score` must be True"),
+        ({"max_resource": 9000, "tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
+        ({"max_resource": 9000, "tolerance": math.nan}, "`tolerance` .* nan"),
+        ({"max_resource": 9000, "stop": "never"}, "`stop` must be one of .* 'never'"),
     ],
 )
-def test_an_argument_goes_with_every_bound_that_its_refusal_names(name: str, value: Any) -> None:
-    arguments: dict[str, Any] = {"sizes": FIVE_THOUSAND, name: value}
-    with pytest.raises(ValueError, match=f"`{name}` belongs to `bound=") as raised:
-        DAUBPruner(**arguments)
-    bounds = re.findall('"([a-z]+)"', str(raised.value).partition(", but got")[0])
-    assert "calibrated" in bounds
-    for bound in bounds:
-        assert isinstance(DAUBPruner(**arguments, bound=bound).policy, DAUB)
-
-
-def test_options_reach_the_policy() -> None:
-    options: dict[str, Any] = {"confidence": 0.8, "price": 0.1, "ceiling": 2.0}
-    pruner = DAUBPruner(
-        max_resource=5000,
-        bound="calibrated",
-        use_training_score=False,
-        first_sizes=[750, 1688],
-        **options,
-    )
-    assert pruner.policy == DAUB(
-        FIVE_THOUSAND,
-        Audited(Calibrated(use_training_score=False, ceiling=2.0), 0.8),
-        AdaptiveStep(),
-        first_sizes=(750, 1688),
-        confidence=0.8,
-        price=0.1,
-    )
+def test_wrong_arguments_of_the_papers_algorithm_do_so_too(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        DAUBPruner.paper(**arguments)
 
 
 FIVE_THOUSAND = (500, 750, 1125, 1688, 2532, 3798, 5000)
@@ -146,31 +92,14 @@ def test_by_default_the_rule_is_value_per_second() -> None:
     assert by_examples == ValuePerSecond(FIVE_THOUSAND, Joint(), "examples")
 
 
-@pytest.mark.parametrize("bound", ["projection", "calibrated"])
-def test_costs_in_examples_belong_to_the_default_rule(bound: Any) -> None:
-    """The others have no use for them: they were ignored."""
-    with pytest.raises(ValueError, match=f'`cost` must be "seconds" where .*bound={bound!r}'):
-        DAUBPruner(max_resource=5000, cost="examples", bound=bound)
-    assert DAUBPruner(max_resource=5000, cost="seconds", bound=bound)
-
-
 def test_the_papers_algorithm_has_a_name() -> None:
     assert DAUBPruner.paper(max_resource=5000).policy == DAUB(FIVE_THOUSAND)
-    assert DAUBPruner(max_resource=5000, **PAPER).policy == DAUB(FIVE_THOUSAND)
     other = DAUBPruner.paper(
         sizes=[10, 20, 40], use_training_score=False, tolerance=0.1, stop="first"
     )
     assert other.policy == DAUB(
         (10, 20, 40), Projection(use_training_score=False), next_of_grid, (), 0.1, "first"
     )
-
-
-def test_calibrated_learners_start_on_two_sizes_near_a_48th() -> None:
-    policy = DAUBPruner(max_resource=48_000, bound="calibrated").policy
-    assert isinstance(policy, DAUB)
-    assert policy.first_sizes == (1125, 1688)
-    assert policy.price == 0.03
-    assert policy.steps == AdaptiveStep()
 
 
 def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
@@ -287,7 +216,7 @@ def alone(direction: str = "maximize", **rule: Any) -> optuna.Study:
     return optuna.create_study(
         direction=direction,
         sampler=TPESampler(seed=0),
-        pruner=DAUBPruner(**{"sizes": GRID, **PAPER, **rule}),
+        pruner=DAUBPruner.paper(**{"sizes": GRID, **rule}),
     )
 
 
@@ -309,32 +238,6 @@ def test_alone_it_prunes_where_the_bound_is_below_a_score_already_reached(
             bound = projected_bound(upto, GRID[-1], use_training_score=use_training_score)
             assert trial.should_prune() == (i >= 3 and bound < reached)
         reached = max(reached, highest)
-        study.tell(trial, sign * seen.score)
-
-
-@settings(max_examples=50)
-@given(known_curves(GRID), st.sampled_from([1, -1]), st.sampled_from([0.5, 0.95]))
-def test_alone_it_prunes_by_calibrated_bounds_after_two_sizes(
-    known: list[LearningCurve], sign: int, confidence: float
-) -> None:
-    """The bounds are audited by all trials there are, as in the pair."""
-    rule = {"bound": "calibrated", "confidence": confidence, "ceiling": math.inf}
-    study = alone("maximize" if sign > 0 else "minimize", **rule)
-    calibrated = Audited(Calibrated(ceiling=math.inf), confidence)
-    pool = Pool()
-    reached = -math.inf
-    for curve in known:
-        trial = study.ask()
-        for i, seen in enumerate(curve.observations, start=1):
-            training_score = sign * (seen.training_score or 0.0)
-            report(trial, seen.size, sign * seen.score, training_score=training_score)
-            upto = [replace(x, training_score=x.training_score or 0.0, n_validation=None)
-                    for x in curve.observations[:i]]  # fmt: skip
-            pool = pool.put(LearningCurve(trial.number, tuple(upto)))
-            forecast = calibrated.forecasts(pool, GRID[-1])[trial.number]
-            bound = float(forecast.quantile(confidence))
-            assert trial.should_prune() == (i >= 2 and bound < reached)
-        reached = max([reached, *(seen.score for seen in curve.observations)])
         study.tell(trial, sign * seen.score)
 
 
@@ -378,11 +281,10 @@ def test_alone_it_does_not_prune_what_was_never_reported() -> None:
     assert study.ask().should_prune() is False
 
 
-@pytest.mark.parametrize("bound", ["projection", "calibrated"])
 @pytest.mark.parametrize("steps", [range(8), range(0, 80, 10), range(100, 500, 100)])
-def test_alone_it_takes_any_steps(steps: range, bound: str) -> None:
+def test_alone_it_takes_any_steps(steps: range) -> None:
     """A drop-in for HyperbandPruner: steps need not be those of the grid."""
-    study = alone(bound=bound)
+    study = alone()
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
@@ -402,7 +304,7 @@ def test_alone_training_sizes_are_all_of_them_until_it_prunes() -> None:
     study = optuna.create_study(
         direction="maximize",
         sampler=RandomSampler(seed=0),
-        pruner=DAUBPruner(sizes=SIZES, **PAPER),
+        pruner=DAUBPruner.paper(sizes=SIZES),
     )
     study.enqueue_trial({"row": 4})
     study.enqueue_trial({"row": 2})

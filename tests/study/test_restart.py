@@ -16,8 +16,9 @@ from optuna.trial import TrialState
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import state as states
-from optuna_daub.study import storage as stored
+from optuna_daub.study import keys
+from optuna_daub.study import log
+from optuna_daub.study import worker as workers
 from tests.study import releases
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -71,7 +72,7 @@ def test_stopped_after_every_number_of_trials() -> None:
     for n_trials in range(len(undisturbed.trials)):
         study = table_study()
         study.optimize(TableObjective(RIVALS), n_trials=n_trials)
-        states._STATES.clear()  # all that a new process would not know
+        workers._WORKERS.clear()  # all that a new process would not know
         again = table_study(storage=study._storage)
         again.optimize(TableObjective(RIVALS))
         assert_same_answer(again)
@@ -259,7 +260,7 @@ def test_a_run_that_is_silent_for_stale_after_is_given_up(n_probes: int) -> None
     assert {*probes(study)} == {*MADE}
     lost = study.trials[trial.number]
     assert lost.state == TrialState.RUNNING, "its worker may be alive"
-    assert stored.is_given_up(lost)
+    assert keys.is_given_up(lost)
     study.tell(trial, state=TrialState.PRUNED)
     assert_sound(study)
 
@@ -275,7 +276,7 @@ def test_without_stale_after_a_live_worker_is_waited_for() -> None:
             study._storage.set_trial_state_values(0, TrialState.FAIL)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("optuna_daub.study.assignment.time.sleep", wait)
+        patch.setattr("optuna_daub.study.claims.time.sleep", wait)
         study.optimize(TableObjective(RIVALS))
     assert len(waits) >= 3
     assert_sound(study)
@@ -284,11 +285,11 @@ def test_without_stale_after_a_live_worker_is_waited_for() -> None:
 def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
     study = table_study()
     trial = hung(study, 1)
-    run = stored.read_run(study.trials[0].system_attrs)
+    run = keys.read_run(study.trials[0])
     assert run is not None
     machine, _, _ = run.worker.split("|")
     gone = replace(run, worker=f"{machine}|999999999|1")
-    stored.write_run(study, trial._trial_id, gone)
+    log.write_run(study, trial, gone)
     study.optimize(TableObjective(RIVALS))
     assert study.trials[0].state == TrialState.FAIL
     assert_same_answer(study)

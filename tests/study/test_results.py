@@ -25,7 +25,6 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study import AllocationPruner
-from tests.strategies import PAPER
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -126,7 +125,7 @@ def test_results_need_the_pruner() -> None:
 
 def test_bounds_shown_are_those_of_the_policy() -> None:
     study = finished()
-    policy = DAUBPruner(sizes=SIZES, **PAPER).policy
+    policy = DAUBPruner.paper(sizes=SIZES).policy
     curves = learning_curves(study)
     pool = Pool(
         Curves(

@@ -25,7 +25,7 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import assignment
+from optuna_daub.study import claims
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -190,7 +190,7 @@ def no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         pytest.fail(f"slept for {seconds} s")
 
-    monkeypatch.setattr(assignment.time, "sleep", sleep)
+    monkeypatch.setattr(claims.time, "sleep", sleep)
 
 
 @pytest.mark.parametrize("n_processes", [1, 2])
@@ -216,7 +216,7 @@ def test_in_one_process_the_lower_number_goes_on_at_once() -> None:
 def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(assignment, "PATIENCE", 60.0)  # on however busy a machine
+    monkeypatch.setattr(claims, "PATIENCE", 60.0)  # on however busy a machine
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
     with ThreadPoolExecutor(1) as other:
         waiting = other.submit(first_size, lower)
@@ -231,7 +231,7 @@ def test_it_waits_for_the_dead_no_longer_than_its_patience(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And then goes on, so that the parameters are not lost; one that comes back gives way."""
-    monkeypatch.setattr(assignment, "PATIENCE", 0.05)
+    monkeypatch.setattr(claims, "PATIENCE", 0.05)
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
     assert first_size(lower) == SIZES[0]
     assert first_size(higher) == gives_way_to(0)

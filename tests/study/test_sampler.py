@@ -23,7 +23,6 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from tests.strategies import PAPER
 from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -367,7 +366,7 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
 
 def test_one_sampler_and_pruner_serve_two_studies() -> None:
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
-    pruner = DAUBPruner(sizes=SIZES, **PAPER)
+    pruner = DAUBPruner.paper(sizes=SIZES)
     for _ in range(2):
         study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
         study.optimize(TableObjective(RIVALS))
@@ -381,7 +380,7 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
     """SQLite gives the new study the id of the old one, and its trials theirs."""
     storage = table_study(storage=sqlite(tmp_path))._storage
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
-    pruner = DAUBPruner(sizes=SIZES, **PAPER)
+    pruner = DAUBPruner.paper(sizes=SIZES)
     ids = []
     for _ in range(3):
         optuna.delete_study(study_name="table", storage=storage)
@@ -405,7 +404,7 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
 def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
     """Of two storages in memory each begins with trial id 0; one is asked and left."""
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
-    pruner = DAUBPruner(sizes=SIZES, **PAPER)
+    pruner = DAUBPruner.paper(sizes=SIZES)
     one, other = (
         optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner) for _ in "ab"
     )

@@ -21,6 +21,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.study import liveness
+from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -216,7 +217,7 @@ def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
     thread.join()
     sampler = study.sampler
     assert isinstance(sampler, DataAllocationSampler)
-    begun = sampler._assigned_of(study)
+    begun = worker_of(study).assigned
     (left_behind,) = begun
 
     def is_thread_alive(thread: int) -> bool:

@@ -16,7 +16,6 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import ABCPruner
 from optuna_daub.study import AllocationPruner
-from tests.strategies import PAPER
 
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -75,7 +74,7 @@ def new_study(
         storage=storage,
         direction=direction,
         sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=len(known)),
-        pruner=pruner or DAUBPruner(sizes=SIZES, **PAPER),
+        pruner=pruner or DAUBPruner.paper(sizes=SIZES),
     )
     for name in known:
         study.enqueue_trial({"name": name})
@@ -169,7 +168,7 @@ def crowded(n_learners: int = 200, n_sizes: int = 12) -> optuna.Study:
         f"learner of kind {kind}": [0.3 + 0.05 * place for place in range(n_sizes)]
         for kind in range(n_learners)
     }
-    return run(new_study(known, DAUBPruner(sizes=sizes, **PAPER)), Table(known))
+    return run(new_study(known, DAUBPruner.paper(sizes=sizes)), Table(known))
 
 
 STATES = (

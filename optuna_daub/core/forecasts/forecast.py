@@ -1,12 +1,14 @@
 """Forecast: the distribution of a score that was not observed; Forecaster: what makes them.
 
 Every forecast is about one learner or about many at once: its numbers are floats, or arrays with
-one entry (of `Quantiles`: one row) per learner, and every answer has the same shape.
+one entry per learner, and every answer has the same shape.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC
+from abc import abstractmethod
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +17,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import ndtr
+from scipy.special import ndtri
 
+from optuna_daub.core.boxes import improvement
+from optuna_daub.core.boxes import index
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
@@ -50,7 +57,7 @@ class Forecasts(Mapping[int, Forecast]):
     """The forecasts of many learners: a mapping by learner, kept as arrays.
 
     >>> import numpy as np
-    >>> both = Forecasts(np.array([3, 8]), Certain(np.array([0.7, 0.9])))
+    >>> both = Forecasts(np.array([3, 8]), Logistic(np.array([0.7, 0.9]), 0.0))
     >>> float(both[8].mean), both.all.expected_improvement(0.8).round(6)
     (0.9, array([0. , 0.1]))
     """
@@ -74,134 +81,93 @@ class Forecasts(Mapping[int, Forecast]):
         return len(self.learners)
 
 
-class Forecaster(Protocol):
+class Forecaster(ABC):
     """A pure rule from a pool to forecasts; a frozen value.
 
     Joint by signature: what one learner gained may say what others will gain.
     """
 
+    @abstractmethod
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`.
 
         A learner trained on `size` examples or more is forecast to have its last score, with
-        certainty; one without any score is forecast like a newcomer, or may be anything.
+        certainty; one without any score is forecast like a new one, or may be anything.
         """
 
+    @abstractmethod
     def newcomer(self, pool: Pool, size: int) -> Forecast:
-        """Return the forecast of a learner that is still to be proposed."""
+        """Return the forecast of a learner of which nothing is known, as floats."""
 
+    def candidates(self, pool: Pool, size: int) -> Forecast:
+        """Return the forecasts of the pool's candidates, shape (candidates,).
 
-@dataclass(frozen=True)
-class Certain:
-    """A score that is known, or taken for known.
-
-    >>> float(Certain(0.9).expected_improvement(0.7).round(6))
-    0.2
-    """
-
-    value: ArrayLike
-    """The score; infinite where anything may come."""
-
-    @property
-    def mean(self) -> Numbers:
-        """The score itself."""
-        return np.asarray(self.value, np.float64)
-
-    def quantile(self, probability: float) -> Numbers:
-        """Return the score itself."""
-        del probability
-        return self.mean
-
-    def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return by how much the score exceeds `over`, or 0."""
-        return np.asarray(np.maximum(0.0, self.mean - np.asarray(over)))
-
-    def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return the score less the cost."""
-        return np.asarray(self.mean - np.asarray(cost))
-
-    def at(self, place: int) -> Certain:
-        """Return the score of one learner out of many."""
-        return Certain(self.mean[place])
-
-
-@dataclass(frozen=True)
-class Quantiles:
-    """A distribution given by some of its quantiles.
-
-    Below the first probability values are linear down to `least`; above the last one, its
-    quantile stands for all.
-
-    >>> import numpy as np
-    >>> gains = Quantiles(np.array([0.5, 0.9]), np.array([0.02, 0.10]), least=0.0)
-    >>> float(gains.quantile(0.7)), float(gains.quantile(0.25))
-    (0.06, 0.01)
-    """
-
-    probabilities: Numbers
-    """Increasing along the last axis, in (0, 1); shape (k,), or one row per learner."""
-    values: Numbers
-    """The quantiles, shape (k,) or (number of learners, k), increasing along the last axis."""
-    least: ArrayLike
-    """The score at probability 0; a number, or one per learner."""
-
-    @property
-    def mean(self) -> Numbers:
-        """The mean by the trapezoidal rule."""
-        return np.asarray((self._points * self._weights).sum(axis=-1))
-
-    def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`, linear between neighbours."""
-        edges, points = self._edges, self._points
-        k = points.shape[-1] - 1
-        right = np.clip((edges < probability).sum(axis=-1, keepdims=True), 1, k)
-        (before, low), (after, high) = (
-            [np.take_along_axis(of_all, place, -1)[..., 0] for of_all in (edges, points)]
-            for place in (right - 1, right)
-        )
-        share = np.minimum(1.0, (probability - before) / (after - before))
-        with np.errstate(invalid="ignore"):  # both infinite: the quantile is too
-            return np.where(low == high, low, low + (high - low) * share)
-
-    def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return E[max(0, score - over)], each point with the probability it stands for."""
-        excess = np.maximum(0.0, self._points - np.asarray(over)[..., np.newaxis])
-        return np.asarray((excess * self._weights).sum(axis=-1))
-
-    def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return the score over which the expected improvement is `cost`.
-
-        Over the k-th largest point and less, the expected improvement over v is
-        sum_(j <= k) w_j (x_j - v): linear in v, and the largest of these k solutions holds.
+        By default all are alike.
         """
-        largest_first, weights = self._points[..., ::-1], self._weights[..., ::-1]
-        excess = np.cumsum(largest_first * weights, axis=-1)
-        values = (excess - np.asarray(cost)[..., np.newaxis]) / np.cumsum(weights, axis=-1)
-        return np.asarray(values.max(axis=-1))
+        count = len(pool.once(candidates_of))
+        new = self.newcomer(pool, size)
+        mean, sd = moments(new)
+        return Normal(np.full(count, mean), np.full(count, sd))
 
-    def at(self, place: int) -> Quantiles:
-        """Return the quantiles of one learner out of many."""
-        least = np.broadcast_to(np.asarray(self.least), self.values.shape[:-1])
-        probabilities = np.broadcast_to(self.probabilities, self.values.shape)
-        return Quantiles(probabilities[place], self.values[place], least[place])
+    def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
+        """Return the standard deviation of what scores at `at` will change of forecasts at `size`.
+
+        Of learners, and of candidates. By default, what is uncertain at `at` is what they show.
+        """
+        ends = [
+            [moments(each)[1] for each in (self.forecasts(pool, n).all, self.candidates(pool, n))]
+            for n in (at, size)
+        ]
+        return np.minimum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
+
+
+def moments(forecast: Forecast) -> tuple[Numbers, Numbers]:
+    """Return median and standard deviation, as if a forecast was normal; arrays of one shape."""
+    one = float(ndtr(1.0))
+    middle = forecast.quantile(0.5)
+    with np.errstate(invalid="ignore"):
+        return middle, np.asarray(forecast.quantile(one) - middle)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A normal distribution.
+
+    >>> forecast = Normal(0.80, 0.01)
+    >>> float(forecast.quantile(0.95).round(6)), float(forecast.expected_improvement(0.8).round(6))
+    (0.816449, 0.003989)
+    """
+
+    location: ArrayLike
+    """Its mean."""
+    scale: ArrayLike
+    """Its standard deviation, at least 0, in units of the score."""
 
     @property
-    def _points(self) -> Numbers:
-        least = np.broadcast_to(np.asarray(self.least, np.float64), self.values.shape[:-1])
-        return np.concatenate([least[..., np.newaxis], self.values], axis=-1)
+    def mean(self) -> Numbers:
+        """The expected score."""
+        return np.asarray(self.location, np.float64)
 
-    @property
-    def _edges(self) -> Numbers:
-        """The probability of each point."""
-        probabilities = np.broadcast_to(self.probabilities, self.values.shape)
-        return np.concatenate([np.zeros_like(probabilities[..., :1]), probabilities], axis=-1)
+    def quantile(self, probability: float) -> Numbers:
+        """Return what the score stays below with `probability`."""
+        deviate = float(ndtri(probability))
+        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+            off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale, np.float64) * deviate)
+        return np.asarray(self.location, np.float64) + off
 
-    @property
-    def _weights(self) -> Numbers:
-        """The probability that each point stands for; the last one also for all above it."""
-        edges = self._edges
-        middles = (edges[..., 1:] + edges[..., :-1]) / 2.0
-        return np.diff(middles, axis=-1, prepend=0.0, append=1.0)
+    def expected_improvement(self, over: ArrayLike) -> Numbers:
+        """Return E[max(0, score - over)], at least 0."""
+        return improvement(self.location, self.scale, over)
+
+    def reservation_value(self, cost: ArrayLike) -> Numbers:
+        """Return the score over which the expected improvement is worth `cost`."""
+        return index(self.location, self.scale, cost)
+
+    def at(self, place: int) -> Normal:
+        """Return the forecast of one learner out of many."""
+        numbers = np.broadcast_arrays(self.location, self.scale)
+        location, scale = (float(number[place]) for number in numbers)
+        return Normal(location, scale)
 
 
 LOGISTIC = math.sqrt(3.0) / math.pi

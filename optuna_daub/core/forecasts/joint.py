@@ -35,6 +35,7 @@ from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.forecasts.forecast import LOGISTIC
+from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.forecasts.forecast import Numbers
@@ -85,7 +86,7 @@ from parameters: how hopeless a learner is says little of good ones."""
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Forecaster):
     """Each learner's last score plus what all learners of the study gain from there.
 
     >>> from optuna_daub.core import Curves, Observation

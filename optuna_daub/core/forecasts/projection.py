@@ -10,9 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.forecasts.forecast import Certain
+from optuna_daub.core.forecasts.forecast import LOGISTIC
+from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.pool import Pool
 
 
@@ -90,11 +94,12 @@ def projected_bound(
 
 
 @dataclass(frozen=True)
-class Projection:
+class Projection(Forecaster):
     """DAUB's bound as a forecaster: each score on more data is taken to be its bound.
 
-    [1] states no distribution, so the forecast is certain; it bounds the score where returns
-    diminish, and promises nothing elsewhere.
+    [1] states no distribution, so the forecast of a learner with a score is certain; it bounds the
+    score where returns diminish, and promises nothing elsewhere. A learner without any score is
+    expected to be like the others: it has mean and standard deviation of their bounds.
 
     >>> from optuna_daub.core.curve import Observation
     >>> seen = (Observation(500, 0.60), Observation(1000, 0.65), Observation(1500, 0.70))
@@ -107,17 +112,29 @@ class Projection:
     """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
-        """Return the bound of every learner at `size`; infinite before its first score."""
-        bounds = pool.curves.columns(_bound, size, self.use_training_score)
-        return Forecasts(pool.curves.learners, Certain(bounds.reshape(-1)))
+        """Return the bound of every learner at `size`; without a score it is like a new one."""
+        bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
+        new = self.newcomer(pool, size)
+        is_known = np.isfinite(bounds)
+        location = np.where(is_known, bounds, new.location)
+        return Forecasts(
+            pool.curves.learners, Logistic(location, np.where(is_known, 0.0, new.scale))
+        )
 
-    def newcomer(self, pool: Pool, size: int) -> Certain:
-        """Return infinity: [1] bounds no learner before its first three sizes."""
-        del pool, size
-        return Certain(math.inf)
+    def newcomer(self, pool: Pool, size: int) -> Logistic:
+        """Return mean and spread of all bounds at `size`; before any it may be anything."""
+        bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
+        known = bounds[np.isfinite(bounds)]
+        if not len(known):
+            return Logistic(0.0, math.inf)
+        return Logistic(known.mean(), LOGISTIC * known.std())
 
 
 def _bound(curve: LearningCurve, size: int, use_training_score: bool) -> tuple[float]:
-    if not curve.observations:
-        return (math.inf,)
+    """Return the bound from all scores that are numbers; NaN without any."""
+    seen = tuple(x for x in curve.observations if x.is_finite)
+    if not seen:
+        return (math.nan,)
+    if len(seen) < len(curve.observations):
+        curve = LearningCurve(curve.learner, seen)
     return (projected_bound(curve, size, use_training_score=use_training_score),)

@@ -32,12 +32,12 @@ from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals.confidence import HalfWidth
 from optuna_daub.core.intervals.confidence import confidence_interval
 from optuna_daub.core.intervals.interval import Interval
+from optuna_daub.core.policies.policy import Needs
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import candidates
 from optuna_daub.core.policies.schedulers import gradient_ci
-from optuna_daub.core.policy import Needs
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
 
 
@@ -79,7 +79,7 @@ class BestGuess:
 
 
 @dataclass(frozen=True)
-class ABC:
+class ABC(Policy):
     """Train the learners that may still be the best, drop those that hardly can ([1] Algorithm 1).
 
     Every learner is first trained once on the smallest size. Then a learner is dropped when its
@@ -103,8 +103,6 @@ class ABC:
     (1, 'upper end 0.872 is within 0.01 of the largest lower end 0.889 of learner 0')
     """
 
-    sizes: tuple[int, ...]
-    """Training sizes, at least three, increasing; the last is the full training set (N)."""
     n_validation: int | None = None
     """Number of examples of the full held-out set, at least 1 (abs(D_te)); None where every
     probe is scored on all of them."""
@@ -122,7 +120,7 @@ class ABC:
     """Train the answer on all examples; False ends as soon as it is identified."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
+        super().__post_init__()
         if self.n_validation is not None and whole_number("n_validation", self.n_validation) < 1:
             raise ValueError(f"`n_validation` must be at least 1, but got {self.n_validation}.")
         for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):

@@ -9,8 +9,6 @@ learner with the largest bound is fully trained; `stop="first"` ends as [1] does
 
 [1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
     Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
-[2] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
-    https://doi.org/10.2307/1910412
 """
 
 from __future__ import annotations
@@ -33,24 +31,21 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
-from optuna_daub.core.forecasts.audit import Audited
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.intervals.interval import Interval
-from optuna_daub.core.policy import Needs
+from optuna_daub.core.policies.policy import Needs
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import MIN_SIZES
-from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import is_part
-from optuna_daub.core.sizes import next_size
 from optuna_daub.core.sizes import size_list
 from optuna_daub.core.steps import StepRule
-from optuna_daub.core.steps import growth_exponent
 from optuna_daub.core.steps import next_of_grid
 
 
 @dataclass(frozen=True)
-class DAUB:
+class DAUB(Policy):
     """Give data to the learner with the largest upper bound ([1] Algorithm 1).
 
     Ties of the bound go to the learner with most data, then to the larger validation score, then
@@ -67,8 +62,6 @@ class DAUB:
     (0, 1688, 'bound 0.750 is the largest; next is 0.500 of learner 1')
     """
 
-    sizes: tuple[int, ...]
-    """Training sizes, at least three, increasing; the last is the full training set (N)."""
     forecaster: Forecaster = field(default_factory=Projection)
     """How a learner can be on all the data; the default is the projection of [1]."""
     steps: StepRule = next_of_grid
@@ -82,14 +75,10 @@ class DAUB:
     that learner also has the largest bound: the first to arrive need not be the best."""
     confidence: float = 0.95
     """How often a bound should hold, in (0, 1); the projection states no such number."""
-    price: float = 0.0
-    """Score that one would give up to save one training on all the data; at least 0. Above 0 a
-    learner is ranked by its reservation value [2] in place of its bound: the score over which its
-    next probe promises less than it costs, `price` times its share of a training on all."""
 
     def __post_init__(self) -> None:
-        sizes = checked_sizes(self.sizes)
-        object.__setattr__(self, "sizes", sizes)
+        super().__post_init__()
+        sizes = self.sizes
         first_sizes = size_list("first_sizes", self.first_sizes)
         object.__setattr__(self, "first_sizes", first_sizes or sizes[:MIN_SIZES])
         if not number("tolerance", self.tolerance) >= 0:
@@ -102,8 +91,6 @@ class DAUB:
             )
         if not 0 < number("confidence", self.confidence) < 1:
             raise ValueError(f"`confidence` must be in (0, 1), but got {self.confidence}.")
-        if not 0 <= number("price", self.price) < math.inf:
-            raise ValueError(f"`price` must be at least 0 and finite, but got {self.price}.")
 
     @property
     def needs(self) -> Needs:
@@ -129,20 +116,9 @@ class DAUB:
         chosen = self._foremost(table, ranked & free)
         if chosen is None or table.size[chosen] == self.sizes[-1]:
             return Wait(Reason("every learner that could still be the best is being trained"))
-        rival = self._rival(table, ranked, chosen)
-        to_beat = -math.inf if rival is None else float(table.bound[rival]) - self.tolerance
-        if table.is_starting.any():
-            to_beat = math.inf  # one that is still being started elsewhere may exceed any score
         curve = learners[int(table.learners[chosen])]
-        size = self.steps(curve, self.sizes, to_beat)
-        merit = self._merit(table, ranked, chosen)
-        leap = ""
-        if size != next_size(self.sizes, curve.size):
-            leap = "; its score is above all of them, so that it goes straight to "
-            if curve.score < to_beat:
-                leap = f"; its time grows as n^{growth_exponent(curve):.2f}, so that it goes to "
-            leap += f"{size:,}"
-        return Extend(curve.learner, size, Reason(merit.sentence + leap, merit.scores))
+        size = self.steps(curve, self.sizes)
+        return Extend(curve.learner, size, self._merit(table, ranked, chosen))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why the turn went from `learner` to another."""
@@ -160,25 +136,12 @@ class DAUB:
             return Reason(f"learner {decision.learner} has not had its first {first} sizes yet")
         bounds = float(table.bound[own]), float(table.bound[by])
         if bounds[0] < bounds[1] - self.tolerance:
-            return Reason(
-                f"{self._index} {{0}} {{less}} {{1}} of learner {decision.learner}", bounds
-            )
+            return Reason(f"bound {{0}} {{less}} {{1}} of learner {decision.learner}", bounds)
         merit = "a better score or lower id"
         if table.size[by] > table.size[own]:
             merit = f"more data ({int(table.size[by]):,})"
-        text = (
-            f"{self._index} {{0}} ties with {{1}} of learner {decision.learner}, which has {merit}"
-        )
+        text = f"bound {{0}} ties with {{1}} of learner {decision.learner}, which has {merit}"
         return Reason(text, bounds)
-
-    def promise(self, pool: Pool, learner: int) -> str | None:
-        """Return how often the bounds held, where the forecaster is audited."""
-        del learner
-        return str(self.forecaster.audit(pool)) if isinstance(self.forecaster, Audited) else None
-
-    def leader(self, pool: Pool) -> int | None:
-        """Return the learner with the best score at the largest size that any has reached."""
-        return pool.furthest()
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return the range up to the learner's bound; all numbers before its first sizes."""
@@ -187,13 +150,8 @@ class DAUB:
         seen = len(pool.curves[learner].observations)
         if seen < len(self.first_sizes) and table.size[place] < self.sizes[-1]:
             return Interval()
-        upper = float(table.upper[place])
+        upper = float(table.bound[place])
         return Interval(upper=upper) if math.isfinite(upper) else Interval()
-
-    @property
-    def _index(self) -> str:
-        """The name, in sentences, of the number that learners are ranked by."""
-        return "reservation value" if self.price else "bound"
 
     def _ranked(self, pool: Pool) -> _Table:
         """Return what decisions need to know of each learner, as arrays."""
@@ -201,13 +159,9 @@ class DAUB:
         facts = pool.curves.columns(_facts)
         is_alive, size, score = facts[:, 0] == 0.0, facts[:, 1], facts[:, 2]
         forecast = self.forecaster.forecasts(pool, full).all
-        upper = bound = np.where(size >= full, score, forecast.quantile(self.confidence))
-        if self.price:
-            steps = pool.curves.columns(_step_share, self.steps, self.sizes)[:, 0]
-            worth = np.maximum(score, forecast.reservation_value(self.price * steps))
-            bound = np.where((size >= full) | ~np.isfinite(upper), upper, worth)
+        bound = np.where(size >= full, score, forecast.quantile(self.confidence))
         is_starting = is_alive & (size < self.first_sizes[-1])
-        return _Table(pool.curves.learners, is_alive, is_starting, size, score, upper, bound)
+        return _Table(pool.curves.learners, is_alive, is_starting, size, score, bound)
 
     def _foremost(self, table: _Table, among: NDArray[np.bool_]) -> int | None:
         """Return the place of the learner that has the turn: the best of those that tie."""
@@ -240,13 +194,13 @@ class DAUB:
         """Return why the turn goes to the learner at a place."""
         own, rival = float(table.bound[chosen]), self._rival(table, ranked, chosen)
         if rival is None:
-            others = f"has a {self._index} yet" if table.is_starting.any() else "is left"
-            return Reason(f"{self._index} {{0}}; no other learner {others}", (own,))
+            others = "has a bound yet" if table.is_starting.any() else "is left"
+            return Reason(f"bound {{0}}; no other learner {others}", (own,))
         bounds, other = (own, float(table.bound[rival])), int(table.learners[rival])
         if bounds[0] > bounds[1]:
-            text = f"{self._index} {{0}} is the {{largest}}; next is {{1}} of learner {other}"
+            text = f"bound {{0}} is the {{largest}}; next is {{1}} of learner {other}"
         else:
-            text = f"{self._index} {{0}} comes next; learner {other} has {{1}}"
+            text = f"bound {{0}} comes next; learner {other} has {{1}}"
         return Reason(text, bounds)
 
     def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
@@ -256,7 +210,7 @@ class DAUB:
         if rival is None:
             return Reason(text + "; no other learner is left", (score,))
         other = f"{{1}} of learner {int(table.learners[rival])}"
-        text += f"; the {{largest}} other {self._index} is {other}"
+        text += f"; the {{largest}} other bound is {other}"
         return Reason(text, (score, float(table.bound[rival])))
 
 
@@ -269,22 +223,12 @@ class _Table(NamedTuple):
     """Alive and not yet trained on all first sizes."""
     size: NDArray[np.float64]
     score: NDArray[np.float64]
-    upper: NDArray[np.float64]
-    """The upper bound on the score at N; the score itself once there."""
     bound: NDArray[np.float64]
-    """What learners are ranked by: `upper`, or the reservation value."""
+    """The upper bound on the score at N; the score itself once there."""
 
 
 def _facts(curve: LearningCurve) -> tuple[float, float, float]:
     return float(bool(curve.dropped)), float(curve.size), curve.score
-
-
-def _step_share(curve: LearningCurve, steps: StepRule, sizes: tuple[int, ...]) -> tuple[float]:
-    """Return the share of the time for all the data that a learner's next probe takes."""
-    if not curve.observations or curve.size >= sizes[-1]:
-        return (1.0,)
-    size = steps(curve, sizes, math.inf)
-    return (float((size / sizes[-1]) ** growth_exponent(curve)),)
 
 
 def _best(among: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:

@@ -17,15 +17,14 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
-from optuna_daub.core.intervals.interval import Interval
-from optuna_daub.core.policy import Needs
+from optuna_daub.core.policies.policy import Needs
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import next_size
 
 
 @dataclass(frozen=True)
-class SuccessiveHalving:
+class SuccessiveHalving(Policy):
     """Train all that are left on one size, keep one in `keep_one_in`, go on to the next size.
 
     The last one left is trained on the full size at once.
@@ -38,13 +37,11 @@ class SuccessiveHalving:
     0
     """
 
-    sizes: tuple[int, ...]
-    """Training sizes, at least three, increasing; the last is the full training set."""
     keep_one_in: int = 2
     """At least 2; 2 keeps the better half (rounded up), 3 the best third ([1] uses 2)."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
+        super().__post_init__()
         if whole_number("keep_one_in", self.keep_one_in) < 2:
             raise ValueError(f"`keep_one_in` must be at least 2, but got {self.keep_one_in}.")
 
@@ -87,17 +84,6 @@ class SuccessiveHalving:
                 return Reason(f"learner {other} has not been trained on {size:,} yet")
             return Reason(f"learner {other} goes on to {decision.size:,} first, in order of ids")
         return decision.reason
-
-    def promise(self, pool: Pool, learner: int) -> None:
-        """Return None: halving promises nothing."""
-
-    def leader(self, pool: Pool) -> int | None:
-        """Return the learner with the best score at the largest size that any has reached."""
-        return pool.furthest()
-
-    def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return all numbers: halving bounds nothing."""
-        return Interval()
 
     def _loser(self, alive: list[LearningCurve], total: int, size: int) -> LearningCurve | None:
         """Return the worst learner where more are left than this round may keep."""

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optuna_daub.core import Audited
-from optuna_daub.core import Calibrated
 from optuna_daub.core import Curves
 from optuna_daub.core import Forecaster
 from optuna_daub.core import Joint
@@ -26,10 +24,6 @@ from tests.strategies import pools
 FORECASTERS: dict[str, Forecaster] = {
     "projection": Projection(),
     "projection, no training score": Projection(use_training_score=False),
-    "calibrated": Calibrated(),
-    "calibrated, no training score": Calibrated(use_training_score=False),
-    "audited calibrated": Audited(Calibrated(), 0.5),
-    "audited projection": Audited(Projection(), 0.5),
     "joint": Joint(),
 }
 

@@ -13,16 +13,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import logistic
 
-from optuna_daub.core import Certain
 from optuna_daub.core import Forecast
 from optuna_daub.core import Forecasts
 from optuna_daub.core import Logistic
-from optuna_daub.core import Quantiles
-from tests.strategies import certains
 from tests.strategies import forecasts
 from tests.strategies import levels
 from tests.strategies import logistics
-from tests.strategies import quantiles
 
 
 probabilities = st.floats(0.01, 0.99)
@@ -36,8 +32,6 @@ SHAPES = [
     (0.0, 1e-4, 3e-4),
 ]
 """Location, scale and limit."""
-
-BOTH = np.array([0.5, 0.9])
 
 every_shape = pytest.mark.parametrize(("location", "scale", "limit"), SHAPES)
 
@@ -115,74 +109,15 @@ class TestLogistic:
         assert tiny == pytest.approx(0.01 * math.exp(-30), rel=1e-9)
 
 
-class TestCertain:
+class TestWithoutWidth:
     @given(score=levels, over=levels, cost=positive, probability=probabilities)
     def test_is_the_score(
         self, score: float, over: float, cost: float, probability: float
     ) -> None:
-        forecast = Certain(score)
+        forecast = Logistic(score, 0.0)
         assert float(forecast.mean) == float(forecast.quantile(probability)) == score
         assert float(forecast.expected_improvement(over)) == max(0.0, score - over)
         assert float(forecast.reservation_value(cost)) == score - cost
-
-    @given(score=levels, over=levels, cost=positive)
-    def test_is_a_logistic_without_width_and_quantiles_that_agree(
-        self, score: float, over: float, cost: float
-    ) -> None:
-        known = Certain(score)
-        for same in (Logistic(score, 0.0), Quantiles(BOTH, np.array([score] * 2), score)):
-            assert float(same.mean) == pytest.approx(score)
-            assert float(same.quantile(0.3)) == score
-            assert float(same.expected_improvement(over)) == pytest.approx(
-                float(known.expected_improvement(over)), abs=1e-12
-            )
-            assert float(same.reservation_value(cost)) == pytest.approx(score - cost)
-
-
-class TestQuantiles:
-    @given(found=quantiles(1))
-    def test_mean_is_the_integral_of_the_quantiles(self, found: Quantiles) -> None:
-        middles = (np.arange(2000) + 0.5) / 2000
-        drawn = np.array([float(found.quantile(p)[0]) for p in middles])
-        assert float(found.mean[0]) == pytest.approx(drawn.mean(), abs=1e-3 * (np.ptp(drawn) + 1))
-
-    @given(found=quantiles(1), over=levels)
-    def test_expected_improvement_is_the_excess_of_the_points_it_stands_for(
-        self, found: Quantiles, over: float
-    ) -> None:
-        """Each point by the probability halfway to its neighbours; the last has all above it."""
-        edges = [0.0, *np.ravel(found.probabilities)]
-        points = [float(np.asarray(found.least)[0]), *found.values[0]]
-        borders = [0.0, *((a + b) / 2 for a, b in pairwise(edges)), 1.0]
-        expected = sum(
-            (right - left) * max(0.0, point - over)
-            for left, right, point in zip(borders, borders[1:], points, strict=False)
-        )
-        assert float(found.expected_improvement(over)[0]) == pytest.approx(expected, abs=1e-9)
-
-    def test_is_exact_at_the_points_and_never_below_the_integral_between(self) -> None:
-        found = Quantiles(np.array([0.2, 0.5, 0.9]), np.array([0.3, 0.4, 0.8]), 0.1)
-        for over in (0.1, 0.3, 0.4, 0.8):
-            assert float(found.expected_improvement(over)) == pytest.approx(
-                integral(found, over), abs=1e-6
-            )
-        for over in (0.2, 0.35, 0.6):
-            assert float(found.expected_improvement(over)) > integral(found, over) + 1e-4
-
-    def test_interpolates_and_ends_with_the_last(self) -> None:
-        found = Quantiles(BOTH, np.array([[0.02, 0.10], [1.0, 2.0]]), np.array([0.0, 0.5]))
-        assert found.quantile(0.5).tolist() == [0.02, 1.0]
-        assert found.quantile(0.25) == pytest.approx([0.01, 0.75])
-        assert found.quantile(0.8) == pytest.approx([0.08, 1.75])
-        assert found.quantile(0.95).tolist() == found.quantile(0.9).tolist() == [0.10, 2.0]
-
-    def test_what_may_be_anything_stays_so(self) -> None:
-        unknown = Quantiles(BOTH, np.array([[math.inf] * 2] * 2), np.array([0.7, math.inf]))
-        for probability in (0.1, 0.5, 0.7, 0.99):
-            assert unknown.quantile(probability).tolist() == [math.inf] * 2
-        assert unknown.mean.tolist() == [math.inf] * 2
-        assert unknown.expected_improvement(0.8).tolist() == [math.inf] * 2
-        assert unknown.reservation_value(np.array([0.1, 0.1])).tolist() == [math.inf] * 2
 
 
 # ---- Any forecast ------------------------------------------------------------------------------
@@ -262,23 +197,15 @@ def test_many_at_once_are_as_one_by_one(
     )
 
 
-@pytest.mark.parametrize("kind", [certains, quantiles, logistics])
-@given(data=st.data(), factor=st.floats(0.1, 10), shift=levels, over=levels)
+@given(found=logistics(2), factor=st.floats(0.1, 10), shift=levels, over=levels)
 def test_a_forecast_on_another_scale_is_the_forecast_scaled(
-    kind: Any, data: st.DataObject, factor: float, shift: float, over: float
+    found: Logistic, factor: float, shift: float, over: float
 ) -> None:
-    found = data.draw(kind(2))
-
     def moved(value: Any) -> Any:
         return np.asarray(value) * factor + shift
 
-    match found:
-        case Certain(value):
-            there: Forecast = Certain(moved(value))
-        case Quantiles(probabilities, values, least):
-            there = Quantiles(probabilities, moved(values), moved(least))
-        case Logistic(location, scale, limit):
-            there = Logistic(moved(location), np.asarray(scale) * factor, moved(limit))
+    scale = np.asarray(found.scale) * factor
+    there = Logistic(moved(found.location), scale, moved(found.limit))
     assert np.asarray(there.mean) == pytest.approx(moved(found.mean), rel=1e-7, abs=1e-7)
     improvement = factor * np.asarray(found.expected_improvement(over))
     assert there.expected_improvement(moved(over)) == pytest.approx(improvement, abs=1e-7)
@@ -286,14 +213,14 @@ def test_a_forecast_on_another_scale_is_the_forecast_scaled(
 
 class TestForecasts:
     def test_are_a_mapping_by_learner(self) -> None:
-        both = Forecasts(np.array([3, 8]), Certain(np.array([0.7, 0.9])))
+        both = Forecasts(np.array([3, 8]), Logistic(np.array([0.7, 0.9]), 0.0))
         assert [*both] == [3, 8]
         assert len(both) == 2
         assert {i: float(one.mean) for i, one in both.items()} == {3: 0.7, 8: 0.9}
 
     @pytest.mark.parametrize("learner", [0, 5, 9])
     def test_an_unknown_learner_is_a_key_error(self, learner: int) -> None:
-        both = Forecasts(np.array([3, 8]), Certain(np.array([0.7, 0.9])))
+        both = Forecasts(np.array([3, 8]), Logistic(np.array([0.7, 0.9]), 0.0))
         with pytest.raises(KeyError, match=str(learner)):
             both[learner]
         assert learner not in both

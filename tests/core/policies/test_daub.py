@@ -106,7 +106,7 @@ class TestAgainstTheTranscription:
 @given(data=st.data(), daub=daubs)
 def test_the_papers_parts_named_are_the_papers_rule(data: st.DataObject, daub: DAUB) -> None:
     unnamed = DAUB(daub.sizes, daub.forecaster, tolerance=daub.tolerance, stop=daub.stop)
-    named = replace(unnamed, steps=next_of_grid, first_sizes=daub.sizes[:3], price=0.0)
+    named = replace(unnamed, steps=next_of_grid, first_sizes=daub.sizes[:3])
     known = data.draw(known_curves(daub.sizes, failures=True))
     assert named == daub == unnamed
     assert [*replay(named, known)] == [*replay(daub, known)]

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optuna_daub.core import DAUB
-from optuna_daub.core import AdaptiveStep
-from optuna_daub.core import Calibrated
 from optuna_daub.core import Curves
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
@@ -165,29 +163,6 @@ class TestBusyLearners:
         assert isinstance(DAUB_HERE.decide(pool), Wait)
 
 
-class TestLeaps:
-    """With adaptive steps a learner goes straight to N once its score is above all bounds."""
-
-    LEAPING = DAUB(SIZES, steps=AdaptiveStep())
-    ABOVE = curve(1, 0.7, 0.8, 0.85, bound=0.9)
-    BELOW = curve(2, 0.1, 0.2, 0.3, bound=0.4)
-
-    def test_a_learner_above_all_others_leaps(self) -> None:
-        assert extended(self.LEAPING, self.ABOVE, self.BELOW) == (1, 1024)
-
-    def test_a_learner_alone_leaps(self) -> None:
-        assert extended(self.LEAPING, self.ABOVE) == (1, 1024)
-
-    def test_no_learner_leaps_while_a_learner_is_still_being_started_elsewhere(self) -> None:
-        for starting in (curve(3), curve(3, 0.1), curve(3, 0.1, 0.2)):
-            assert extended(self.LEAPING, self.ABOVE, starting, busy={3}) == (1, 16)
-            assert extended(self.LEAPING, self.ABOVE, self.BELOW, starting, busy={3}) == (1, 16)
-
-    def test_a_dropped_learner_holds_none_up(self) -> None:
-        dropped = curve(3, 0.1).drop("for a test")
-        assert extended(self.LEAPING, self.ABOVE, dropped, busy={3}) == (1, 1024)
-
-
 class TestReasons:
     """Sentences that a user reads."""
 
@@ -241,18 +216,6 @@ class TestReasons:
         pool = Pool(Curves([curve(1, 0.1, 0.2, 0.3, bound=0.9), FULL]))
         assert DAUB_HERE.explain(pool, 1) == DAUB_HERE.decide(pool).reason
 
-    def test_of_a_leap(self) -> None:
-        adaptive = DAUB(SIZES, steps=AdaptiveStep())
-        above = curve(1, 0.7, 0.8, 0.85, bound=0.9), curve(2, 0.1, 0.2, 0.3, bound=0.4)
-        assert self.said(*above, daub=adaptive).endswith(
-            "; its score is above all of them, so that it goes straight to 1,024"
-        )
-        seen = (Observation(n, 0.1 * n, 1.0, seconds=1.0) for n in SIZES[:3])
-        quick = LearningCurve(1, tuple(seen)), curve(2, 0.1, 0.2, 0.3, bound=0.8)
-        assert self.said(*quick, daub=adaptive).endswith(
-            "; its time grows as n^0.33, so that it goes to 1,024"
-        )
-
     def test_do_not_forget_learners_that_have_no_bound_yet(self) -> None:
         pair = curve(0, 0.1), curve(1, 0.1, 0.2, 0.3, bound=0.9)
         assert self.said(*pair, busy={0}) == "bound 0.900; no other learner has a bound yet"
@@ -269,48 +232,6 @@ def test_the_interval_ends_at_the_bound_once_there_are_three_sizes(
         if len(seen.observations) >= 3
         else math.inf
     )
-
-
-class TestPrice:
-    """Above 0 learners are ranked by the score over which their next probe is not worth it."""
-
-    SEEN = (
-        curve(0, 0.50, 0.60, 0.66),
-        curve(1, 0.64, 0.65, 0.66),
-        curve(2, 0.10, 0.40, 0.60),
-    )
-
-    def index(self, daub: DAUB, seen: LearningCurve) -> float:
-        """Return the reservation value found by halving, from the forecast alone."""
-        forecast = daub.forecaster.forecasts(Pool().put(seen), SIZES[-1])[seen.learner]
-        cost = daub.price * 8 / SIZES[-1]
-        low, high = -1.0, 2.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            worth = float(forecast.expected_improvement(middle)) > cost
-            low, high = (middle, high) if worth else (low, middle)
-        return max(low, seen.score)
-
-    @pytest.mark.parametrize("price", [0.01, 1.0, 20.0])
-    def test_the_largest_reservation_value_goes_first(self, price: float) -> None:
-        daub = DAUB(SIZES, Calibrated(), price=price)
-        values = {seen.learner: self.index(daub, seen) for seen in self.SEEN}
-        decision = daub.decide(Pool(Curves(self.SEEN)))
-        assert isinstance(decision, Extend)
-        assert decision.learner == max(values, key=lambda i: (values[i], -i))
-        assert decision.reason.scores == pytest.approx(sorted(values.values())[:0:-1], abs=1e-9)
-        assert str(decision.reason).startswith("reservation value")
-
-    def test_at_0_it_is_the_bound(self) -> None:
-        daub = DAUB(SIZES, Calibrated())
-        pool = Pool(Curves(self.SEEN))
-        bounds = sorted(daub.interval(pool, seen.learner).upper for seen in self.SEEN)
-        assert daub.decide(pool).reason.scores == pytest.approx(bounds[:0:-1])
-
-    @pytest.mark.parametrize("price", [-0.01, math.nan, math.inf])
-    def test_is_at_least_0_and_finite(self, price: float) -> None:
-        with pytest.raises(ValueError, match="`price` must be at least 0 and finite, but got"):
-            DAUB(SIZES, price=price)
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 7, math.nan])

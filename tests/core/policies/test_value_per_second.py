@@ -484,14 +484,14 @@ def test_newcomers_start_where_they_are_affordable_were_they_dear(
 ) -> None:
     policy = ValuePerSecond(SIZES)
     pool = forests(spent).with_newcomer(10, {"trees": trees})
-    start = policy.start_of(pool, 10).size
+    start = policy._first_step(pool, 10).size
     guess = policy._guess(pool.curves, 10)
     most = value_per_second.PROBE * spent
     seconds = math.exp(guess.log_cost + value_per_second.DEAR * guess.error) * start / FULL
     assert start == SIZES[0] or seconds <= most
     if spent == 3e4 and trees < 1000:
         assert start == FULL, "by now even the dear ones cost little"
-    assert policy.start_of(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
+    assert policy._first_step(forests(spent).with_newcomer(10, {"trees": 1}), 10).size >= start
 
 
 @pytest.mark.parametrize("spent", [60.0, 250.0, 3e3])
@@ -509,7 +509,7 @@ def test_of_newcomers_that_cost_the_same_a_poor_one_starts_smaller(spent: float)
     ]
     pool = Pool(Curves(curves), to_come=None, spent=Cost(0, spent))
     poor, good = (
-        ValuePerSecond(SIZES).start_of(pool.with_newcomer(10, {"quality": quality}), 10).size
+        ValuePerSecond(SIZES)._first_step(pool.with_newcomer(10, {"quality": quality}), 10).size
         for quality in (1, 10)
     )
     assert poor == SIZES[0] < good
@@ -546,7 +546,7 @@ def test_newcomers_are_declined_that_would_be_late_were_they_cheaper_than_predic
     for trees in (1, 8, 1000):
         asked = pool.with_newcomer(10, {"trees": trees})
         guess = policy._guess(asked.curves, 10)
-        reason = policy.declines(asked, 10)
+        reason = policy._declines(asked, 10)
         least = math.exp(guess.log_cost - value_per_second.LATE * guess.error)
         assert (reason is not None) == (least > left)
         declined[trees] = reason is not None
@@ -563,12 +563,12 @@ def test_newcomers_are_declined_that_would_be_late_were_they_cheaper_than_predic
 def test_none_is_declined_where_no_end_is_known_or_there_is_no_full_model_yet() -> None:
     policy = ValuePerSecond(SIZES)
     late = replace(forests(250.0), left=Cost(0, 1e-3)).with_newcomer(10, {"trees": 1000})
-    assert policy.declines(late, 10) is not None
-    assert policy.declines(replace(late, left=None), 10) is None
-    assert policy.declines(replace(late, to_come=3), 10) is None
-    assert replace(policy, cost="examples").declines(late, 10) is None
+    assert policy._declines(late, 10) is not None
+    assert policy._declines(replace(late, left=None), 10) is None
+    assert policy._declines(replace(late, to_come=3), 10) is None
+    assert replace(policy, cost="examples")._declines(late, 10) is None
     begun = [curve for curve in late.curves.values() if curve.size < FULL]
-    assert policy.declines(replace(late, curves=Curves(begun)), 10) is None
+    assert policy._declines(replace(late, curves=Curves(begun)), 10) is None
 
 
 @pytest.mark.parametrize("slow", [1.0, 30.0, 1e6])
@@ -581,7 +581,7 @@ def test_an_open_pool_without_an_end_does_not_end(sizes: tuple[int, ...], slow: 
         for n in (sizes[0], sizes[-1]):
             pool = pool.observed(learner, Observation(n, 0.8 - 1 / n, seconds=factor * n))
     assert isinstance(policy.decide(pool), Propose)
-    start = policy.start_of(pool.with_newcomer(2, {"x": 2}), 2)
+    start = policy._first_step(pool.with_newcomer(2, {"x": 2}), 2)
     assert start.learner == 2
     assert start.size in sizes
 
@@ -591,7 +591,7 @@ def test_in_the_last_run_a_newcomer_goes_to_all_the_data_if_it_is_in_time(
     left: float, size: int
 ) -> None:
     pool = replace(forests(250.0), left=Cost(0, left), runs_left=0)
-    assert ValuePerSecond(SIZES).start_of(pool.with_newcomer(10, {"trees": 3}), 10).size == size
+    assert ValuePerSecond(SIZES)._first_step(pool.with_newcomer(10, {"trees": 3}), 10).size == size
 
 
 def test_in_the_last_run_a_learner_that_lost_its_worker_is_not_in_the_way() -> None:
@@ -613,7 +613,7 @@ def test_without_parameters_a_newcomer_starts_where_it_was_proposed_for() -> Non
         pool = forests(spent, is_named=False)
         start, _ = policy._newcomer(pool)
         starts.add(start)
-        assert policy.start_of(pool.with_newcomer(10), 10).size == start
+        assert policy._first_step(pool.with_newcomer(10), 10).size == start
     assert starts == {500, 1000, FULL}
 
 
@@ -766,12 +766,12 @@ def forecast_means(pool: Pool) -> list[float]:
     return [float(x) for x in Joint().forecasts(pool, FULL).all.mean]
 
 
-def test_net_values_are_forecasts_less_what_training_costs_at_the_rate_of_newcomers() -> None:
+def test_worth_are_forecasts_less_what_training_costs_at_the_rate_of_newcomers() -> None:
     curves = known(1)
     pool, policy = open_pool(curves), ValuePerSecond(SIZES)
     _, rate = policy._newcomer(pool)
     assert rate > 0.0
-    taken_off = np.array(forecast_means(pool)) - policy.net_values(pool)
+    taken_off = np.array(forecast_means(pool)) - policy.worth(pool)
     # Times are known on all the data of two learners, and of the others grow as size does.
     seconds = np.array([c.observations[-1].seconds or 0.0 for c in curves])
     assert taken_off == pytest.approx(rate * seconds)
@@ -807,7 +807,7 @@ def test_of_two_learners_forecast_alike_the_cheaper_is_worth_more() -> None:
     full = LearningCurve(3, tuple(Observation(n, 0.75, seconds=n / 1000) for n in SIZES))
     cheap = (LearningCurve(i, (Observation(1000, y, seconds=t),)) for i, (y, t) in enumerate(rows))
     pool = Pool(Curves([*cheap, full]), to_come=None, spent=Cost(0, 50.0))
-    means, net = forecast_means(pool), ValuePerSecond(SIZES).net_values(pool)
+    means, net = forecast_means(pool), ValuePerSecond(SIZES).worth(pool)
     assert means[1] == pytest.approx(means[2])
     assert net[1] > net[2]
 
@@ -817,12 +817,12 @@ def test_as_time_goes_by_costs_count_for_less() -> None:
     taken_off = []
     for spent in (1e2, 1e3, 1e4):
         pool = open_pool(curves, spent)
-        taken_off.append(forecast_means(pool)[2] - ValuePerSecond(SIZES).net_values(pool)[2])
+        taken_off.append(forecast_means(pool)[2] - ValuePerSecond(SIZES).worth(pool)[2])
     assert taken_off[0] > taken_off[1] > taken_off[2] > 0.0
 
 
 @pytest.mark.parametrize("name", ["closed", "no full model", "one learner", "nothing"])
-def test_without_a_rate_net_values_are_the_forecasts(name: str) -> None:
+def test_without_a_rate_worth_are_the_forecasts(name: str) -> None:
     curves = known(1)
     pool = {
         "closed": replace(open_pool(curves), to_come=0),
@@ -830,16 +830,14 @@ def test_without_a_rate_net_values_are_the_forecasts(name: str) -> None:
         "one learner": Pool(Curves(curves[:1]), to_come=None),
         "nothing": Pool(to_come=None),
     }[name]
-    assert ValuePerSecond(SIZES).net_values(pool).tolist() == forecast_means(pool)
+    assert ValuePerSecond(SIZES).worth(pool).tolist() == forecast_means(pool)
 
 
 @given(seed=st.integers(0, 200), factor=st.sampled_from([1e-3, 50.0]), shift=st.integers(-9, 9))
-def test_affine_changes_of_scores_change_net_values_alike(
-    seed: int, factor: float, shift: int
-) -> None:
+def test_affine_changes_of_scores_change_worth_alike(seed: int, factor: float, shift: int) -> None:
     policy, curves = ValuePerSecond(SIZES), known(seed)
-    net = policy.net_values(open_pool(curves))
-    other = policy.net_values(open_pool(changed(curves, factor, shift)))
+    net = policy.worth(open_pool(curves))
+    other = policy.worth(open_pool(changed(curves, factor, shift)))
     assert other == pytest.approx(factor * net + shift, rel=1e-6, abs=1e-6 * factor)
 
 
@@ -1004,7 +1002,7 @@ class TestTimeLeft:
         decision = ValuePerSecond(SIZES).decide(last)
         assert isinstance(decision, Extend)
         assert (decision.learner, decision.size) == (2, FULL)
-        newcomer = ValuePerSecond(SIZES).start_of(last.with_newcomer(3, {"x": 1}), 3)
+        newcomer = ValuePerSecond(SIZES)._first_step(last.with_newcomer(3, {"x": 1}), 3)
         assert newcomer.size == FULL
 
     def test_the_margin_grows_with_the_way_left(self) -> None:

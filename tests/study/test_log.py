@@ -19,10 +19,11 @@ from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.core import Observation
-from optuna_daub.study import storage as stored
-from optuna_daub.study.storage import Facts
-from optuna_daub.study.storage import Failure
-from optuna_daub.study.storage import Run
+from optuna_daub.study import keys
+from optuna_daub.study import log
+from optuna_daub.study.records import Facts
+from optuna_daub.study.records import Failure
+from optuna_daub.study.records import Run
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -71,9 +72,9 @@ some_runs = st.builds(
 @given(some_runs)
 def test_a_run_is_read_as_it_was_written(study: optuna.Study, run: Run) -> None:
     trial = study.ask()
-    assert stored.read_run(study.trials[trial.number].system_attrs) is None
-    stored.write_run(study, trial._trial_id, run)
-    assert stored.read_run(study.trials[trial.number].system_attrs) == run
+    assert keys.read_run(study.trials[trial.number]) is None
+    log.write_run(study, trial, run)
+    assert keys.read_run(study.trials[trial.number]) == run
 
 
 @pytest.mark.parametrize("training_score", [None, 0.25, float("nan"), float("inf")])
@@ -82,33 +83,34 @@ def test_an_observation_is_read_as_it_was_written(
 ) -> None:
     trial = study.ask()
     written = Observation(500, 0.5, training_score, 100, 2.5)
-    stored.write_observation(study, trial._trial_id, written)
+    log.write_observation(study, trial, written)
     trial.report(0.5, 500)
     trial.report(0.6, 750)
     frozen = study.trials[0]
-    assert repr(stored.read_observation(frozen, 500)) == repr(written)
-    assert stored.read_observation(frozen, 750) == Observation(750, 0.6)
-    assert stored.own_sizes(frozen) == [500, 750]
-    assert stored.own_sizes(frozen, inherited=500) == [750]
+    seen = keys.read(frozen).observations
+    assert repr(seen[500]) == repr(written)
+    assert seen[750] == Observation(750, 0.6)
+    assert keys.own_sizes(frozen) == [500, 750]
+    assert keys.own_sizes(frozen, inherited=500) == [750]
 
 
 def facts_of(study: optuna.Study) -> Facts:
     """Return what the first trial says of its learner."""
-    return stored.read(study._storage, study.trials[0])[1]
+    return keys.read(study.trials[0])
 
 
 def test_a_failure_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
     assert facts_of(study).failure is None
     failure = Failure(500, "ValueError: no", "machine|1|2", is_final=True)
-    stored.write_failure(study, trial._trial_id, failure)
+    log.write_failure(study, trial, failure)
     assert facts_of(study).failure == failure
 
 
 def test_exhaustion_is_remembered(study: optuna.Study) -> None:
     trial = study.ask()
     assert not facts_of(study).is_exhausted
-    stored.write_exhaustion(study, trial._trial_id)
+    log.write_exhaustion(study, trial)
     assert facts_of(study).is_exhausted
 
 
@@ -162,26 +164,39 @@ def test_results_of_a_damaged_study_are_refused_with_the_sentence(
 
 def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
     for _ in range(2):
-        stored.check_settings(study, SIZES, is_begun=True)
+        log.check_settings(study, SIZES, is_begun=True)
     with pytest.raises(ValueError, match=r"sizes it was begun with.*but now has \[1, 2, 3\]"):
-        stored.check_settings(study, (1, 2, 3), is_begun=True)
-    stored.check_settings(study, SIZES, is_begun=True)
+        log.check_settings(study, (1, 2, 3), is_begun=True)
+    log.check_settings(study, SIZES, is_begun=True)
 
 
 def test_settings_that_lack_a_field_are_refused_with_a_sentence(study: optuna.Study) -> None:
     study._storage.set_study_system_attr(study._study_id, "daub:settings", {"sizes": [*SIZES]})
     with pytest.raises(ValueError, match=r"direction it was begun with.* that do not say it, but"):
-        stored.check_settings(study, SIZES, is_begun=True)
+        log.check_settings(study, SIZES, is_begun=True)
+
+
+PACKAGE = Path(keys.__file__).parents[1]
 
 
 def test_keys_are_spelt_in_one_module_only() -> None:
-    package = Path(stored.__file__).parents[1]
     spelling = {
         file.name
-        for file in package.rglob("*.py")
+        for file in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value.startswith("daub:")
     }
-    assert spelling == {"storage.py"}
+    assert spelling == {"keys.py"}
+
+
+@pytest.mark.parametrize("private", ["_storage", "_study_id", "_trial_id"])
+def test_one_file_alone_touches_optunas_storage(private: str) -> None:
+    touching = {
+        file.name
+        for file in (PACKAGE / "study").glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == private
+    }
+    assert touching == {"log.py"}

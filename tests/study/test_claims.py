@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -16,16 +17,16 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import learning_curves
-from optuna_daub.study import assignment
+from optuna_daub.study import claims
 from optuna_daub.study import host
 from optuna_daub.study import liveness
-from optuna_daub.study import storage as stored
-from optuna_daub.study.assignment import LONGEST_PAUSE
-from optuna_daub.study.assignment import LONGEST_WAIT
-from optuna_daub.study.assignment import LOOKING_SHARE
-from optuna_daub.study.assignment import SHORTEST_WAIT
-from optuna_daub.study.state import synced_state_of
-from optuna_daub.study.storage import Run
+from optuna_daub.study import log
+from optuna_daub.study.claims import LONGEST_PAUSE
+from optuna_daub.study.claims import LONGEST_WAIT
+from optuna_daub.study.claims import LOOKING_SHARE
+from optuna_daub.study.claims import SHORTEST_WAIT
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
@@ -48,13 +49,13 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
         now += cpu_seconds
         return assigned if len(slept) == looks - 1 else None
 
-    monkeypatch.setattr(assignment, "_claim", look)
-    monkeypatch.setattr(assignment, "state_of", lambda study: None)
+    monkeypatch.setattr(claims, "_claim", look)
+    monkeypatch.setattr(claims, "worker_of", lambda study: None)
     monkeypatch.setattr(liveness, "fail_stale", lambda study: None)
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
     nothing: Any = None
-    run = assignment.assign(table_study(), nothing, nothing, 1, None, lambda state: None)
+    run = claims.assign(table_study(), nothing, nothing, 1, None, lambda worker: None)
     assert run is assigned
     return slept
 
@@ -212,13 +213,12 @@ def test_an_error_in_the_base_samplers_search_space_leaves_nothing_held() -> Non
 def test_a_long_wait_names_what_is_waited_for() -> None:
     study = table_study(1)
     held = study.ask()
-    state = synced_state_of(study)
+    known = looking(study).known
     waiting = study._storage.get_trial(held._trial_id)
-    assert f"one of the learners {held.number} (trial {held.number})" in assignment._complaint(
-        state, waiting
+    assert f"one of the learners {held.number} (trial {held.number})" in claims._complaint(
+        known, waiting
     )
-    state.runs.clear()
-    assert "taken and not begun" in assignment._complaint(state, waiting)
+    assert "taken and not begun" in claims._complaint(replace(known, runs={}), waiting)
 
 
 # Two workers, one place
@@ -227,19 +227,18 @@ def test_a_long_wait_names_what_is_waited_for() -> None:
 def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
     """Return a new trial and the run that its worker would claim."""
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
-    state = synced_state_of(study)
-    state.n_learners = 2
-    run = assignment._offer(study, state, trial, study.pruner.policy)
+    worker = looking(study)
+    worker.known = replace(worker.known, n_learners=2)
+    run = claims._offer(study, worker, trial, study.pruner.policy)
     assert run is not None
     assert run.learner == trial.number
     return trial, run
 
 
 def stands(study: optuna.Study, trial: FrozenTrial, run: Run) -> bool:
-    state = synced_state_of(study)
-    if assignment._is_only_claim(state, trial, run):
+    if claims._is_only_claim(looking(study), trial, run):
         return True
-    stored.write_run(study, trial._trial_id, Run(None, n_learners=2, trial=trial.number))
+    log.write_run(study, trial, Run(None, n_learners=2, trial=trial.number))
     return False
 
 
@@ -263,9 +262,9 @@ def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
     """The time ends while its worker looks at the study."""
     study = workers[0]
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
-    synced_state_of(study).here.horizon = time.monotonic() - 0.01
+    looking(study).horizon = time.monotonic() - 0.01
     monkeypatch.setattr(host, "seconds_left", lambda study: left)
-    run = assignment.assign(study, trial, study.pruner.policy, 2, None, lambda state: None)
+    run = claims.assign(study, trial, study.pruner.policy, 2, None, lambda worker: None)
     assert (run.learner is not None) == is_run
 
 
@@ -274,24 +273,24 @@ def test_the_second_to_look_does_not_take_a_place_that_is_taken(
     workers: list[optuna.Study], is_lower_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever their numbers: the first has looked, and gone ahead, before the other claimed."""
-    monkeypatch.setattr(assignment, "PATIENCE", 0.1)
-    claims = [(study, *place(study)) for study in workers]
-    first, second = claims if is_lower_first else reversed(claims)
-    stored.write_run(first[0], first[1]._trial_id, first[2])
+    monkeypatch.setattr(claims, "PATIENCE", 0.1)
+    both = [(study, *place(study)) for study in workers]
+    first, second = both if is_lower_first else reversed(both)
+    log.write_run(first[0], first[1], first[2])
     assert stands(*first)
-    stored.write_run(second[0], second[1]._trial_id, second[2])
+    log.write_run(second[0], second[1], second[2])
     assert not stands(*second)
-    assert len(synced_state_of(workers[0]).learners) == 2
+    assert len(looking(workers[0]).known.learners) == 2
 
 
 def test_of_two_that_claim_at_once_the_lower_number_stays(workers: list[optuna.Study]) -> None:
-    claims = [(study, *place(study)) for study in workers]
-    for study, trial, run in claims:
-        stored.write_run(study, trial._trial_id, run)
+    both = [(study, *place(study)) for study in workers]
+    for study, trial, run in both:
+        log.write_run(study, trial, run)
     lower: list[bool] = []
-    thread = threading.Thread(target=lambda: lower.append(stands(*claims[0])))
+    thread = threading.Thread(target=lambda: lower.append(stands(*both[0])))
     thread.start()
-    assert not stands(*claims[1])
+    assert not stands(*both[1])
     thread.join(30)
     assert lower == [True]
 

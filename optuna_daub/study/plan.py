@@ -1,4 +1,4 @@
-"""Plans: the cost of a study before it is begun, and what it would be under another rule."""
+"""Plans: the cost of a study before it is begun."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import optuna
@@ -18,10 +15,8 @@ from optuna_daub.core.costs import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
-from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
-from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -29,11 +24,9 @@ from optuna_daub.core.replay import replay
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.study.daub_pruner import DAUBPruner
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.sampler import DataAllocationSampler
 from optuna_daub.study.sampler import checked_n_learners
-from optuna_daub.study.state import synced_state_of
 
 
 SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
@@ -231,138 +224,6 @@ def plan(
     )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a rule chose, and at what cost."""
-
-    learner: int | None
-    """The id of the learner chosen; None where no learner was left."""
-    score: float | None
-    """Its score on all the data."""
-    is_forecast: bool
-    """Whether that is a forecast, since it was never trained on all the data."""
-    probes: int
-    """Number of trainings."""
-    full_trainings: int
-    """Number of those on all the data."""
-    cost: Cost
-    """Examples and seconds of all of them."""
-
-
-@dataclass(frozen=True)
-class WhatIf:
-    """A study beside its replay under another rule; `str` of it is a table."""
-
-    actual: Outcome
-    """What the study chose."""
-    replayed: Outcome
-    """What the other rule chose."""
-    is_same: bool
-    """Whether both chose the same learner."""
-    guessed: int
-    """How many probes of the replay the study had not made: their scores are guessed as `what_if`
-    says."""
-
-    def __str__(self) -> str:
-        names = "learner", "score", "probes", "on all", "examples", "seconds"
-        lines = ["".join([f"{'':<10}", *(f"{name:>12}" for name in names)])]
-        for title, each in (("actual", self.actual), ("replayed", self.replayed)):
-            score = "" if each.score is None else f"{each.score:.4f}{'?' * each.is_forecast}"
-            lines.append(
-                f"{title:<10}{each.learner!s:>12}{score:>12}{each.probes:>12,}"
-                f"{each.full_trainings:>12,}{each.cost.examples:>12,}{each.cost.seconds:>12,.1f}"
-            )
-        if self.guessed:
-            lines.append(f"{self.guessed:,} probes of the replay were never made: guessed")
-        return "\n".join(lines)
-
-
-def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
-    """Return what another rule would have chosen among the learners of a study, at what cost.
-
-    The study's learners come in their order, and are trained one after the other. What the study
-    has not measured is guessed: scores on more data are forecast from what learners gained, scores
-    between two sizes lie on a line, those on less data than a learner began with are lower by what
-    learners gained for each doubling, and seconds are predicted from all that were measured. So
-    the answer is as good as these where the other rule asks for much that the study does not know;
-    `guessed` counts it.
-
-    Args:
-        study: a study with a pruner of optuna_daub, with at least one score.
-        pruner: the other rule, such as `DAUBPruner.paper(...)`; its full size must be the study's.
-
-    Raises:
-        ValueError: where one of the pruners is none of `optuna_daub`, no score was reported yet,
-            the full sizes differ, or the other rule needs what was not reported.
-
-    >>> from optuna_daub import report, training_sizes
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     skill = trial.suggest_float("skill", 0.5, 0.9)
-    ...     for n in training_sizes(trial):
-    ...         report(trial, n, skill - 10 / n, training_score=skill + 10 / n, seconds=n / 100)
-    ...     return skill - 10 / n
-    >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
-    >>> study = optuna.create_study(
-    ...     direction="maximize", sampler=sampler, pruner=DAUBPruner.paper(max_resource=2000)
-    ... )
-    >>> study.optimize(objective)
-    >>> print(what_if(study, DAUBPruner.paper(max_resource=2000, stop="first")))
-                   learner       score      probes      on all    examples     seconds
-    actual               1      0.7811          14           1      13,188       131.9
-    replayed             1      0.7811          14           1      13,188       131.9
-    """
-    if not isinstance(pruner, AllocationPruner):
-        raise ValueError(
-            f"`pruner` must be one of optuna_daub, such as `DAUBPruner.paper(...)`, but got "
-            f"{pruner!r}."
-        )
-    best = best_learner(study)
-    if best is None:
-        raise ValueError(
-            "`what_if` replays the scores of a study's learners, but none has been reported yet: "
-            "look at `plan(study)`. Trials are learners where the sampler of the study is a "
-            "DataAllocationSampler."
-        )
-    assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
-    own, other = study.pruner.policy, pruner.policy
-    if own.sizes[-1] != other.sizes[-1]:
-        raise ValueError(
-            f"The full size of `pruner` must be that of the study, {own.sizes[-1]:,} examples, "
-            f"but got {other.sizes[-1]:,}."
-        )
-    state = synced_state_of(study)
-    with state.lock:
-        pool = state.pool(own, is_at_work=False)
-        failed = {learner for learner in pool.curves if state.has_failed(learner)}
-    whole = _completed(pool, other.sizes, failed)
-    cost, probes, full, guessed = Cost(), 0, 0, 0
-    winner: int | None = None
-    for decision in replay(other, whole.values()):
-        if isinstance(decision, Finish):
-            winner = decision.learner
-        elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
-            cost += Cost(seen.size, seen.seconds or 0.0)
-            probes += 1
-            full += seen.size == other.sizes[-1]
-            guessed += seen.size not in pool.curves[decision.learner]
-    spent = [seen for curve in pool.curves.values() for seen in curve.observations]
-    n_full = sum(seen.size == own.sizes[-1] for seen in spent)
-
-    def outcome(learner: int | None, cost: Cost, probes: int, full: int) -> Outcome:
-        score = None if learner is None else whole[learner].at(own.sizes[-1])
-        is_forecast = learner is not None and own.sizes[-1] not in pool.curves[learner]
-        value = None if score is None else state.sign * score.score
-        return Outcome(learner, value, is_forecast, probes, full, cost)
-
-    return WhatIf(
-        actual=outcome(best.learner, Cost(best.examples, best.seconds), len(spent), n_full),
-        replayed=outcome(winner, cost, probes, full),
-        is_same=winner == best.learner,
-        guessed=guessed,
-    )
-
-
 def _times(cost: Cost, count: float) -> Cost:
     return Cost(round(cost.examples * count), cost.seconds * count)
 
@@ -396,45 +257,3 @@ def _tried(policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread:
         if isinstance(decision, Extend):
             cost += of_size[decision.size]
     return _times(cost, n_learners / made)
-
-
-def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:
-    """Return the curves with guesses for the sizes that were not measured.
-
-    Of a learner that failed, nothing is guessed: it would have failed again.
-    """
-    begun = {i: curve for i, curve in pool.curves.items() if curve.observations}
-    known = {i: curve.observations for i, curve in begun.items()}
-    known_pool = Pool(Curves([replace(curve, dropped="") for curve in begun.values()]))
-    gains = [
-        (later.score - first.score) / math.log2(later.size / first.size)
-        for first, later, *_ in (seen for seen in known.values() if len(seen) > 1)
-        if first.is_finite and later.is_finite
-    ]
-    gain = float(np.median(gains)) if gains else 0.0
-    curves = {i: LearningCurve(i, parameters=c.parameters) for i, c in pool.curves.items()}
-    guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
-    for size in sizes:
-        seconds = expected_seconds(known_pool.curves, size)
-        forecasts: Mapping[int, Any] = Joint().forecasts(known_pool, size)
-        for learner, seen in known.items():
-            if learner in failed or any(each.size == size for each in seen):
-                continue
-            if size > seen[-1].size:
-                nearest, score = seen[-1], float(forecasts[learner].mean)
-            elif size < seen[0].size:
-                nearest = seen[0]
-                score = nearest.score - gain * math.log2(nearest.size / size)
-            else:
-                ends = next(pair for pair in pairwise(seen) if pair[1].size > size)
-                place = math.log(size / ends[0].size) / math.log(ends[1].size / ends[0].size)
-                nearest = ends[place > 0.5]
-                score = ends[0].score + place * (ends[1].score - ends[0].score)
-            guess = replace(nearest, size=size, score=score, seconds=seconds.get(learner))
-            guesses[learner][size] = guess
-    for learner, seen in known.items():
-        measured = {each.size: each for each in seen if each.size in sizes}
-        merged = {**guesses[learner], **measured}
-        observations = tuple(merged[size] for size in sorted(merged))
-        curves[learner] = replace(curves[learner], observations=observations)
-    return curves

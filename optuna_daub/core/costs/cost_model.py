@@ -1,0 +1,228 @@
+"""Cost models: what trainings will cost, from what is known of a pool.
+
+Costs are seconds, as distributions, or training sizes, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+from optuna_daub.core.costs.seconds import Fitted
+from optuna_daub.core.costs.seconds import fit
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.space import Space
+
+
+Array = NDArray[np.float64]
+
+LATEST, SLOWEST = 120, 40
+"""Learners that take part: those timed last, and of the others the slowest, which cost most if
+they are taken for quick ones."""
+WIDEST = 1.0
+"""Standard deviation of a logarithm from which on expected seconds grow no more, at 1.65 times the
+median. The mean of what may take a thousand times as long says nothing."""
+FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
+"""Degrees of freedom of the Student t that logarithms follow, and the scale at which it has a
+normal's quartiles."""
+
+
+class Seconds(NamedTuple):
+    """Predicted seconds of one training of each learner, or its cost in examples."""
+
+    log_mean: Array
+    """Mean of the logarithm; any shape, such as (learners,)."""
+    log_sd: Array
+    """Its spread, in the same shape: half of all are within 0.67 of it, as if it was the standard
+    deviation of a normal; tails are a Student t's. 0 if the cost is certain."""
+
+    def part(self, places: NDArray[np.int64]) -> Seconds:
+        """Return the seconds at some places."""
+        return Seconds(self.log_mean[places], self.log_sd[places])
+
+    @property
+    def median(self) -> Array:
+        """What half of such trainings take at most."""
+        return np.asarray(np.exp(self.log_mean))
+
+    @property
+    def expected(self) -> Array:
+        """The mean, which a few slow ones raise above the median.
+
+        >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).expected.round(2)
+        array([1.  , 1.65])
+        """
+        return np.asarray(np.exp(self.log_mean + np.minimum(self.log_sd, WIDEST) ** 2 / 2.0))
+
+    def within(self, left: ArrayLike) -> Array:
+        """Return the probability that a training takes `left` seconds at most.
+
+        >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
+        array([1.  , 0.83])
+        """
+        from scipy.special import stdtr  # not at the top: it takes longer than all of the core
+
+        with np.errstate(divide="ignore"):
+            spare = np.log(np.maximum(np.asarray(left, np.float64), 0.0)) - self.log_mean
+        is_certain = self.log_sd < 1e-9
+        chance = stdtr(FREEDOM, spare / np.where(is_certain, 1.0, QUARTILE * self.log_sd))
+        return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)
+
+
+class CostModel(Protocol):
+    """A pure rule from a pool to costs; a frozen value."""
+
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        """Return what trainings on so many examples will cost, shape (points, sizes).
+
+        Points are the learners, in the order of ids, and behind them the pool's candidates.
+        """
+
+
+@dataclass(frozen=True)
+class InExamples:
+    """Training sizes as costs.
+
+    >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected.round(6)
+    array([[500., 900.],
+           [500., 900.]])
+    """
+
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        """Return the sizes, for every learner and candidate."""
+        shape = len(pool.curves) + len(pool.once(candidates_of)), len(sizes)
+        return Seconds(np.broadcast_to(np.log(sizes), shape), np.zeros(shape))
+
+
+@dataclass(frozen=True)
+class InSeconds:
+    """Measured seconds as costs; training sizes if none were measured."""
+
+    full: int
+    """N, the number of all training examples."""
+
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        """Return the seconds of every learner and candidate.
+
+        >>> from optuna_daub.core import Observation
+        >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=30.0),))
+        >>> fast = LearningCurve(1, (Observation(500, 0.8, seconds=1.0),))
+        >>> seconds = InSeconds(4000).seconds(Pool(Curves([slow, fast])), (1000,)).median[:, 0]
+        >>> bool(20.0 < seconds[0] < 60.0), bool(0.7 < seconds[1] < 2.0)
+        (True, True)
+        """
+        known = pool.curves.once(taking_part, self.full, pool.known_space)
+        if known is None:
+            return InExamples().seconds(pool, sizes)
+        own = known.seconds(sizes)
+        new = known.model.predict(pool.once(candidates_of), np.log(sizes))
+        return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
+
+
+@dataclass(frozen=True)
+class TakingPart:
+    """A model of seconds, and the learners of a pool as it sees them."""
+
+    model: Fitted
+    """Fitted on the learners that take part."""
+    rows: Array
+    """Points of the learners that are predicted one by one, shape (learners, parameters)."""
+    places: NDArray[np.int64]
+    """Which learners of the pool they are, increasing."""
+    own: NDArray[np.int64]
+    """Which of the learners fitted each is, -1 if it is none."""
+    last: Array
+    """Logarithms of size and seconds of every learner's last timed training, shape (all learners,
+    2); NaN if none was timed."""
+
+    def seconds(self, sizes: tuple[int, ...]) -> Seconds:
+        """Return the seconds of every learner of the pool, shape (learners, sizes)."""
+        log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
+        if len(self.places) < len(self.last):
+            for place, size in enumerate(np.log(sizes).tolist()):
+                log_mean[:, place], log_sd[:, place] = self.model.onward(*self.last.T, size)
+        if len(self.places):
+            mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
+            log_mean[self.places], log_sd[self.places] = mean, sd
+        return Seconds(log_mean, log_sd)
+
+
+def is_timed(curves: Curves) -> bool:
+    """Return whether the seconds of any training were measured."""
+    return bool(np.isfinite(curves.columns(LearningCurve.log_times)).any())
+
+
+def taking_part(curves: Curves, full: int, space: Space | None = None) -> TakingPart | None:
+    """Return the model of seconds of a pool's learners; None if no seconds were measured.
+
+    Of each learner its first timed training, the last but one and the last take part. Learners
+    beyond `LATEST` and `SLOWEST` are predicted from their last one alone, by the growth of all, so
+    that 20,000 learners take no longer to think about than some hundred.
+
+    Args:
+        curves: what is known of the learners.
+        full: N, the number of all training examples.
+        space: of the parameters; None: as wide as the learners that take part show it.
+    """
+    seen = curves.columns(LearningCurve.log_times)
+    last = seen[:, 4:]
+    timed = np.flatnonzero(np.isfinite(last[:, 1]))
+    if not len(timed):
+        return None
+    earlier = timed[:-LATEST]
+    per_example = last[earlier, 1] - last[earlier, 0]
+    chosen = np.concatenate([earlier[np.argsort(per_example)[-SLOWEST:]], timed[-LATEST:]])
+    chosen = np.sort(chosen)
+    untimed = np.flatnonzero(~np.isfinite(last[:, 1]))[-LATEST:]
+    places = np.sort(np.concatenate([chosen, untimed]))
+    points = [curves[i].parameters for i in curves.learners[places].tolist()]
+    space = Space.of(points) if space is None else space
+    rows = space.rows(points)
+    own = np.where(np.isin(places, chosen), np.searchsorted(chosen, places), -1)
+    times = seen[chosen].reshape(-1, 3, 2)
+    # The first training may be the last as well.
+    is_one = np.isfinite(times[:, :, 1])
+    is_one[:, 0] &= (times[:, 0, 0] != times[:, 1, 0]) & (times[:, 0, 0] != times[:, 2, 0])
+    learner = np.nonzero(is_one)[0]
+    log_size, log_seconds = times[is_one].T
+    model = fit(rows[own >= 0], space.is_word, learner, log_size, log_seconds, full)
+    return TakingPart(model, rows, places, own, last)
+
+
+def expected_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
+    """Return what training on `size` examples takes each learner that was trained, in seconds.
+
+    A learner that was timed there counts with that time, another with the mean of what it may be:
+    the few learners whose seconds grow fastest are most of the seconds of all. Nothing is returned
+    if nothing was timed.
+
+    Args:
+        curves: what is known of the learners.
+        size: number of training examples.
+        full: N, the number of all training examples.
+
+    >>> from optuna_daub.core import Observation
+    >>> curves = Curves([LearningCurve(0, (Observation(4000, 0.8, seconds=8.0),))])
+    >>> expected_seconds(curves, 4000, full=4000)
+    {0: 8.0}
+    """
+    known = curves.once(taking_part, full)
+    if known is None:
+        return {}
+    expected = known.seconds((size,)).expected[:, 0].tolist()
+    found = {}
+    for (learner, curve), seconds in zip(curves.items(), expected, strict=True):
+        there = curve.at(size)
+        if there is not None and there.seconds:
+            found[learner] = there.seconds
+        elif curve.observations:
+            found[learner] = seconds
+    return found

@@ -1,0 +1,432 @@
+"""Seconds that a training will take, as a distribution: one model in place of guards and margins.
+
+The logarithm of the seconds of learner i on n of N examples, L = ln(n / N), is
+
+    y_i(n) = level + alpha L + c q(L)  +  f(x_i) + g(x_i) L  +  u_i + s_i L + r_i q(L)  +  noise
+
+================  =================================================================================
+level             what all learners share at N; nothing is known of it before
+alpha             exponent of growth that all share
+q(L)              (exp(kappa L) - 1) / kappa: growth that sets in with size, since every training
+                  takes some time besides, which hides on little data what a learner adds
+f, g              processes over parameters x: linear and squared exponential kernels
+u_i, s_i, r_i     what is the learner's own, in level and in growth
+noise             Gaussian below; above with the tail of a Student t, since calls may be slow (a
+                  library's first one loads it) but none is faster than its work
+================  =================================================================================
+
+All is linear and Gaussian given the weights of observations. These are found by iterated
+reweighting [1]. So are, in the same walk, the scales that differ between studies: how much
+parameters explain, how much is the learners' own, how large the noise is. Each is a variance
+component with a scaled inverse chi-squared prior, raised and lowered by the
+minorization-maximization step of [2]. All other numbers are constants in `seconds.json`, which
+`benchmarks/fit/seconds.py` judges on measured seconds, and can fit.
+
+[1] K. Lange, R. Little, J. Taylor, Robust statistical modeling using the t distribution,
+    Journal of the American Statistical Association 84, 1989.
+[2] H. Zhou, L. Hu, J. Zhou, K. Lange, MM algorithms for variance components models,
+    Journal of Computational and Graphical Statistics 28, 2019. https://arxiv.org/abs/1509.07426
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+from optuna_daub.core.space import Rows
+
+
+Array = NDArray[np.float64]
+
+SCALES = ("linear", "smooth", "own", "own_growth", "noise")
+"""Standard deviations that a study may show, in logarithms of seconds."""
+
+
+class Prior(NamedTuple):
+    """What is believed of seconds before any is measured: the numbers in `seconds.json`."""
+
+    alpha: float
+    """Mean of the shared exponent of growth."""
+    alpha_sd: float
+    """Its standard deviation."""
+    late: float
+    """Mean of the shared weight of late growth, of q(L)."""
+    late_sd: float
+    """Its standard deviation."""
+    kappa: float
+    """How late growth sets in: q's exponent, above 0."""
+    pivot: float
+    """The size, as -ln(n / N), at which level and growth are independent."""
+    reach: float
+    """Length scale of the smooth part, in root mean square distances of the learners."""
+    bend: float
+    """Weight of a number's logarithm beside the number, in what is linear in parameters."""
+    growth_by_point: float
+    """How much of what parameters say of levels they say of growth: ratio of deviations."""
+    late_by_own: float
+    """Late growth of a learner's own beside its exponent's: ratio of deviations."""
+    linear: float
+    """Deviation of the effect of a parameter, over its own."""
+    smooth: float
+    """Deviation of what the smooth part adds."""
+    own: float
+    """Deviation of learners' levels beyond what parameters say."""
+    own_growth: float
+    """Deviation of learners' exponents."""
+    noise: float
+    """Deviation of one measurement."""
+    trust: float
+    """Degrees of freedom of the priors of the five scales above."""
+    tail: float
+    """Degrees of freedom of the noise, above."""
+
+
+PRIOR = Prior(**json.loads(Path(__file__).with_name("seconds.json").read_text("utf-8"))["prior"])
+
+LEVEL_SD = 4.0
+"""Standard deviation of the shared level around the median: e^4 is a factor of 55."""
+WALKS = 6
+"""Iterations of reweighting and of scales."""
+CHECKS = 10.0
+"""Learners that count as having shown that variances are right, before any is checked."""
+FARTHEST = 3.0
+"""Standard deviations as which any that is further off counts: one does not decide."""
+MOST_TUNED = 100
+"""Observations from which the scales are learnt, those of the learners that come last."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """What kernels know of the learners that a model was fitted on."""
+
+    rows: Rows
+    """Their points, shape (learners, parameters)."""
+    is_word: NDArray[np.bool_]
+    """Which parameters are words, shape (parameters,)."""
+    centre: Array
+    """Means of what is linear, so that a parameter that never changed changes nothing."""
+    n_words: tuple[int, ...]
+    """How many numbers of words each parameter has a column for."""
+    reach: float
+    """Mean squared distance between them; 1 if all are alike."""
+
+    @classmethod
+    def of(cls, rows: Rows, is_word: NDArray[np.bool_]) -> Points:
+        """Return what is known of these points."""
+        words = _words(rows, is_word)
+        n_words = tuple(int(number) + 2 for number in words.max(axis=0, initial=-1))
+        bare = cls(rows, is_word, np.zeros(1), n_words, 1.0)
+        distances = bare._distances(bare)
+        centre = np.concatenate([part.mean(axis=0) for part in bare._columns(PRIOR.bend)])
+        pairs = max(len(rows) * (len(rows) - 1), 1)
+        return cls(rows, is_word, centre, n_words, float(distances.sum() / pairs) or 1.0)
+
+    def at(self, rows: Rows) -> Points:
+        """Return other points, seen from here."""
+        return Points(rows, self.is_word, self.centre, self.n_words, self.reach)
+
+    def linear(self, prior: Prior) -> tuple[Array, Array]:
+        """Return columns that effects are linear in, and each point's variance beside theirs."""
+        numbers, words = self._columns(prior.bend)
+        columns = np.concatenate([numbers, words], axis=1) - self.centre
+        unseen = (_words(self.rows, self.is_word) + 2 > np.array(self.n_words)).sum(axis=1)
+        return columns, np.asarray((columns**2).sum(axis=1) + unseen)
+
+    def smooth(self, other: Points, prior: Prior) -> Array:
+        """Return the squared exponential of distances, shape (points, other points)."""
+        return np.asarray(np.exp(-0.5 / (prior.reach**2 * self.reach) * self._distances(other)))
+
+    def _columns(self, bend: float) -> tuple[Array, Array]:
+        """Return numbers with their logarithms, and a column of 0 and 1 for each word."""
+        numbers = self._numbers()
+        # A range from 10 to 1,000 is linear for who gave it; time is in proportion to the value.
+        bent = bend * np.log(numbers + 0.02)
+        words = _words(self.rows, self.is_word)
+        is_it = [
+            (words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
+            for i, count in enumerate(self.n_words)
+        ]
+        return (
+            np.concatenate([numbers, bent], axis=1),
+            np.concatenate([np.empty((len(self.rows), 0)), *is_it], axis=1),
+        )
+
+    def _numbers(self) -> Array:
+        numbers = self.rows[:, ~self.is_word]
+        return np.where(np.isnan(numbers), 0.5, numbers)
+
+    def _distances(self, other: Points) -> Array:
+        """Return squared distances as `space.square_distances` has them, over all parameters."""
+        first, second = self._numbers(), other._numbers()
+        square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)
+        square -= 2.0 * first @ second.T
+        for one, two in zip(
+            _words(self.rows, self.is_word).T, _words(other.rows, self.is_word).T, strict=True
+        ):
+            square += one[:, None] != two
+        return np.asarray(np.maximum(square, 0.0))
+
+
+def _words(rows: Rows, is_word: NDArray[np.bool_]) -> Array:
+    """Return the numbers of words, -1 for one that is absent."""
+    words = rows[:, is_word]
+    return np.where(np.isnan(words), -1.0, words)
+
+
+def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
+    """Return how far growth and late growth have come at sizes, each 0 at the pivot."""
+    size = np.asarray(log_size, np.float64) - log_full
+    late = (np.exp(prior.kappa * size) - math.exp(-prior.kappa * prior.pivot)) / prior.kappa
+    return size + prior.pivot, late
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model, given what was measured."""
+
+    prior: Prior
+    """The constants."""
+    points: Points
+    """The learners measured."""
+    seen: NDArray[np.int64]
+    """Which rows of those fitted they are, increasing."""
+    log_full: float
+    """Logarithm of N."""
+    middle: float
+    """By how much the median observation is above the prior mean."""
+    variances: Array
+    """Squares of `SCALES`."""
+    told: Array
+    """The inverse covariance times observations, times their basis, summed by learner, after the
+    sum of all; shape (3, 1 + learners)."""
+    sure: Array
+    """The inverse covariance likewise, from both sides; two axes of 3, two of 1 + learners."""
+    trust: Array
+    """Weight of each observation, in (0, 1], in the order of learners; small of a slow call."""
+    widened: float
+    """What variances of new learners are multiplied with: their squared errors, as learners timed
+    once show that were predicted without it."""
+
+    def predict(
+        self, rows: Rows, log_size: ArrayLike, learner: NDArray[np.int64] | None = None
+    ) -> tuple[Array, Array]:
+        """Return means and standard deviations of logarithms of seconds.
+
+        Args:
+            rows: points, shape (points, parameters).
+            log_size: logarithm of a training size; or of several, shape (sizes,).
+            learner: which of the learners fitted each point is, -1 if it is none; None: none is.
+
+        Returns:
+            Two arrays of the shape (points,), or (points, sizes).
+        """
+        prior, count = self.prior, len(rows)
+        linear, smooth, own, _, noise = self.variances
+        new = self.points.at(rows)
+        columns, square = new.linear(prior)
+        by_point = linear * (columns @ self.points.linear(prior)[0].T)
+        by_point += smooth * new.smooth(self.points, prior)
+        shared, own_share = self._shares()
+        # Covariances with learners seen, at the pivot, by growth, by late growth: what all share,
+        # what points say, what is the learner's own.
+        ratio = prior.growth_by_point**2
+        at_pivot = np.column_stack([np.full(count, shared[0]), by_point])
+        by_growth = np.column_stack([np.full(count, shared[1]), ratio * by_point])
+        place, is_seen = np.zeros(count, np.int64), np.zeros(count, bool)
+        if learner is not None:
+            place = np.minimum(np.searchsorted(self.seen, learner), len(self.seen) - 1)
+            is_seen = self.seen[place] == learner
+            known = np.flatnonzero(is_seen)
+            at_pivot[known, 1 + place[known]] += own_share[0]
+            by_growth[known, 1 + place[known]] += own_share[1]
+        own_late = own_share[2] * is_seen
+        told, sure = self.told, self.sure
+        means = np.stack(
+            [
+                at_pivot @ told[0],
+                by_growth @ told[1],
+                shared[2] * told[2, 0] + own_late * told[2, 1 + place],
+            ]
+        )
+        # What observations take from variances: quadratic forms, and their products.
+        taken = np.empty((3, 3, count))
+        taken[0, 0] = np.einsum("pl,pl->p", at_pivot @ sure[0, 0], at_pivot)
+        taken[0, 1] = taken[1, 0] = np.einsum("pl,pl->p", at_pivot @ sure[0, 1], by_growth)
+        taken[1, 1] = np.einsum("pl,pl->p", by_growth @ sure[1, 1], by_growth)
+        # Late growth is shared with all and with itself: three entries in place of a matrix.
+        taken[2, 2] = (
+            shared[2] ** 2 * sure[2, 2, 0, 0]
+            + 2.0 * shared[2] * own_late * sure[2, 2, 0, 1 + place]
+            + own_late**2 * sure[2, 2, 1 + place, 1 + place]
+        )
+        for i, side in enumerate((at_pivot, by_growth)):
+            taken[i, 2] = taken[2, i] = shared[2] * (side @ sure[i, 2, :, 0])
+            if is_seen.any():
+                with_own = np.einsum("pl,lp->p", side, sure[i, 2][:, 1 + place])
+                taken[i, 2] = taken[2, i] = taken[i, 2] + own_late * with_own
+        of_point = linear * square + smooth
+        before = np.zeros((3, 3, count))
+        before[0, 0] = shared[0] + of_point + own
+        before[1, 1] = shared[1] + ratio * of_point + own_share[1]
+        before[2, 2] = shared[2] + own_share[2]
+        growth, late = _basis(log_size, self.log_full, prior)
+        basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
+        mean = means.T @ basis + self.middle + prior.alpha * basis[1] + prior.late * basis[2]
+        variance = np.einsum("as,abp,bs->ps", basis, before - taken, basis, optimize=True)
+        widened = np.where(is_seen, 1.0, self.widened)[:, None]
+        deviation = np.sqrt(widened * (np.maximum(variance, 0.0) + noise))
+        shape = (count, *growth.shape)
+        return mean.reshape(shape), deviation.reshape(shape)
+
+    def onward(self, log_size: Array, log_seconds: Array, to: float) -> tuple[Array, Array]:
+        """Return means and standard deviations of learners of whom one time is all that is used.
+
+        Args:
+            log_size: logarithm of the size of each one's last training, shape (learners,).
+            log_seconds: logarithm of its seconds; NaN if it was not timed.
+            to: logarithm of the size asked for.
+        """
+        prior, (shared, own) = self.prior, self._shares()
+        growth, late = _basis(np.append(log_size, to), self.log_full, prior)
+        is_known = np.isfinite(log_seconds)
+        far, late_far = growth[-1] - growth[:-1], late[-1] - late[:-1]
+        alpha = prior.alpha + shared[1] * self.told[1, 0]
+        late_weight = prior.late + shared[2] * self.told[2, 0]
+        nobody = np.full((1, len(self.points.is_word)), np.nan)
+        level, level_sd = self.predict(nobody, to)
+        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior)[1].mean()
+        square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
+        mean = np.where(is_known, log_seconds + alpha * far + late_weight * late_far, level)
+        square += 2.0 * self.variances[4]
+        sd = np.sqrt(np.where(is_known, square, level_sd**2 + by_point))
+        return mean, sd
+
+    def _shares(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+        """Return prior variances at the pivot, of growth, of late growth: shared, and own."""
+        prior, own, own_growth = self.prior, float(self.variances[2]), float(self.variances[3])
+        shared = (LEVEL_SD**2, prior.alpha_sd**2, prior.late_sd**2)
+        return shared, (own, own_growth, prior.late_by_own**2 * own_growth)
+
+
+def fit(
+    rows: Rows,
+    is_word: NDArray[np.bool_],
+    learner: NDArray[np.int64],
+    log_size: Array,
+    log_seconds: Array,
+    full: int,
+    prior: Prior = PRIOR,
+) -> Fitted:
+    """Return the model, given measured seconds.
+
+    Args:
+        rows: the learners' points, shape (learners, parameters); those tried last come last.
+        is_word: which parameters are words, shape (parameters,).
+        learner: which row each observation is of, shape (observations,), at least one.
+        log_size: logarithms of training sizes, shape (observations,).
+        log_seconds: logarithms of seconds, shape (observations,).
+        full: N, the number of all training examples.
+        prior: what is believed before.
+
+    >>> rows, is_word = np.zeros((2, 0)), np.zeros(0, bool)
+    >>> learner, sizes = np.array([0, 0, 1]), np.log([500.0, 1000.0, 500.0])
+    >>> model = fit(rows, is_word, learner, sizes, np.log([1.0, 1.8, 3.0]), full=4000)
+    >>> mean, deviation = model.predict(rows, math.log(1000), np.array([0, 1]))
+    >>> bool(1.0 < np.exp(mean[0]) < 2.0 < np.exp(mean[1])), bool(deviation[0] < deviation[1])
+    (True, True)
+    """
+    order = np.argsort(learner, kind="stable")
+    seen, starts, which = np.unique(learner[order], return_index=True, return_inverse=True)
+    points = Points.of(rows[seen], is_word)
+    growth, late = _basis(log_size[order], math.log(full), prior)
+    above = log_seconds[order] - prior.alpha * growth - prior.late * late
+    middle = float(np.median(above))
+    above -= middle
+    # Covariances of observations: what all share, and four parts of unknown scale.
+    columns, _ = points.linear(prior)
+    by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
+    shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
+    of_point = 1.0 + prior.growth_by_point**2 * by_growth
+    pairs, same = np.ix_(which, which), (which[:, None] == which).astype(float)
+    parts = np.stack(
+        [
+            (columns @ columns.T)[pairs] * of_point,
+            points.smooth(points, prior)[pairs] * of_point,
+            same,
+            same * (by_growth + prior.late_by_own**2 * by_late),
+        ]
+    )
+    believed = (
+        np.array([prior.linear, prior.smooth, prior.own, prior.own_growth, prior.noise]) ** 2
+    )
+    variances, trust = believed, np.ones(len(which))
+    last = np.s_[-MOST_TUNED:]
+    few, some, rests, their = shared[last, last], parts[:, last, last], above[last], trust[last]
+    some = some.reshape(len(some), -1)
+    for _ in range(WALKS):
+        inverse = _inverse(few, some, variances, their)
+        weights = inverse @ rests
+        fits = [*(some @ np.outer(weights, weights).ravel()), weights**2 @ (1.0 / their)]
+        traces = [*(some @ inverse.ravel()), np.diagonal(inverse) @ (1.0 / their)]
+        raised = variances**2 * fits + prior.trust * believed
+        now, variances = variances, np.sqrt(raised / (traces + prior.trust / variances))
+        their = _trust(now[4] / their, inverse, weights, now[4], prior.tail)
+    trust[last] = their
+    parts = parts.reshape(len(parts), -1)
+    inverse = _inverse(shared, parts, variances, trust)
+    # Slow calls among the others are few: most often one look at them is all.
+    earlier = np.arange(len(trust) - len(their))
+    for _ in range(WALKS if len(earlier) else 0):
+        again = _trust(variances[4] / trust, inverse, inverse @ above, variances[4], prior.tail)
+        if np.all(again[earlier] > trust[earlier] / 2.0):
+            break
+        trust[earlier] = again[earlier]
+        inverse = _inverse(shared, parts, variances, trust)
+    weights = inverse @ above
+    # Learners timed once, predicted without that time as new ones are: off by how many deviations?
+    is_once = np.append(starts[1:], len(which)) == starts + 1
+    once = starts[is_once]
+    off = np.minimum(weights[once] ** 2 / np.diagonal(inverse)[once], FARTHEST**2)
+    widened = float((CHECKS + off.sum()) / (CHECKS + len(once)))
+    basis = np.stack([np.ones_like(growth), growth, late])
+    told = np.add.reduceat(basis * weights, starts, axis=1)
+    # Along the first axis, which is quicker by far: the inverse is symmetric.
+    by_learner = [np.add.reduceat(row[:, None] * inverse, starts, axis=0).T for row in basis]
+    sure = np.stack(
+        [
+            [np.add.reduceat(row[:, None] * one, starts, axis=0) for one in by_learner]
+            for row in basis
+        ]
+    )
+    return Fitted(
+        prior, points, seen, math.log(full), middle, variances,
+        _with_sum(told, 1), _with_sum(_with_sum(sure, 2), 3), trust,
+        widened,
+    )  # fmt: skip
+
+
+def _with_sum(array: Array, axis: int) -> Array:
+    """Return an array with the sum along an axis before the first place."""
+    return np.concatenate([array.sum(axis=axis, keepdims=True), array], axis=axis)
+
+
+def _inverse(shared: Array, parts: Array, variances: Array, trust: Array) -> Array:
+    """Return the inverse covariance of observations; each part is a row."""
+    covariance = shared + (variances[:-1] @ parts).reshape(shared.shape)
+    covariance[np.diag_indices(len(trust))] += variances[-1] / trust
+    return np.asarray(np.linalg.inv(covariance), np.float64)
+
+
+def _trust(noise: Array, inverse: Array, weights: Array, usual: float, tail: float) -> Array:
+    """Return the weights of observations: 1, and less of those above what is expected."""
+    rest = noise * weights
+    square = rest**2 + noise - noise**2 * np.diagonal(inverse)
+    slow = np.minimum((tail + 1.0) / (tail + square / usual), 1.0)
+    return np.where(rest > 0.0, slow, 1.0)

@@ -1,0 +1,288 @@
+"""Forecasts of a pool by one Gaussian process over parameters and training size.
+
+The model is in `process`; here is what a pool tells it. Scores are standardized by the study's
+own, so a positive affine change of all scores changes forecasts alike. Hyperparameters are learnt
+from the first 1, 2, 3, ... trainings of the study, each time 15 % more, so any worker that knows
+the same trainings has the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import is_finite
+from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.forecast import Normal
+from optuna_daub.core.forecasts.process import Conditioned
+from optuna_daub.core.forecasts.process import Lines
+from optuna_daub.core.forecasts.process import Seen
+from optuna_daub.core.forecasts.process import condition
+from optuna_daub.core.forecasts.process import fit
+from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.space import Space
+
+
+Numbers = NDArray[np.float64]
+
+MOST_LEARNERS = 160
+"""Learners that the process learns from: the best half of them and those tried last. A decision
+so costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
+GROWTH = 1.15
+"""Ratio of the numbers of trainings at which hyperparameters are learnt anew."""
+FLOOR = 2.5
+"""A score further below the median than so many times (0.9 quantile - median) counts as there:
+how hopeless a learner is says nothing of good ones."""
+CHECKS = 10.0
+"""Scores that count as having been predicted as well as stated, before any was."""
+
+
+@dataclass(frozen=True)
+class Process(Forecaster):
+    """Forecasts by parameters and training size.
+
+    >>> from optuna_daub.core import Observation
+    >>> def curve(learner, depth, *scores):
+    ...     seen = (Observation(n, score) for n, score in zip((1000, 16000), scores))
+    ...     return LearningCurve(learner, tuple(seen), parameters={"depth": depth})
+    >>> tried = [curve(0, 1, 0.60, 0.64), curve(1, 4, 0.70, 0.74), curve(2, 5, 0.72)]
+    >>> forecasts = Process(16000).forecasts(Pool(Curves(tried)), 16000)
+    >>> bool(0.72 < forecasts[2].mean < 0.78), float(forecasts[1].mean)
+    (True, 0.74)
+    """
+
+    full: int
+    """N, the number of all training examples."""
+
+    def forecasts(self, pool: Pool, size: int) -> Forecasts:
+        """Return the forecast of every learner's score at `size`."""
+        known = self._known(pool)
+        mean, sd = known.in_scores(known.lines, self._doublings(size))
+        is_there = known.size >= size
+        mean, sd = np.where(is_there, known.score, mean), np.where(is_there, 0.0, sd)
+        return Forecasts(pool.curves.learners, Normal(mean, sd))
+
+    def newcomer(self, pool: Pool, size: int) -> Normal:
+        """Return the forecast of a candidate drawn at random."""
+        known = self._known(pool)
+        mean, sd = known.in_scores(pool.once(self._candidates), self._doublings(size))
+        return Normal(float(mean.mean()), math.sqrt(float((sd**2).mean() + mean.var())))
+
+    def candidates(self, pool: Pool, size: int) -> Normal:
+        """Return the forecasts of the pool's candidates."""
+        return Normal(
+            *self._known(pool).in_scores(pool.once(self._candidates), self._doublings(size))
+        )
+
+    def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
+        """Return the standard deviation of what scores at `at` will change of forecasts at N.
+
+        Raises:
+            ValueError: if `size` is not N.
+        """
+        if size != self.full:
+            raise ValueError(f"`size` must be {self.full:,}, but got {size:,}.")
+        known, doublings = self._known(pool), self._doublings(at)
+        learners, candidates = (
+            known.unit * known.widened * lines.look(doublings, known.noise)
+            for lines in (known.lines, pool.once(self._candidates))
+        )
+        return learners, candidates
+
+    def _doublings(self, size: int) -> float:
+        return math.log2(self.full / size)
+
+    def _known(self, pool: Pool) -> _Known:
+        return pool.curves.once(_known, self.full, pool.known_space, pool.busy)
+
+    def _candidates(self, pool: Pool) -> Lines:
+        known, rows = self._known(pool), pool.once(candidates_of)
+        return _unseen(len(rows)) if known.process is None else known.process.lines(rows)
+
+
+class _Known(NamedTuple):
+    """The process given a pool, and what it says of the learners, arrays in the order of ids."""
+
+    process: Conditioned | None
+    """None before any score."""
+    lines: Lines
+    """Level and gain of each learner, standardized."""
+    size: Numbers
+    """Largest size of each learner with a score that is a number; 0 before any."""
+    score: Numbers
+    """Its last score that is a number; NaN before any."""
+    middle: float
+    """Mean of the scores."""
+    unit: float
+    """Their standard deviation."""
+    widened: float
+    """What standard deviations are multiplied with."""
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise of one score, standardized."""
+        return 1.0 if self.process is None else self.process.noise
+
+    def in_scores(self, lines: Lines, doublings: float) -> tuple[Numbers, Numbers]:
+        """Return means and standard deviations of scores at a size."""
+        mean, variance = lines.scores(doublings)
+        return self.middle + self.unit * mean, self.unit * self.widened * np.sqrt(variance)
+
+
+def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Known:
+    """Return what the process says of the learners of a pool.
+
+    Args:
+        curves: all that was seen.
+        full: N.
+        space: of the parameters.
+        busy: learners that are being trained: they count as seen at N with the score forecast,
+            so that workers that look at the same pool go different ways.
+    """
+    facts = curves.columns(_facts)
+    size, score, first, _, last = facts.T
+    is_seen = size > 0
+    if not is_seen.any():
+        return _Known(None, _unseen(len(size)), size, score, 0.0, 1.0, 1.0)
+    # Hyperparameters rest on the first so many trainings, as they were then.
+    orders = np.sort(np.concatenate([first[is_seen], last[is_seen & (last > first)]]))
+    until = orders[_milestone(len(orders)) - 1]
+    then = facts[:, 2] <= until
+    taught = _take_part(np.where(then, np.where(last <= until, score, facts[:, 3]), np.nan))
+    theta = fit(_seen(curves, taught, space, full, until)[0])
+    places = _take_part(score)
+    # Learners without a score are points like candidates, except that a busy one will have one.
+    waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
+    at_work = np.flatnonzero(np.isin(curves.learners, [*busy])) if busy else np.empty(0, np.int64)
+    places = np.union1d(places, at_work)
+    seen, middle, unit = _seen(curves, places, space, full, math.inf)
+    process = condition(theta, seen)
+    widened = _widening(process)
+    own = np.arange(len(places))
+    if len(at_work):
+        away = np.searchsorted(places, at_work)
+        expected = process.lines(seen.rows[away], away).level
+        process = condition(
+            theta,
+            seen._replace(
+                learner=np.append(seen.learner, away),
+                doublings=np.append(seen.doublings, np.zeros(len(away))),
+                score=np.append(seen.score, expected),
+            ),
+        )
+    lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
+    _put(lines, places, process.lines(seen.rows, own))
+    if len(new := np.setdiff1d(waiting, places)):
+        points = [curves[i].parameters for i in curves.learners[new].tolist()]
+        _put(lines, new, process.lines(space.rows(points)))
+    return _Known(process, lines, size, score, middle, unit, widened)
+
+
+def _facts(curve: LearningCurve) -> tuple[float, ...]:
+    """Return the last size and score, order and score of the first, and order of the last."""
+    seen = [x for x in curve.observations if is_finite(x.score)]
+    if not seen:
+        return 0.0, math.nan, math.inf, math.nan, math.inf
+    return seen[-1].size, seen[-1].score, seen[0].order, seen[0].score, seen[-1].order
+
+
+def _is_waiting(curve: LearningCurve) -> tuple[float]:
+    return (float(not curve.dropped and bool(curve.parameters)),)
+
+
+def _milestone(count: int) -> int:
+    """Return the largest number of the sequence 1, 2, 3, ... (each 15 % more) up to `count`."""
+    found = 1
+    while (following := max(found + 1, math.floor(found * GROWTH))) <= count:
+        found = following
+    return found
+
+
+def _take_part(score: Numbers) -> NDArray[np.int64]:
+    """Return the places of the learners to learn from: the best half, and those tried last."""
+    known = np.flatnonzero(np.isfinite(score))
+    if len(known) <= MOST_LEARNERS:
+        return known
+    best = known[np.argsort(-score[known], kind="stable")[: MOST_LEARNERS // 2]]
+    rest = np.setdiff1d(known, best)[-(MOST_LEARNERS - len(best)) :]
+    return np.union1d(best, rest)
+
+
+def _seen(
+    curves: Curves, places: NDArray[np.int64], space: Space, full: int, until: float
+) -> tuple[Seen, float, float]:
+    """Return the scores of some learners up to a time, with their mean and standard deviation."""
+    learners = [curves[i] for i in curves.learners[places].tolist()]
+    found = [
+        (place, math.log2(full / x.size), x.score)
+        for place, curve in enumerate(learners)
+        for x in curve.observations
+        if is_finite(x.score) and x.order <= until and x.size <= full
+    ]
+    learner, doublings, score = (np.array(column) for column in zip(*found, strict=True))
+    middle = float(np.median(score))
+    if (reach := float(np.quantile(score, 0.9)) - middle) > 0.0:
+        score = np.maximum(score, middle - FLOOR * reach)
+    mean, unit = float(score.mean()), float(score.std())
+    unit = unit if unit > 1e-12 * abs(mean) else 1.0
+    rows = space.rows([curve.parameters for curve in learners])
+    seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit)
+    return seen, mean, unit
+
+
+def _widening(process: Conditioned) -> float:
+    """Return how many times as wide as stated forecasts should be, at least 1.
+
+    Each learner's last score is predicted from all others: how far off these predictions were says
+    how much to believe the next.
+    """
+    learner = process.seen.learner
+    is_last = np.append(learner[1:] != learner[:-1], True)
+    off = process.surprises()[is_last]
+    return max(1.0, math.sqrt((CHECKS + float(off @ off)) / (CHECKS + len(off))))
+
+
+def _unseen(count: int) -> Lines:
+    """Return the lines of learners of which nothing is known."""
+    return Lines(*(np.full(count, x) for x in (0.0, 0.0, math.inf, 0.0, 0.0)))
+
+
+def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
+    """Return the lines of learners of whom the last score is all that is used.
+
+    Args:
+        process: what others show of a learner at no particular point.
+        score, doublings: of the last training of each learner, standardized; NaN without any.
+    """
+    nobody = np.full((1, process.seen.rows.shape[1]), np.nan)
+    new = Lines(*(float(part[0]) for part in process.lines(nobody)))
+    from optuna_daub.core.forecasts.process import phi
+
+    share = phi(doublings)
+    variance = new.level_variance - 2 * share * new.covariance + share**2 * new.gain_variance
+    variance = variance + process.noise
+    to_level = (new.level_variance - share * new.covariance) / variance
+    to_gain = (new.covariance - share * new.gain_variance) / variance
+    off = score - (new.level - share * new.gain)
+    known = np.isfinite(off)
+    off, to_level, to_gain = (np.where(known, x, 0.0) for x in (off, to_level, to_gain))
+    return Lines(
+        new.level + to_level * off,
+        new.gain + to_gain * off,
+        new.level_variance - to_level**2 * variance,
+        new.covariance - to_level * to_gain * variance,
+        new.gain_variance - to_gain**2 * variance,
+    )
+
+
+def _put(lines: Lines, places: NDArray[np.int64], found: Lines) -> None:
+    for part, new in zip(lines, found, strict=True):
+        part[places] = new

@@ -1,0 +1,354 @@
+"""One Gaussian process over parameters and training size.
+
+Learner i has parameters x_i. With d = log2(N / n) doublings of the training set left, its score is
+
+    y_i(d) = A_i - phi(d) B_i + noise,      phi(d) = (2^(c d) - 1) / (2^(3 c) - 1)
+    A_i = m + f(x_i) + u_i                  the level: its score on all N examples
+    B_i = b + g(x_i) + e_i                  the gain: what it still gains from N / 8 on
+
+f and g are two processes over parameters with one Matern-5/2 kernel [3, eq. 4.17] and a length
+scale for each parameter: learners with like parameters have like levels, and like gains. b is the
+gain that all share; u_i and e_i are the learner's own. Joint models of parameters and training
+size: FABOLAS [1]; of curves that are suspended and resumed: freeze-thaw [2].
+
+So a learner's scores at all sizes follow from two numbers, level and gain. Given all scores seen
+these two are jointly normal, and a forecast at any size costs three multiplications.
+
+==============  ===================================================================================
+name here       meaning
+==============  ===================================================================================
+level, gain     A, B, in standard deviations of the scores
+theta           logarithms of the hyperparameters: length scales, in ranges of their parameters,
+                then the standard deviations of f, g, b, u, e and of the noise
+apart           squared distances of learners by parameter, shape (parameters, learners, learners)
+==============  ===================================================================================
+
+[1] A. Klein et al., "Fast Bayesian Optimization of Machine Learning Hyperparameters on Large
+    Datasets", AISTATS 2017. https://arxiv.org/abs/1605.07079
+[2] K. Swersky, J. Snoek, R. P. Adams, "Freeze-Thaw Bayesian Optimization", 2014.
+    https://arxiv.org/abs/1406.3896
+[3] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT Press 2006.
+    https://gaussianprocess.org/gpml/
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+from scipy.linalg import cholesky
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+
+from optuna_daub.core.space import Rows
+from optuna_daub.core.space import square_distances
+
+
+Numbers = NDArray[np.float64]
+
+
+class Prior(NamedTuple):
+    """Beliefs before any score is seen: `process.json`, fitted by `benchmarks/fit/process.py`.
+
+    A standard deviation's logarithm is normal around that of its median here.
+    """
+
+    bend: float
+    """c of phi: gains from one doubling to the next shrink by the factor 2^-c."""
+    mean_gain: float
+    """Mean of b."""
+    length: float
+    """Median length scale of one parameter among D: `length` sqrt(D) ranges."""
+    f: float
+    """Median standard deviation of f."""
+    g: float
+    """Median standard deviation of g."""
+    b: float
+    """Median standard deviation of b."""
+    u: float
+    """Median standard deviation of u."""
+    e: float
+    """Median standard deviation of e."""
+    noise: float
+    """Median standard deviation of one score."""
+
+
+PRIOR = Prior(**json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))["prior"])
+SPREADS = Prior(
+    **json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))["spreads"]
+)
+"""Standard deviations of the logarithms of the same numbers; 0 for the two that are not learnt."""
+MEAN_SD = 1.0
+"""Standard deviation of m, in those of the scores: the scores say what it is."""
+JITTER = 1e-8
+"""Least variance of noise, so that two equal learners can be told apart from a singular matrix."""
+
+
+class Seen(NamedTuple):
+    """Scores that a process learns from."""
+
+    rows: Rows
+    """Points of the learners, shape (learners, parameters)."""
+    is_word: NDArray[np.bool_]
+    """Which parameters are words, shape (parameters,)."""
+    learner: NDArray[np.int64]
+    """The row that each score belongs to, shape (scores,)."""
+    doublings: Numbers
+    """Doublings of the training set left at each score, shape (scores,); 0 at N."""
+    score: Numbers
+    """Standardized, shape (scores,)."""
+
+    @property
+    def n_varying(self) -> int:
+        """Number of parameters that differ among the learners; others say nothing."""
+        filled = np.where(np.isnan(self.rows), -1.0, self.rows)
+        return int((filled != filled[:1]).any(axis=0).sum())
+
+    def apart(self, others: Rows) -> Numbers:
+        """Return squared distances to other points, by parameter."""
+        return square_distances(self.rows, others, self.is_word)
+
+
+class Lines(NamedTuple):
+    """Joint normal distribution of level and gain of many learners, arrays in their order."""
+
+    level: Numbers
+    """Mean of A, the score at N."""
+    gain: Numbers
+    """Mean of B."""
+    level_variance: Numbers
+    """Variance of A."""
+    covariance: Numbers
+    """Covariance of A and B."""
+    gain_variance: Numbers
+    """Variance of B."""
+
+    def scores(self, doublings: float) -> tuple[Numbers, Numbers]:
+        """Return means and variances of the scores at a size, without noise.
+
+        Args:
+            doublings: of the training set that are left from that size to N, at least 0.
+        """
+        share = phi(doublings)
+        variance = (
+            self.level_variance - 2.0 * share * self.covariance + share**2 * self.gain_variance
+        )
+        return self.level - share * self.gain, np.maximum(variance, 0.0)
+
+    def look(self, doublings: float, noise: float) -> Numbers:
+        """Return the standard deviation of what a score at a size changes of the level's mean.
+
+        Args:
+            doublings: left from that size to N.
+            noise: variance of the noise of one score.
+        """
+        _, variance = self.scores(doublings)
+        covariance = self.level_variance - phi(doublings) * self.covariance
+        return np.asarray(np.abs(covariance) / np.sqrt(variance + noise))
+
+
+def phi(doublings: ArrayLike) -> Numbers:
+    """Return the share of the gain that is still to come; 1 at N / 8.
+
+    >>> phi([0.0, 3.0])
+    array([0., 1.])
+    """
+    bend = PRIOR.bend * math.log(2.0)
+    return np.asarray(np.expm1(bend * np.asarray(doublings, float)) / math.expm1(3.0 * bend))
+
+
+class Conditioned(NamedTuple):
+    """The process given scores, at one set of hyperparameters."""
+
+    seen: Seen
+    """The scores."""
+    theta: Numbers
+    """Logarithms of the hyperparameters."""
+    root: Numbers
+    """Cholesky factor of the covariance of the scores, lower, shape (scores, scores)."""
+    weights: Numbers
+    """Inverse covariance times scores less the prior mean, shape (scores,)."""
+
+    @property
+    def noise(self) -> float:
+        """Variance of the noise of one score."""
+        return math.exp(2.0 * float(self.theta[-1])) + JITTER
+
+    def lines(self, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
+        """Return the distribution of level and gain of learners [3, eqs. 2.23 to 2.24].
+
+        Args:
+            rows: their points, shape (learners, parameters).
+            own: which learner seen each is, -1 if it is none; None: none is.
+        """
+        seen = self.seen
+        lengths, (f, g, b, u, e, _) = _scales(self.theta)
+        own = np.full(len(rows), -1) if own is None else own
+        same = seen.learner[:, None] == own
+        kernel, _ = _matern(np.tensordot(1.0 / lengths, seen.apart(rows), 1), seen.learner)
+        if not len(lengths):
+            kernel = same.astype(float)  # without parameters learners say nothing of each other
+        to_level = MEAN_SD**2 + f * kernel + u * same
+        to_gain = -phi(seen.doublings)[:, None] * (b + g * kernel + e * same)
+        both = np.hstack([to_level, to_gain])
+        half = solve_triangular(self.root, both, lower=True, check_finite=False)
+        of_level, of_gain = half[:, : len(rows)], half[:, len(rows) :]
+        level, gain = to_level.T @ self.weights, PRIOR.mean_gain + to_gain.T @ self.weights
+        taken = [
+            np.einsum("ij,ij->j", one, two)
+            for one, two in ((of_level, of_level), (of_level, of_gain), (of_gain, of_gain))
+        ]
+        return Lines(
+            level,
+            gain,
+            np.maximum(MEAN_SD**2 + f + u - taken[0], JITTER),
+            -taken[1],
+            np.maximum(b + g + e - taken[2], JITTER),
+        )
+
+    def surprises(self) -> Numbers:
+        """Return how far each score is off its prediction from all others.
+
+        In standard deviations of that prediction, in closed form [3, eqs. 5.10 to 5.12]. Shape
+        (scores,).
+        """
+        inverse = cho_solve((self.root, True), np.eye(len(self.weights)), check_finite=False)
+        return np.asarray(self.weights / np.sqrt(np.diag(inverse)))
+
+
+def condition(theta: Numbers, seen: Seen) -> Conditioned:
+    """Return the process given scores."""
+    apart = seen.apart(seen.rows)
+    covariance = _covariance(theta, apart, seen.learner, phi(seen.doublings))[0]
+    root = cholesky(covariance, lower=True, check_finite=False)
+    off = seen.score + PRIOR.mean_gain * phi(seen.doublings)
+    return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
+
+
+def fit(seen: Seen) -> Numbers:
+    """Return the hyperparameters of largest posterior density, as logarithms.
+
+    The same scores give the same hyperparameters; what was asked for last is remembered.
+    """
+    arrays = seen.rows, seen.is_word, seen.learner, seen.doublings, seen.score
+    return _fitted(seen.rows.shape, *(np.ascontiguousarray(each).tobytes() for each in arrays))
+
+
+@lru_cache(maxsize=16)
+def _fitted(shape: tuple[int, int], *arrays: bytes) -> Numbers:
+    kinds = (np.float64, np.bool_, np.int64, np.float64, np.float64)
+    rows, *others = (np.frombuffer(each, kind) for each, kind in zip(arrays, kinds, strict=True))
+    seen = Seen(rows.reshape(shape), *others)
+    apart = seen.apart(seen.rows)
+    medians, spreads = prior(len(apart), seen.n_varying)
+    found = minimize(
+        negative_log_posterior,
+        medians,
+        (apart, seen.learner, phi(seen.doublings), seen.score, medians, spreads),
+        "L-BFGS-B",
+        jac=True,
+        bounds=[*zip(medians - 4.0 * spreads, medians + 4.0 * spreads, strict=True)],
+        options={"maxiter": 50},
+    )
+    return np.asarray(found.x)
+
+
+def negative_log_posterior(
+    theta: Numbers,
+    apart: Numbers,
+    learner: NDArray[np.int64],
+    share: Numbers,
+    score: Numbers,
+    medians: Numbers,
+    spreads: Numbers,
+) -> tuple[float, Numbers]:
+    """Return -ln p(theta | scores) up to a constant, and its gradient [3, eqs. 5.8 and 5.9].
+
+    Args:
+        theta: logarithms of the hyperparameters.
+        apart: squared distances of learners by parameter.
+        learner, share, score: of each score its learner, phi, and itself, standardized.
+        medians, spreads: of the prior of theta (see `prior`).
+    """
+    lengths, (f, g, b, u, e, noise) = _scales(theta)
+    covariance, kernel, slope = _covariance(theta, apart, learner, share)
+    try:
+        root = cholesky(covariance, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return 1e10, np.zeros_like(theta)  # the line search steps back
+    inverse = cho_solve((root, True), np.eye(len(score)), check_finite=False)
+    off = score + PRIOR.mean_gain * share
+    weights = inverse @ off
+    # d value / d covariance is half of this; sums over the scores of each pair of learners.
+    change = inverse - np.outer(weights, weights)
+    bent = change * np.outer(share, share)
+    of = np.zeros((apart.shape[1], len(score)))
+    of[learner, np.arange(len(score))] = 1.0
+    by_level, by_gain = of @ change @ of.T, of @ bent @ of.T
+    common = (f * by_level + g * by_gain) * slope
+    gradient = np.concatenate(
+        [
+            -np.tensordot(apart, common, 2) / lengths,
+            [
+                f * float((by_level * kernel).sum()),
+                g * float((by_gain * kernel).sum()),
+                b * float(bent.sum()),
+                u * float(np.trace(by_level)),
+                e * float(np.trace(by_gain)),
+                noise * float(np.trace(change)),
+            ],
+        ]
+    )
+    beside = (theta - medians) / spreads
+    value = off @ weights / 2.0 + np.log(np.diag(root)).sum() + beside @ beside / 2.0
+    return float(value), gradient + beside / spreads
+
+
+def _covariance(
+    theta: Numbers, apart: Numbers, learner: NDArray[np.int64], share: Numbers
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the covariance of scores, the kernel of learners, and its slope."""
+    lengths, (f, g, b, u, e, noise) = _scales(theta)
+    kernel, slope = _matern(np.tensordot(1.0 / lengths, apart, 1))
+    if not len(lengths):
+        kernel = np.eye(apart.shape[1])
+    between = kernel[learner[:, None], learner]
+    same, bent = learner[:, None] == learner, np.outer(share, share)
+    covariance = MEAN_SD**2 + (f + g * bent) * between + b * bent + (u + e * bent) * same
+    covariance[np.diag_indices(len(learner))] += noise + JITTER
+    return covariance, kernel, slope
+
+
+def _scales(theta: Numbers) -> tuple[Numbers, Numbers]:
+    """Return squared length scales, and the six variances."""
+    squares = np.exp(2.0 * theta)
+    return squares[:-6], squares[-6:]
+
+
+def _matern(
+    square: Numbers, of: NDArray[np.int64] | slice = slice(None)
+) -> tuple[Numbers, Numbers]:
+    """Return the kernel of squared distances and its derivative [3, eq. 4.17], in rows `of`."""
+    root = np.sqrt(5.0 * square)
+    decay = np.exp(-root)
+    kernel = (1.0 + root + 5.0 / 3.0 * square) * decay
+    return kernel[of], (-5.0 / 6.0 * (1.0 + root) * decay)[of]
+
+
+def prior(n_parameters: int, n_varying: int) -> tuple[Numbers, Numbers]:
+    """Return medians of theta, and standard deviations around them.
+
+    Args:
+        n_parameters: of the space, each with a length scale.
+        n_varying: how many of them differ among the learners.
+    """
+    length = PRIOR.length * math.sqrt(max(n_varying, 1))
+    medians = np.log([*[length] * n_parameters, *PRIOR[3:]])
+    return medians, np.array([*[SPREADS.length] * n_parameters, *SPREADS[3:]])

@@ -1,0 +1,177 @@
+"""Policy: the questions that every rule of allocation answers, and what it needs to be told."""
+
+from __future__ import annotations
+
+from abc import ABC
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.intervals.interval import Interval
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.prices import Prices
+from optuna_daub.core.prices import Terms
+from optuna_daub.core.prices import prices
+from optuna_daub.core.prices import stops_of
+from optuna_daub.core.sizes import checked_sizes
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a policy must be told of every probe, and of the pool.
+
+    >>> needs = Needs(n_validation=100_000, validation_factor=2)
+    >>> needs.validation_size(1000), needs.validation_size(500_000)
+    (2000, 100000)
+    """
+
+    training_scores: Literal["unused", "helpful", "required"] = "helpful"
+    """Whether the score on the examples trained on is to be reported."""
+    mean_of_examples: bool = False
+    """Whether a score must be a mean over examples of values in [0, 1], larger is better, all
+    measured on one validation set, and a training score one over all examples trained on."""
+    n_validation: int | None = None
+    """Number of examples of the full validation set; None where every probe is scored on all."""
+    validation_factor: int | None = None
+    """Validation examples per training example of a probe; None for all of them."""
+    closed_pool: bool = False
+    """Whether the number of learners must be known from the start."""
+
+    def validation_size(self, training_size: int) -> int | None:
+        """Return on how many validation examples to score a probe; None stands for all."""
+        if self.n_validation is None or self.validation_factor is None:
+            return None
+        return min(self.validation_factor * training_size, self.n_validation)
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """A rule that allocates training data: a pool in, a decision with its reason out.
+
+    A policy is a frozen value. Its answers depend on nothing but the pool: a study that is
+    reopened and a worker on another machine decide alike. Only `decide` must be written; the
+    other methods have answers that suit most rules. Fields of a subclass follow `sizes`:
+
+    >>> @dataclass(frozen=True)
+    ... class Everything(Policy):
+    ...     def decide(self, pool: Pool) -> Decision:
+    ...         if pool.may_propose:
+    ...             return Propose(self.sizes[-1], Reason("all are trained on everything"))
+    ...         return Finish(self.leader(pool), Reason("all are trained"))
+    >>> from optuna_daub.core import Finish, Propose
+    >>> policy = Everything(sizes=(500, 1000, 2000))
+    >>> policy.decide(Pool(to_come=1)).size, policy.leader(Pool()), policy.needs.closed_pool
+    (2000, None, False)
+
+    Raises:
+        ValueError: if `sizes` are not at least three increasing whole numbers.
+    """
+
+    sizes: tuple[int, ...]
+    """Training sizes, at least three, increasing; the last is the full training set (N)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", checked_sizes(self.sizes))
+
+    @property
+    def needs(self) -> Needs:
+        """Facts that the policy must be told; by default training scores help, pools are open."""
+        return Needs()
+
+    @abstractmethod
+    def decide(self, pool: Pool) -> Decision:
+        """Return what to do next; asked by a free worker before each training.
+
+        An `Extend` is carried out by that worker; so is a `Propose`, whose new learner is then in
+        the pool. A `Drop` is put into the pool before the next question.
+        """
+
+    def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
+        """Return on what a new learner is trained first; asked once its parameters are known.
+
+        A learner that is dropped here is declined: it is no learner and costs nothing, and the
+        next proposal comes in its place. By default nothing is declined, and parameters do not
+        matter.
+
+        Args:
+            pool: with the new learner in it, which has no observation yet.
+            learner: its id.
+            size: for which it was proposed.
+        """
+        del pool
+        return Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
+
+    def forecasts(self, pool: Pool, size: int) -> Forecasts | None:
+        """Return the forecast of every learner's score at `size`; None without a forecaster.
+
+        Pictures draw them between the last score and `interval`.
+        """
+        del pool, size
+        return None
+
+    def worth(self, pool: Pool) -> NDArray[np.float64]:
+        """Return the value of each learner that a base sampler is shown, in the order of ids.
+
+        In units of the score, larger is better; a base sampler proposes what has much of it. By
+        default it is the mean of the forecast on all the data; of a policy that forecasts nothing
+        the last score, minus infinity before the first.
+        """
+        forecasts = self.forecasts(pool, self.sizes[-1])
+        if forecasts is None:
+            return pool.curves.columns(_last_score)[:, 0]
+        return np.asarray(forecasts.all.mean)
+
+    def prices(self, pool: Pool) -> Prices:
+        """Return the price of every step of an open search (see `core.prices`).
+
+        The default base sampler proposes the candidate of the largest price. By default scores
+        and seconds are forecast from parameters and training size.
+
+        Raises:
+            ValueError: before any learner has a score.
+        """
+        full = self.sizes[-1]
+        return pool.once(prices, Terms(stops_of(self.sizes), Process(full), InSeconds(full)))
+
+    def leader(self, pool: Pool) -> int | None:
+        """Return the best learner as far as is known; None before any score.
+
+        By default it is the one with the best score at the largest size that any has reached.
+        """
+        return pool.furthest()
+
+    def interval(self, pool: Pool, learner: int) -> Interval:
+        """Return where the learner's score on all the data is believed to lie.
+
+        By default anywhere.
+        """
+        del pool, learner
+        return Interval()
+
+    def promise(self, pool: Pool, learner: int) -> str | None:
+        """Return what is guaranteed of a learner, as a sentence; by default None, for nothing."""
+        del pool, learner
+        return None
+
+    def explain(self, pool: Pool, learner: int) -> Reason:
+        """Return why a learner that is neither dropped nor fully trained gets no data now.
+
+        By default this is the reason for what is done instead.
+        """
+        del learner
+        return pool.once(self.decide).reason
+
+
+def _last_score(curve: LearningCurve) -> tuple[float]:
+    return (curve.score,)

@@ -1,0 +1,251 @@
+"""Prices: what every possible step of a search is worth, per second.
+
+A step trains a learner, or a candidate that could become one, on m examples; N is all of them. Its
+*price* is the score that a second would have to earn elsewhere for the step to be worth nothing
+more, L with
+
+    E[ max(0, EI - L c(N)) ] = L (c(m) + o)           if m = N:  EI = L (c(N) + o)
+
+EI is the expected improvement on the best full-data score once the score at m is known, c(n) the
+expected seconds of a training on n examples, and o an overhead of every step: a share of the
+seconds spent so far (or left, if these are fewer), since small samples tell the best learners
+apart less and less. This is Gittins' index [1] read the other way round: it asks for the cost at a
+given score, not for the score at a given cost [2, 3].
+
+[1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
+    Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
+[2] Q. Xie, R. Astudillo, P. I. Frazier, Z. Scully, A. Terenin, "Cost-aware Bayesian Optimization
+    via the Pandora's Box Gittins Index", NeurIPS 2024. https://arxiv.org/abs/2406.20062
+[3] Q. Xie et al., "Cost-aware Stopping for Bayesian Optimization", 2025.
+    https://arxiv.org/abs/2507.12453
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.boxes import after_look
+from optuna_daub.core.boxes import improvement
+from optuna_daub.core.boxes import price
+from optuna_daub.core.costs.cost_model import CostModel
+from optuna_daub.core.costs.cost_model import is_timed
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.forecast import moments
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.steps import nearest
+
+
+Numbers = NDArray[np.float64]
+
+HASTE = 0.1
+"""Overhead of every step, as a share of the seconds spent so far or left."""
+LEAST_SHARE = 1 / 64
+"""Share of all the data that learners start on at least."""
+STOP_RATIO = 2.0
+"""Ratio of consecutive sizes to stop at, at least: a shorter step shows little."""
+FIRST_MODEL = 2.0
+"""Seconds that the first training on all the data may take, in seconds spent so far."""
+N_LOOKED_AT = 6
+"""Candidates of the largest prices that are exact; of the others a look may be left out."""
+MOST_LEARNERS = 160
+"""Learners whose steps are looked at: those with the largest expected improvement."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sizes and models that a search goes by."""
+
+    stops: tuple[int, ...]
+    """Sizes to stop at, increasing; the last is N."""
+    forecaster: Forecaster
+    """Scores on more data."""
+    cost: CostModel
+    """Seconds of trainings, or examples."""
+
+
+class Prices(NamedTuple):
+    """Price of every step; minus infinity if a step is not to be taken."""
+
+    learners: Numbers
+    """Of learners in the order of ids, shape (learners, stops)."""
+    candidates: Numbers
+    """Of candidates, shape (candidates, stops)."""
+    may_choose: bool
+    """Whether the best candidate can be had; if not, the next one is like all of them."""
+    has_model: bool
+    """Whether some learner was trained on all the data."""
+
+    @property
+    def learner(self) -> tuple[float, int, int]:
+        """The largest price of a learner, its place, and the place of the size."""
+        return _largest(self.learners)
+
+    @property
+    def candidate(self) -> tuple[float, int, int]:
+        """The largest price of a candidate, its place, and the place of the size.
+
+        If it cannot be chosen: the mean price of a new learner that starts at the best size.
+        """
+        if self.may_choose or not len(self.candidates):
+            return _largest(self.candidates)
+        return _largest(np.maximum(self.candidates, 0.0).mean(axis=0, keepdims=True))
+
+    @property
+    def value(self) -> float:
+        """The largest price of all."""
+        return max(self.learner[0], self.candidate[0])
+
+
+class Table(NamedTuple):
+    """Facts about the learners, arrays in the order of ids."""
+
+    size: Numbers
+    """Largest size trained on; 0 before any score."""
+    score: Numbers
+    """Score there; minus infinity before any."""
+    is_alive: NDArray[np.bool_]
+    """Not dropped."""
+
+    @property
+    def is_scored(self) -> NDArray[np.bool_]:
+        """Alive, with a score."""
+        return self.is_alive & (self.size > 0)
+
+
+def table_of(pool: Pool) -> Table:
+    """Return the facts about a pool's learners, for `pool.once`."""
+    size, score, is_alive = pool.curves.columns(_facts).T
+    return Table(size, score, is_alive > 0.0)
+
+
+def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes to stop at on the way to N, from the smallest that learners start on.
+
+    >>> stops_of((500, 750, 1125, 1688, 2532, 3798, 5000))
+    (750, 1688, 5000)
+    """
+    least = min(nearest(sizes, LEAST_SHARE * sizes[-1]), sizes[-3])
+    stops = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if least <= size and size * STOP_RATIO <= stops[-1]:
+            stops.append(size)
+    return tuple(reversed(stops))
+
+
+def prices(pool: Pool, terms: Terms) -> Prices:
+    """Return the price of every step of every learner and candidate, for `pool.once`.
+
+    A step's cost counts divided by the probability that a training on all the data is through in
+    the time left; once there is a full-data model, steps that would more probably be late than in
+    time are not taken.
+
+    Raises:
+        ValueError: before any learner has a score.
+    """
+    stops, full = terms.stops, terms.stops[-1]
+    table = pool.once(table_of)
+    count, scored = len(table.size), table.is_scored
+    if not scored.any():
+        raise ValueError("No step has a price before any learner has a score.")
+    is_full = scored & (table.size >= full)
+    has_model = bool(is_full.any())
+    mean, sd = (
+        np.concatenate(pair)
+        for pair in zip(
+            moments(terms.forecaster.forecasts(pool, full).all),
+            moments(terms.forecaster.candidates(pool, full)),
+            strict=True,
+        )
+    )
+    # Before a model the median forecast is to beat; a learner in training will reach its forecast.
+    best = (
+        float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
+    )
+    if has_model:
+        best = max(best, float(mean[:count][scored & ~pool.is_free].max(initial=-math.inf)))
+    # Only learners with hopes are looked at; candidates all are.
+    may_run = np.flatnonzero(table.is_alive & pool.is_free & ~is_full)
+    hopes = improvement(mean[may_run], sd[may_run], best)
+    may_run = np.sort(may_run[np.argsort(-hopes, kind="stable")[:MOST_LEARNERS]])
+    rows = np.concatenate([may_run, np.arange(count, len(mean))])
+    at = np.append(table.size, np.zeros(len(mean) - count))[rows]
+    found = np.full((len(mean), len(stops)), -math.inf)
+    mean, sd = mean[rows], sd[rows]
+    costs = terms.cost.seconds(pool, stops).part(rows)
+    spent = pool.spent.seconds if pool.curves.once(is_timed) else float(pool.spent.examples)
+    left = math.inf if pool.left is None else pool.left.seconds
+    expected, chance = costs.expected, costs.within(left)[:, -1]
+    if has_model:
+        chance = np.where(chance > 0.5, chance, 0.0)
+    overhead = HASTE * min(spent, left)
+    if pool.runs_left is not None:
+        # The fewer runs are left, the more one of them is worth, in seconds of those before.
+        overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
+    later = expected[:, -1] / np.maximum(chance, 1e-9)
+    # Straight to N; one outcome stands for all, as nothing is looked at on the way.
+    ahead = improvement(mean, sd, best)
+    straight = ahead / (later + overhead)
+    found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
+    # A look is worth at most what it would be if going on cost nothing: most candidates need none.
+    floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
+    for place, size in enumerate(stops[:-1]):
+        if pool.runs_left == 0:
+            break  # what is suspended by the last run is lost
+        now = expected[:, place] + overhead
+        looks = (at < size) & (chance > 0.0)
+        looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
+        some = np.flatnonzero(looks)
+        shown = np.concatenate(terms.forecaster.look(pool, size, full))[rows[some]]
+        shown = np.minimum(shown, sd[some])
+        kept = np.sqrt(sd[some] ** 2 - shown**2)
+        after = after_look(mean[some], shown, kept, best)
+        found[rows[some], place] = price(after, now[some], later[some])
+    known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
+    if has_model:
+        return known
+    cost = np.full(count, math.inf)
+    cost[may_run] = expected[: len(may_run), -1]
+    return _before_a_model(pool, known, cost, spent, left)
+
+
+def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left: float) -> Prices:
+    """Return the prices of steps that are allowed before the first training on all the data.
+
+    Args:
+        pool: whose learners they are of.
+        known: prices of all steps.
+        cost: of all the data for each learner; infinite for one that is not to be run.
+        spent, left: in the unit of costs.
+    """
+    scored = pool.once(table_of).is_scored
+    is_allowed = cost <= FIRST_MODEL * spent
+    if pool.runs_left is not None and pool.runs_left < scored.sum():
+        is_allowed |= np.isfinite(cost)  # or the runs are over before one is affordable
+    # With so little time left, the cheapest is the best that can be had.
+    is_allowed |= (cost == cost.min(initial=math.inf)) & (2.0 * cost > left) & np.isfinite(cost)
+    is_allowed &= scored
+    learners = np.full_like(known.learners, -math.inf)
+    candidates = np.full_like(known.candidates, -math.inf)
+    learners[is_allowed, -1] = known.learners[is_allowed, -1]
+    # A new learner starts small, and so do candidates until some learner is affordable.
+    learners[~scored, 0] = known.learners[~scored, 0]
+    if not is_allowed.any():
+        candidates[:, 0] = known.candidates[:, 0]
+    return Prices(learners, candidates, known.may_choose, False)
+
+
+def _facts(curve: LearningCurve) -> tuple[float, float, float]:
+    return float(curve.size), curve.score, float(not curve.dropped)
+
+
+def _largest(values: Numbers) -> tuple[float, int, int]:
+    if not values.size:
+        return -math.inf, 0, 0
+    place, stop = divmod(int(values.argmax()), values.shape[1])
+    return float(values[place, stop]), place, stop

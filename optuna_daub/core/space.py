@@ -1,0 +1,219 @@
+"""Search spaces: parameters as numbers in [0, 1], and words as numbers 0, 1, 2, ...
+
+What a model learns from parameters rests on two things: a value's place in its range, on a
+logarithmic scale if the range has one, and which words are the same. A point is a row with one
+number per parameter: the place in the range, the number of the word, or NaN if the point lacks
+the parameter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.curve import is_finite
+
+
+Rows: TypeAlias = NDArray[np.float64]
+"""Points of a space, shape (points, parameters)."""
+
+WIDE_RATIO = 30.0
+"""Ratio of the largest to the smallest value seen, both above 0, from which on a parameter whose
+range is unknown counts as logarithmic."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A parameter that is a number.
+
+    >>> Range(1.0, 100.0, is_log=True).place(10.0), Range(0.0, 4.0).value(0.25)
+    (0.5, 1.0)
+    >>> Range(1, 9, step=2).value(0.5)
+    5
+    """
+
+    low: float
+    """Smallest value."""
+    high: float
+    """Largest value, at least `low`."""
+    is_log: bool = False
+    """Whether equal ratios are equal distances; then `low` is above 0."""
+    step: float | None = None
+    """Distance of neighbouring values; None if any value in the range is possible."""
+    is_whole: bool = False
+    """Whether values are whole numbers without a step."""
+
+    def place(self, value: float) -> float:
+        """Return where a value lies: 0 at `low`, 1 at `high`; values outside are moved there."""
+        low, high, value = (self._scaled(x) for x in (self.low, self.high, value))
+        return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+
+    def value(self, place: float) -> float | int:
+        """Return the value at a place in [0, 1]."""
+        low, high = self._scaled(self.low), self._scaled(self.high)
+        found = low + place * (high - low)
+        found = math.exp(found) if self.is_log else found
+        if self.step is not None:
+            found = self.low + round((found - self.low) / self.step) * self.step
+        found = min(max(found, self.low), self.high)
+        is_whole = self.is_whole or (isinstance(self.low, int) and isinstance(self.step, int))
+        return round(found) if is_whole else found
+
+    def _scaled(self, value: float) -> float:
+        return math.log(max(value, 1e-300)) if self.is_log else float(value)
+
+
+@dataclass(frozen=True)
+class Words:
+    """A parameter that is one of several words; any values with a distinct `repr` will do.
+
+    >>> Words(("gbdt", "dart", None)).place("dart"), Words((True, False)).value(1.0)
+    (1.0, False)
+    """
+
+    choices: tuple[Any, ...]
+    """The values, in a fixed order."""
+
+    def place(self, value: Any) -> float:
+        """Return the number of a value; NaN if it is none of the choices."""
+        wanted = repr(value)
+        numbers = (i for i, choice in enumerate(self.choices) if repr(choice) == wanted)
+        return float(next(numbers, math.nan))
+
+    def value(self, place: float) -> Any:
+        """Return the value with this number."""
+        return self.choices[int(place)]
+
+    def __hash__(self) -> int:
+        return hash(repr(self.choices))  # choices may be lists
+
+
+Dimension: TypeAlias = Range | Words
+
+
+@dataclass(frozen=True)
+class Space:
+    """The parameters that learners have, and where each value lies.
+
+    >>> space = Space.of([{"kind": "tree", "depth": 1}, {"kind": "line"}, {"depth": 5}])
+    >>> space.rows([{"kind": "line"}, {"kind": "tree", "depth": 2}])
+    array([[ nan, 0.  ],
+           [0.25, 1.  ]])
+    """
+
+    dimensions: tuple[tuple[str, Dimension], ...] = ()
+    """Names with what they range over, sorted by name."""
+
+    @classmethod
+    def of(cls, points: Iterable[Mapping[str, Any]]) -> Space:
+        """Return the space that points span, for want of their distributions."""
+        values: dict[str, list[Any]] = {}
+        for point in points:
+            for name, value in point.items():
+                values.setdefault(name, []).append(value)
+        return cls(tuple((name, _spanned(values[name])) for name in sorted(values)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Parameter names, in the order of columns."""
+        return tuple(name for name, _ in self.dimensions)
+
+    @property
+    def is_word(self) -> NDArray[np.bool_]:
+        """Which parameters are words, shape (parameters,)."""
+        return np.array([isinstance(one, Words) for _, one in self.dimensions], bool)
+
+    def row(self, point: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return a point as numbers, one per parameter."""
+        return tuple(
+            one.place(point[name]) if _fits(one, point.get(name, _Absent)) else math.nan
+            for name, one in self.dimensions
+        )
+
+    def rows(self, points: Sequence[Mapping[str, Any]]) -> Rows:
+        """Return points as rows."""
+        return np.array([self.row(point) for point in points], np.float64).reshape(
+            len(points), len(self.dimensions)
+        )
+
+    def snapped(self, rows: Rows) -> Rows:
+        """Return rows of points that exist: places of values with a step are moved to the nearest.
+
+        >>> Space((("depth", Range(1, 5, is_whole=True)),)).snapped(np.array([[0.3], [0.9]]))
+        array([[0.25],
+               [1.  ]])
+        """
+        moved = rows.copy()
+        for place, (_, one) in enumerate(self.dimensions):
+            if not isinstance(one, Range) or one.low >= one.high:
+                continue
+            step = one.step or (1.0 if one.is_whole else None)
+            if step is None:
+                continue
+            low, high = (math.log(x) if one.is_log else x for x in (one.low, one.high))
+            value = low + moved[:, place] * (high - low)
+            value = np.exp(value) if one.is_log else value
+            value = one.low + np.round((value - one.low) / step) * step
+            value = np.clip(value, one.low, one.high)
+            value = np.log(value) if one.is_log else value
+            moved[:, place] = (value - low) / (high - low)
+        return moved
+
+    def point(self, row: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the parameters of a row, without those that it lacks."""
+        return {
+            name: one.value(float(place))
+            for (name, one), place in zip(self.dimensions, row, strict=True)
+            if not math.isnan(place)
+        }
+
+
+class _Absent:
+    """The value of a parameter that a point lacks."""
+
+
+def _fits(one: Dimension, value: Any) -> bool:
+    if value is _Absent:
+        return False
+    return isinstance(one, Words) or _is_number(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
+
+
+def _spanned(values: Sequence[Any]) -> Dimension:
+    """Return what a parameter ranges over that had these values."""
+    if not all(_is_number(value) for value in values):
+        by_text = {repr(value): value for value in values}
+        return Words(tuple(by_text[text] for text in sorted(by_text)))
+    low, high = min(values), max(values)
+    return Range(low, high, is_log=low > 0 and high / low >= WIDE_RATIO)
+
+
+def square_distances(known: Rows, new: Rows, is_word: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return squared distances by parameter, shape (parameters, known, new).
+
+    Different words are at distance 1. A point that lacks a number is in the middle of its range;
+    one that lacks a word has a word of its own. The word that decides which parameters there are
+    tells such points apart.
+
+    >>> rows = np.array([[0.0, 1.0], [1.0, 2.0], [np.nan, 1.0]])
+    >>> square_distances(rows[:1], rows, np.array([False, True])).tolist()
+    [[[0.0, 1.0, 0.25]], [[0.0, 1.0, 0.0]]]
+    """
+    first, second = (_filled(rows, is_word).T for rows in (known, new))
+    apart = first[:, :, None] - second[:, None, :]
+    return np.asarray(np.where(is_word[:, None, None], apart != 0.0, apart**2), np.float64)
+
+
+def _filled(rows: Rows, is_word: NDArray[np.bool_]) -> Rows:
+    return np.where(np.isnan(rows), np.where(is_word, -1.0, 0.5), rows)

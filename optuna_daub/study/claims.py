@@ -1,0 +1,342 @@
+"""Claims: a new trial is given a learner that no other worker holds.
+
+No storage can change a trial only if another is unchanged, so a claim is made in the open: write
+it, read all claims, and go ahead only where no other trial claims the same learner. Of two
+workers that write at the same time at least one sees the other; both may step back, but never do
+both go ahead. The lower trial number stays where it can.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Wait
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.study import host
+from optuna_daub.study import keys
+from optuna_daub.study import liveness
+from optuna_daub.study import log
+from optuna_daub.study.known import Known
+from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import repetition
+from optuna_daub.study.messages import sentence
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import worker_of
+
+
+SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
+"""Seconds between two looks at the study of a worker that waits; doubled from one to the other."""
+
+LOOKING_SHARE = 0.05
+"""Of a waiting worker's time, what its looks may take at most: where the storage makes a look
+costly (0.02 s of CPU on SQLite with eight running trials), it waits longer."""
+
+LONGEST_PAUSE = 2.0
+"""Seconds of the longest of these waits: what made a look costly may have been done once for all,
+such as reading the trials that ended meanwhile."""
+
+PATIENCE = 1.0
+"""Seconds that the lower trial number waits for a rival to step back."""
+
+COMPLAINT = 60.0
+"""Seconds of waiting after which a log line says what for."""
+
+_logger = logging.getLogger(__name__)
+
+
+class TakenError(RuntimeError):
+    """Raised where Optuna has handed one waiting trial to two workers, as it does on SQLite."""
+
+
+def assign(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    policy: Policy,
+    n_learners: int | None,
+    stale_after: float | None,
+    check_can_wait: Callable[[Worker], None],
+) -> Run:
+    """Return the run of a new trial, an idle one if the study has come to its end.
+
+    Sleeps, holding no lock, while every learner that deserves data is held by others, and no
+    longer than the study's `timeout`.
+
+    Args:
+        study: the study.
+        trial: the new trial.
+        policy: the rule that allocates.
+        n_learners: how many learners the sampler was asked for, None without limit.
+        stale_after: seconds of silence after which a run counts as dead, None for never.
+        check_can_wait: raises where no other worker could end the wait; called before each sleep.
+    """
+    begun = time.monotonic()
+    has_complained = has_slept = False
+    wait = SHORTEST_WAIT
+    awake = time.thread_time()
+    while True:
+        left = host.seconds_left(study)
+        is_over = left is not None and left <= 0 and time.monotonic() > begun + SHORTEST_WAIT
+        # Optuna begins no trial after its `timeout`: one that has not slept was begun in time, and
+        # would be empty where the timeout passes while its worker looks at the study.
+        may_be_late = left is None or has_slept
+        run = _claim(
+            study, trial, policy, n_learners, stale_after, is_over=is_over, may_be_late=may_be_late
+        )
+        if run is not None:
+            return run
+        check_can_wait(worker_of(study))
+        pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
+        time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
+        awake, has_slept = time.thread_time(), True
+        # Optuna itself looks for stopped hearts between two trials only, and this one may be long.
+        liveness.fail_stale(study)
+        wait = min(2 * wait, LONGEST_WAIT)
+        if not has_complained and time.monotonic() - begun > COMPLAINT:
+            has_complained = True
+            _logger.warning(_complaint(worker_of(study).known, trial))
+
+
+def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
+    """Return the run of a new learner whose parameters are known, with the size it starts at.
+
+    It is idle where a learner has its parameters, which costs nothing, or where the policy
+    declines it. Parameters are a claim that is written before it is read back, as others are. One
+    new learner looks at a time in each process; across processes the lower number waits for the
+    higher to step back, or to be settled: it may have looked before the lower one's parameters
+    were stored.
+    """
+    if run.learner != trial.number or run.inherited:
+        return run
+    worker, number = worker_of(study), trial.number
+    patience = time.monotonic() + PATIENCE
+    while True:
+        known = worker.look()
+        with worker.lock:  # one thread looks at a time, and sees whom the others have settled
+            if number not in known.runs or worker.newcomers.get(number):
+                return run
+            other = known.forerunner(number, worker.settled())
+            if other is not None:
+                return repeating(study, worker, trial, run, other)
+            if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
+                worker.newcomers[number] = True
+                started = run
+                if number not in worker.turns and not known.curves[number].observations:
+                    started = _started(worker, trial, policy, run)
+                # One with a lower number may suggest the same after this look.
+                lower = {n for n in known.unfinished if n < number}
+                if started.learner is not None and lower - worker.newcomers.keys():
+                    started = replace(started, is_settled=True)
+                if started != run:
+                    log.write_run(study, trial, started)
+                    worker.look()
+                return started
+        time.sleep(SHORTEST_WAIT)
+
+
+def repeating(
+    study: optuna.Study, worker: Worker, trial: log.AnyTrial, run: Run, other: int
+) -> Run:
+    """Return the run as an idle one, which is stored, since a learner has its parameters."""
+    idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
+    log.write_run(study, trial, idle)
+    worker.look()
+    return idle
+
+
+def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
+    """Return the run of a new learner as the policy wants it, now that it has parameters."""
+    decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
+    reason = sentence(decision.reason, worker.sign)
+    if isinstance(decision, Extend):
+        return (
+            run if decision.size == run.size else replace(run, size=decision.size, reason=reason)
+        )
+    # A grid is a list of points, of which GridSampler would not propose this one again: such a
+    # point starts at the size for which it was proposed.
+    if log.is_of_grid(trial):
+        return run
+    return replace(run, learner=None, size=0, reason=f"declined: {reason}", is_declined=True)
+
+
+def _claim(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    policy: Policy,
+    n_learners: int | None,
+    stale_after: float | None,
+    *,
+    may_be_late: bool,
+    is_over: bool,
+) -> Run | None:
+    """Return a run once it is surely ours, None where there is nothing to run at the moment."""
+    worker, number = worker_of(study), trial.number
+    with worker.lock:
+        known = worker.look()
+        if len(known.unfinished) > 1 and liveness.release(study, worker, stale_after, number):
+            known = worker.look()
+        # Not what others' samplers were asked for, of which one may have begun the newest run.
+        known = worker.known = replace(known, n_learners=n_learners)
+        if known.is_given_up(number):
+            return _run(known, policy, trial, GIVEN_UP)
+        run = _offer(study, worker, trial, policy, may_be_late=may_be_late)
+        if run is None and is_over:
+            run = _run(known, policy, trial, "the time is over")
+        if run is None and number in known.runs:
+            return None  # idle, and marked so
+        run_or_idle = run or _run(known, policy, trial, "every learner is held")
+        # Never write over another worker's record, which may have come after `trial` was read.
+        _check_own(study, worker, trial)
+        if run is not None and run.learner is not None:
+            log.record_heartbeat(study, trial)  # before it holds anything, should it die now
+        log.write_run(study, trial, run_or_idle)
+        worker.look()
+    if run is None or run.learner is None:
+        return run
+    if not _is_only_claim(worker, trial, run):
+        if worker.known.is_given_up(number):  # what others have taken over is not withdrawn
+            return _run(worker.known, policy, trial, GIVEN_UP)
+        log.write_run(study, trial, _run(known, policy, trial, "another worker was faster"))
+        return None
+    if run.learner == number:
+        worker.newcomers[number] = False
+    else:
+        learner = worker.known.learners[run.learner]
+        scores = {seen.size: worker.sign * seen.score for seen in learner.curve.observations}
+        log.write_inheritance(study, trial, scores, learner.user_attrs, learner.constraints)
+    return run
+
+
+def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
+    """Raise where another worker, or thread, has claimed something for this very trial."""
+    number, here = trial.number, threading.get_ident()
+    run = keys.read_run(log.as_stored(study, trial))
+    is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
+    if is_theirs or worker.holders.setdefault(number, here) != here:
+        raise TakenError(f"Trial {number} was handed to two workers.")
+
+
+def _offer(
+    study: optuna.Study,
+    worker: Worker,
+    trial: FrozenTrial,
+    policy: Policy,
+    *,
+    may_be_late: bool = True,
+) -> Run | None:
+    """Return what the trial should run, None if it is to wait."""
+    known, number = worker.known, trial.number
+    copied = keys.read_run(trial)  # of a run that died and was retried
+    asked = None if copied is None else copied.learner
+    if keys.is_enqueued(trial):
+        return _run(known, policy, trial, "enqueued", number, _first_size(worker, policy))
+    if host.is_optimizing(study) and study._stop_flag:
+        return _run(known, policy, trial, "the study was stopped")
+    horizon = worker.horizon if may_be_late else None
+    if horizon is not None and time.monotonic() >= horizon:
+        return _run(known, policy, trial, "the seconds are over")
+    decision = _decide(worker, policy, number)
+    known, reason = worker.known, sentence(decision.reason, worker.sign)
+    match decision:
+        case Extend(learner, size) if asked in (None, learner):
+            return _run(known, policy, trial, reason, learner, size)
+        case Finish():
+            return _run(known, policy, trial, f"finished: {reason}")
+        case _ if asked is not None:
+            return _run(known, policy, trial, f"learner {asked} is not to be run now")
+        case Propose(size) if known.has_room(number):
+            return _run(known, policy, trial, reason, number, size)
+        case Wait() | Propose() if known.queued("waiting"):
+            return _run(known, policy, trial, "enqueued learners come first")
+    return None
+
+
+def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
+    """Return what the policy says to this worker, which leaves to others what failed here."""
+    pool, decision = worker.answer(policy, number)
+    failed_here = worker.failed_here(liveness.this_worker())
+    if isinstance(decision, Extend) and decision.learner in failed_here:
+        return policy.decide(replace(pool, busy=pool.busy | failed_here))
+    return decision
+
+
+def _first_size(worker: Worker, policy: Policy) -> int:
+    """Return the size on which the policy would train a new learner."""
+    pool = worker.pool(policy)
+    to_come = None if pool.to_come is None else 1
+    only_new = replace(pool, busy=frozenset(pool.curves), to_come=to_come)
+    decision = policy.decide(only_new)
+    return decision.size if isinstance(decision, Propose) else policy.sizes[0]
+
+
+def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether a claim that was written, and read back, is the only one on its learner."""
+    assert run.learner is not None
+    number, known = trial.number, worker.known
+    is_proposed = run.learner == number and not keys.is_enqueued(trial)
+    patience = time.monotonic() + PATIENCE
+    while True:
+        if number not in known.runs:
+            return False  # others took us for dead
+        if known.curves[run.learner].size != run.inherited:
+            return False  # others ran it between our decision and our claim
+        excess = known.too_many(number) if is_proposed else ()
+        rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
+        rivals.remove(number)
+        if not rivals and excess == ():
+            return True
+        # The lower number waits for the other to step back; a dead one never does.
+        is_last = excess is None or min(rivals, default=number) < number
+        if is_last or time.monotonic() > patience:
+            return False
+        time.sleep(SHORTEST_WAIT)
+        known = worker.look()
+
+
+def _run(
+    known: Known,
+    policy: Policy,
+    trial: FrozenTrial,
+    reason: str,
+    learner: int | None = None,
+    size: int = 0,
+) -> Run:
+    """Return the run of a trial; without a learner it is idle."""
+    return Run(
+        learner=learner,
+        size=size,
+        inherited=known.curves[learner].size
+        if learner is not None and learner in known.curves
+        else 0,
+        n_learners=known.n_learners,
+        full_size=policy.sizes[-1],
+        reason=reason,
+        worker=liveness.this_worker(),
+        trial=trial.number,
+    )
+
+
+def _complaint(known: Known, trial: FrozenTrial) -> str:
+    runs = known.runs.items()
+    held = [f"{run.learner} (trial {n})" for n, run in runs if run.learner is not None]
+    if not held:
+        return (
+            f"Trial {trial.number} has waited {COMPLAINT:.0f} s for enqueued trials that other "
+            "workers have taken and not begun."
+        )
+    return (
+        f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "
+        f"{', '.join(held)}, which other workers hold. If such a worker is dead, use "
+        "a storage with heartbeat, or `stale_after=` of DataAllocationSampler."
+    )

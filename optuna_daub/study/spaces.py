@@ -1,0 +1,61 @@
+"""Distributions of Optuna as the core's search spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from optuna.distributions import BaseDistribution
+from optuna.distributions import CategoricalDistribution
+from optuna.distributions import FloatDistribution
+from optuna.distributions import IntDistribution
+
+from optuna_daub.core.space import Dimension
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
+
+
+def dimension_of(distribution: BaseDistribution) -> Dimension:
+    """Return what a parameter with this distribution ranges over.
+
+    >>> dimension_of(IntDistribution(1, 64, log=True))
+    Range(low=1, high=64, is_log=True, step=None, is_whole=True)
+    """
+    if isinstance(distribution, CategoricalDistribution):
+        return Words(tuple(distribution.choices))
+    if isinstance(distribution, IntDistribution):
+        step = distribution.step if distribution.step > 1 else None
+        return Range(distribution.low, distribution.high, distribution.log, step, is_whole=True)
+    assert isinstance(distribution, FloatDistribution)
+    return Range(distribution.low, distribution.high, distribution.log, distribution.step)
+
+
+def widened(space: Space, given: Iterable[Mapping[str, BaseDistribution]]) -> Space:
+    """Return a space that also holds these distributions; the same object if it does already.
+
+    A range that changes between trials is as wide as all of them together; of two kinds of
+    distribution under one name the newer counts.
+    """
+    known = dict(space.dimensions)
+    before = dict(known)
+    for distributions in given:
+        for name, distribution in distributions.items():
+            new, old = dimension_of(distribution), known.get(name)
+            known[name] = new if old is None or old == new else _united(old, new)
+    if known == before:
+        return space
+    return Space(tuple(sorted(known.items())))
+
+
+def _united(old: Dimension, new: Dimension) -> Dimension:
+    if isinstance(old, Words) and isinstance(new, Words):
+        texts = {repr(choice) for choice in old.choices}
+        added = (choice for choice in new.choices if repr(choice) not in texts)
+        return Words((*old.choices, *added))
+    if isinstance(old, Range) and isinstance(new, Range):
+        step = new.step if new.step == old.step and new.low == old.low else None
+        is_whole = old.is_whole and new.is_whole
+        low, high = min(old.low, new.low), max(old.high, new.high)
+        return Range(low, high, new.is_log and low > 0, step, is_whole)
+    return new

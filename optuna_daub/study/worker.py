@@ -1,0 +1,356 @@
+"""All that one process remembers of a study: what it has read, what it runs, when it saw others.
+
+Everything here but the times and the runs of this process's own is a cache of the storage: a new
+process reads the trials once and knows the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+import weakref
+from collections.abc import Collection
+from dataclasses import dataclass
+from dataclasses import field
+from datetime import datetime
+from typing import Any
+from typing import NamedTuple
+
+import optuna
+
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import Proposer
+from optuna_daub.core.proposals import LikeRecent
+from optuna_daub.study import host
+from optuna_daub.study import log
+from optuna_daub.study.known import Known
+from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import repetition
+from optuna_daub.study.messages import sentence
+from optuna_daub.study.messages import status
+from optuna_daub.study.records import Facts
+from optuna_daub.study.records import Run
+
+
+_logger = logging.getLogger(__name__)
+
+MOMENT = 0.01
+"""Share of the time left that may pass before it is looked at anew: until then what was worked out
+of a pool holds. How long a training will take is known less well."""
+
+RECENT = 60.0
+"""Seconds for which a worker that was heard of counts as there, also between two trials."""
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """A trial of this process that runs a learner, or is idle."""
+
+    run: Run
+    thread: int
+    """The thread that began it (`threading.get_ident`)."""
+    is_optimizing: bool
+    """Whether it is in `study.optimize`, where a thread has one trial at a time."""
+    since: float
+    """When it was known to be this process's own for the last time (`time.monotonic`)."""
+    explores: bool = False
+    """Whether it is a new learner in the stead of one that the base sampler would repeat."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The size that an objective was told to train on, and when (`time.perf_counter`)."""
+
+    size: int
+    since: float
+    is_run: bool
+    """Whether the trial runs a learner of the pair, which others may take over."""
+    is_reported: bool = False
+
+
+@dataclass(frozen=True)
+class Seen:
+    """When this process saw an unfinished trial change last (`time.monotonic`)."""
+
+    sign_of_life: tuple[Any, ...]
+    """What it showed."""
+    since: float
+
+
+@dataclass(frozen=True)
+class Go:
+    """It is still the learner's turn."""
+
+    size: int
+    """The number of examples to train on next."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The run is over."""
+
+    reason: str
+    """Why, as a sentence for users."""
+
+
+class TurnOverError(optuna.TrialPruned):
+    """Raised out of an objective whose learner's turn is over; its own `TrialPruned` rejects."""
+
+
+class Answer(NamedTuple):
+    """A decision, and the pool that it was made of."""
+
+    pool: Pool
+    decision: Decision
+
+
+@dataclass(eq=False)
+class Worker:
+    """One process at work on a study; `worker_of` has it.
+
+    Times are `time.monotonic` where nothing else is said: the clocks of two machines are never
+    compared.
+    """
+
+    reader: log.Reader
+    """What it has read."""
+    known: Known = field(default_factory=Known)
+    """What is known as of the last look."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    """Held while a thread of this process looks, or chooses and claims a learner: of two threads,
+    the second sees what the first has written. Never held while one sleeps."""
+    assigned: dict[int, Assigned] = field(default_factory=dict)
+    """The trials that this process has begun and not ended, by number."""
+    turns: dict[int, Turn] = field(default_factory=dict)
+    """What its objectives were told to train on last, by trial number."""
+    holders: dict[int, int] = field(default_factory=dict)
+    """The threads (`threading.get_ident`) that have claimed this process's trials, by number."""
+    newcomers: dict[int, bool] = field(default_factory=dict)
+    """Its running new learners, by trial number: whether each is settled, that is, found to be the
+    only one with its parameters."""
+    seen: dict[int, Seen] = field(default_factory=dict)
+    """How it saw each unfinished trial, of whatever process, by number."""
+    seen_at: float = -math.inf
+    """When it looked last. It may be stopped itself, and others go on meanwhile: what it has not
+    looked at is no silence of theirs."""
+    heard_of: dict[str, float] = field(default_factory=dict)
+    """When a run of each worker was seen last."""
+    proposer: Proposer = field(default_factory=LikeRecent)
+    """Points that could become learners, as the sampler of this process finds them."""
+    horizon: float | None = None
+    """When the sampler's seconds are over, None where it has no limit."""
+    asked_since: float | None = None
+    """When the first trial was asked for outside `study.optimize`."""
+    begin: tuple[datetime | None, int] = None, 0
+    """When the `study.optimize` that was seen last began (None in ask-and-tell), and its first
+    trial: what was declined in another one may be in time in this one."""
+    agreed: Policy | None = None
+    """The policy whose sizes are known to be those that the study was begun with."""
+    failed_in_a_row: frozenset[int] = frozenset()
+    """The learners that failed here one after another, the last ones that were trained."""
+    warned: set[str] = field(default_factory=set)
+    """Kinds of warnings that were logged."""
+    _settled: Known = field(default_factory=Known)  # folded from finished trials, for good
+    _policy: Policy | None = None  # the one that was asked last, whose drops hold
+    _shown: Pool = field(default_factory=Pool)  # the last one; where time is limited, with its end
+
+    @property
+    def sign(self) -> int:
+        """-1 where smaller scores are better, by which scores are turned on the way out."""
+        return self.reader.sign
+
+    @property
+    def n_declined(self) -> int:
+        """How many new learners were declined in a row, in this `study.optimize`."""
+        return sum(number >= self.begin[1] for number in self.known.declined)
+
+    def look(self) -> Known:
+        """Take in what has happened since the last look, and return what is known."""
+        with self.lock:
+            now = self.seen_at = time.monotonic()
+            if news := self.reader.news():
+                self._settled = self._settled.with_trials(t for t in news if t.is_finished)
+                self.known = self._settled.with_trials(self.reader.unfinished.values())
+            for trial in news:
+                if trial.is_finished:
+                    for of_unfinished in (self.holders, self.newcomers, self.turns, self.seen):
+                        of_unfinished.pop(trial.number, None)
+                    continue
+                life = _sign_of_life(trial)
+                before = self.seen.get(trial.number)
+                if before is None or before.sign_of_life != life:
+                    self.seen[trial.number] = Seen(life, now)
+            for run in self.known.runs.values():
+                self.heard_of[run.worker] = now
+            return self.known
+
+    def foresee(self, trial: Facts) -> Known:
+        """Take in how an unfinished trial is about to end, before Optuna stores that it has."""
+        with self.lock:
+            others = {**self.reader.unfinished, trial.number: trial}
+            self.known = self._settled.with_trials(others.values())
+            return self.known
+
+    def pool(self, policy: Policy, number: int | None = None, *, is_at_work: bool = True) -> Pool:
+        """Return all that a decision may use, as the worker of trial `number` sees it.
+
+        Where one only looks on (`is_at_work` is False), no end is known: the seconds left are this
+        process's own, and all processes are to show the same of a study.
+        """
+        with self.lock:
+            if (
+                policy is not self._policy
+            ):  # another one, which has no say any more, ruled some out
+                self._policy = policy
+                self._rule_out({})
+            known, last, left = self.known, self._shown, None
+            if self.horizon is not None and is_at_work:
+                seconds = max(0.0, self.horizon - time.monotonic())
+                left = Cost(0, seconds)
+                passed = math.inf if last.left is None else last.left.seconds - seconds
+                if 0.0 <= passed <= MOMENT * seconds:
+                    left = last.left
+            busy, runs_left = known.busy(but_for=number), self._runs_left()
+            own = known.trained_by(number) if runs_left == 0 else None
+            if own is not None:  # should it end now, there is no run in which another could go on
+                busy = frozenset(known.curves) - {own}
+            pool = Pool(
+                curves=known.curves,
+                busy=busy,
+                to_come=known.to_come(number),
+                spent=known.spent,
+                left=left,
+                runs_left=runs_left,
+                space=known.space,
+                proposer=self.proposer,
+            )
+            # Nothing has happened since: what was worked out for that pool holds.
+            if pool.curves is last.curves and pool == last:
+                return last
+            if is_at_work or self.horizon is None:
+                self._shown = pool
+            return pool
+
+    def answer(
+        self, policy: Policy, number: int | None = None, *, is_at_work: bool = True
+    ) -> Answer:
+        """Return what the policy says to the worker of trial `number`, and of which pool."""
+        with self.lock:
+            while True:
+                pool = self.pool(policy, number, is_at_work=is_at_work)
+                decision = pool.once(policy.decide)
+                if not isinstance(decision, Drop):
+                    return Answer(pool, decision)
+                reason = sentence(decision.reason, self.sign)
+                self._rule_out({**self.known.drops, decision.learner: reason})
+
+    def turn(self, policy: Policy, number: int) -> Go | End:
+        """Return whether trial `number` goes on, as of the last look; changes nothing."""
+        known = self.known
+        run = known.runs.get(number)
+        if run is None:
+            return End(GIVEN_UP)
+        if run.learner is None:
+            return End(run.reason)
+        # An objective without `training_sizes` gets here with its first score.
+        if run.learner == number and (other := known.twin(number)) is not None:
+            return End(repetition(other))
+        pool, decision = self.answer(policy, number)
+        if isinstance(decision, Extend) and decision.learner == run.learner:
+            return Go(decision.size)
+        return End(status(policy, pool, self.sign, run.learner, decision))
+
+    def warn(self, kind: str, text: str) -> None:
+        """Log a warning, once of each kind."""
+        if kind not in self.warned:
+            self.warned.add(kind)
+            _logger.warning("%s", text)
+
+    def silence(self, number: int) -> float:
+        """Return for how many seconds an unfinished trial was the same whenever it was seen."""
+        return self.seen_at - self.seen[number].since
+
+    def has_changed(self, number: int) -> bool:
+        """Return whether an unfinished trial has changed since it was seen last."""
+        return _sign_of_life(self.reader.now(number)) != self.seen[number].sign_of_life
+
+    def failed_here(self, worker: str) -> frozenset[int]:
+        """Return the learners that a worker has failed at their next size, if others can try."""
+        there = {run.worker for run in self.known.runs.values()}
+        recently = time.monotonic() - RECENT
+        there |= {other for other, at in self.heard_of.items() if at > recently}
+        return self.known.failed_by(worker) if there - {worker} else frozenset()
+
+    def settled(self) -> Collection[int]:
+        """Return the new learners of this process that are settled."""
+        return {number for number, is_settled in self.newcomers.items() if is_settled}
+
+    def _rule_out(self, drops: dict[int, str]) -> None:
+        if drops != self.known.drops:
+            self._settled = self._settled.ruling_out(drops)
+            self.known = self.known.ruling_out(drops)
+
+    def _runs_left(self) -> int | None:
+        """Return how many runs of an open pool this thread may still begin after its own.
+
+        None where its `optimize` has no `n_trials`, or where these are the smaller part of the
+        study's: many workers, or `optimize` in a loop, of which each does a little.
+        """
+        if self.known.n_learners is not None or not self.reader.is_optimizing:
+            return None  # it may be within the `optimize` of another study
+        asked = host.trials_asked_for()
+        if asked is None:
+            return None
+        n_trials, n_begun = asked
+        return max(0, n_trials - n_begun) if self.reader.n_trials - n_begun <= n_trials else None
+
+
+_WORKERS: weakref.WeakKeyDictionary[optuna.Study, Worker] = weakref.WeakKeyDictionary()
+_WORKERS_LOCK = threading.Lock()
+
+
+def check_study(study: object) -> None:
+    """Raise where an argument `study` is none, or has several objectives.
+
+    Raises:
+        ValueError: where it is no study.
+        NotImplementedError: where it has several objectives, as `Trial.report` does.
+    """
+    if not isinstance(study, optuna.Study):
+        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
+    if len(study.directions) > 1:
+        raise NotImplementedError(
+            "Trial.report is not supported for multi-objective optimization."
+        )
+
+
+def worker_of(study: optuna.Study) -> Worker:
+    """Return what this process remembers of a study, as of its last look.
+
+    One for each `optuna.Study` object and not for each study id, which a database may hand out
+    again when a study is deleted.
+    """
+    check_study(study)
+    with _WORKERS_LOCK:  # or two threads would make one each, and lock different locks
+        if study not in _WORKERS:
+            _WORKERS[study] = Worker(log.Reader(study))
+        return _WORKERS[study]
+
+
+def looking(study: optuna.Study) -> Worker:
+    """Return what this process remembers of a study, in step with the storage."""
+    worker = worker_of(study)
+    worker.look()
+    return worker
+
+
+def _sign_of_life(trial: Facts) -> tuple[Any, ...]:
+    """Return what changes of an unfinished trial as long as its worker goes on."""
+    return trial.state, len(trial.params), len(trial.observations), trial.run

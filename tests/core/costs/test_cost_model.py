@@ -1,0 +1,158 @@
+"""Cost models: what pools of learners will cost, as distributions; bills."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core.costs.cost_model import LATEST
+from optuna_daub.core.costs.cost_model import SLOWEST
+from optuna_daub.core.costs.cost_model import InExamples
+from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.costs.cost_model import taking_part
+
+
+FULL = 16_000
+SIZES = tuple(1000 * 2**step for step in range(5))
+
+
+def timed(*seconds: dict[int, float], **parameters: Any) -> Curves:
+    """A learner for each of these, with its seconds by size."""
+    return Curves(
+        LearningCurve(
+            i,
+            tuple(Observation(n, 0.5, seconds=s) for n, s in own.items()),
+            parameters=dict(parameters),
+        )
+        for i, own in enumerate(seconds)
+    )
+
+
+@given(
+    st.floats(-5.0, 5.0),
+    st.floats(0.0, 3.0),
+    st.lists(st.floats(0.0, 1e6), min_size=2, max_size=9),
+)
+@settings(deadline=None)
+def test_the_chance_to_be_in_time_grows_with_the_time(
+    log_mean: float, log_sd: float, left: list[float]
+) -> None:
+    seconds = Seconds(np.array([log_mean]), np.array([log_sd]))
+    chances = [float(seconds.within(x)[0]) for x in sorted(left)]
+    assert chances == sorted(chances)
+    assert 0.0 <= chances[0] <= chances[-1] <= 1.0
+    assert seconds.within(0.0) == pytest.approx(0.0)
+    assert seconds.within(math.inf) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("log_sd", [0.1, 0.5, 1.0])
+def test_mean_median_and_chance_are_of_one_distribution(log_sd: float) -> None:
+    """Of a normal in the middle; far out ten times as many are slower."""
+    draws = np.exp(np.random.default_rng(0).normal(1.0, log_sd, 400_000))
+    seconds = Seconds(np.array(1.0), np.array(log_sd))
+    assert seconds.expected == pytest.approx(draws.mean(), rel=0.02)
+    assert seconds.median == pytest.approx(np.median(draws), rel=0.02)
+    assert seconds.within(np.quantile(draws, [0.25, 0.5, 0.75])) == pytest.approx(
+        [0.25, 0.5, 0.75], abs=0.01
+    )
+    slow = math.exp(1.0 + 3.09 * log_sd)
+    assert 0.005 < 1.0 - seconds.within(slow) < 0.02
+    assert (draws > slow).mean() < 0.002
+
+
+@pytest.mark.parametrize("curves", [Curves(), timed({}), timed({500: 0.0})])
+def test_training_sizes_are_costs_where_nothing_was_timed(curves: Curves) -> None:
+    pool = Pool(curves)
+    for model in (InExamples(), InSeconds(FULL)):
+        seconds = model.seconds(pool, 700)
+        assert seconds.expected == pytest.approx([700] * len(curves))
+        assert seconds.within(700) == pytest.approx([1.0] * len(curves))
+        assert seconds.within(699) == pytest.approx([0.0] * len(curves))
+
+
+def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
+    known = [
+        LearningCurve(i, (Observation(1000, 0.8, seconds=2.0**i),), parameters={"trees": i})
+        for i in range(10)
+    ]
+    untimed = LearningCurve(10, (Observation(1000, 0.8),), parameters={"trees": 8})
+    new = LearningCurve(11, parameters={"trees": 1})
+    seconds = InSeconds(FULL).seconds(Pool(Curves([*known, untimed, new])), 1000)
+    assert 64.0 < seconds.median[10] < 512.0
+    assert seconds.median[11] < 16.0
+    assert np.all(seconds.log_sd[10:] > seconds.log_sd[:10].max())
+
+
+def test_among_many_learners_the_latest_and_the_slowest_take_part() -> None:
+    """The others go on from their last time; none is far off."""
+    rng = np.random.default_rng(0)
+    count = 3 * LATEST
+    level = rng.normal(0.0, 0.5, count)
+    level[7] = 5.0
+    curves = timed(*({n: math.exp(x) * n / 1000 for n in SIZES[:2]} for x in level))
+    known = taking_part(curves, FULL)
+    assert known is not None
+    assert len(known.places) == LATEST + SLOWEST
+    assert {7, *range(count - LATEST, count)} <= set(known.places.tolist())
+    seconds = known.seconds(4000)
+    assert seconds.log_mean == pytest.approx(level + math.log(4.0), abs=0.4)
+    assert np.all(np.abs(seconds.log_mean - level - math.log(4.0)) < 2.0 * seconds.log_sd)
+
+
+def test_of_a_learner_timed_often_three_times_take_part() -> None:
+    known = taking_part(timed({n: n / 1000 for n in SIZES}, {1000: 1.0}), FULL)
+    assert known is not None
+    assert len(known.model.trust) == 4
+
+
+# -- bills ---------------------------------------------------------------------------------------
+
+
+def made(seed: int, count: int, known_sizes: int) -> tuple[Curves, float]:
+    """Return learners timed at the smallest sizes, and what all take at the largest."""
+    rng = np.random.default_rng(seed)
+    known, total = [], 0.0
+    for _ in range(count):
+        # What grows fastest takes most of the seconds, and every training takes some besides.
+        first, alpha = rng.lognormal(0.0, 1.0), rng.normal(0.9, 0.2)
+        seconds = [first * ((n + 500) / 1500) ** alpha for n in SIZES]
+        known.append(dict(zip(SIZES[:known_sizes], seconds, strict=False)))
+        total += seconds[-1]
+    return timed(*known), total
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("known_sizes", [2, 3])
+def test_the_bill_is_that_of_the_whole_training(seed: int, known_sizes: int) -> None:
+    curves, truth = made(seed, 120, known_sizes)
+    assert sum(expected_seconds(curves, FULL, FULL).values()) == pytest.approx(truth, rel=0.3)
+
+
+def test_what_was_timed_is_not_predicted() -> None:
+    curves, _ = made(0, 20, len(SIZES))
+    for place, size in enumerate(SIZES):
+        assert expected_seconds(curves, size, FULL) == {
+            i: curve.observations[place].seconds for i, curve in curves.items()
+        }
+
+
+def test_a_learner_without_times_is_billed_and_one_without_training_is_not() -> None:
+    untimed, untrained = LearningCurve(3, (Observation(1000, 0.5),)), LearningCurve(4)
+    curves, _ = made(0, 3, 2)
+    seconds = expected_seconds(curves.put(untimed).put(untrained), FULL, FULL)
+    assert seconds[3] > 0.0
+    assert 4 not in seconds
+    assert expected_seconds(Curves([untimed]), FULL, FULL) == {}
+    assert expected_seconds(Curves(), FULL, FULL) == {}

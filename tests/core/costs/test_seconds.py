@@ -1,0 +1,299 @@
+"""The model of seconds: scikit-learn's Gaussian process as an oracle, relations, slow calls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Kernel
+
+from optuna_daub.core.costs.seconds import LEVEL_SD
+from optuna_daub.core.costs.seconds import MOST_TUNED
+from optuna_daub.core.costs.seconds import PRIOR
+from optuna_daub.core.costs.seconds import Fitted
+from optuna_daub.core.costs.seconds import fit
+
+
+Array = NDArray[np.float64]
+
+FULL = 64_000
+SIZES = np.log([1000.0, 4000.0, 16_000.0])
+
+
+@dataclass(frozen=True)
+class Made:
+    """Learners whose seconds follow from their points, and what was measured of them."""
+
+    rows: Array
+    is_word: NDArray[np.bool_]
+    learner: NDArray[np.int64]
+    log_size: Array
+    log_seconds: Array
+
+    def fitted(self) -> Fitted:
+        """The model."""
+        return fit(self.rows, self.is_word, self.learner, self.log_size, self.log_seconds, FULL)
+
+
+def made(seed: int, count: int = 12, noise: float = 0.1) -> Made:
+    """Two numbers and a word; every learner on the smallest size, some further."""
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.random((count, 2)), rng.integers(0, 3, count)])
+    learner = np.repeat(np.arange(count), rng.integers(1, 4, count))
+    place = np.concatenate([np.arange(n) for n in np.bincount(learner)])
+    log_size = SIZES[place]
+    level = 3.0 * rows[:, 0] + np.array([0.0, 1.0, -1.0])[rows[:, 2].astype(int)]
+    log_seconds = level[learner] + 0.8 * (log_size - math.log(FULL))
+    log_seconds += rng.normal(0.0, noise, len(learner))
+    return Made(rows, np.array([False, False, True]), learner, log_size, log_seconds)
+
+
+def drawn(seed: int, count: int = 7) -> Array:
+    """Points of the same space."""
+    rng = np.random.default_rng(1000 + seed)
+    return np.column_stack([rng.random((count, 2)), rng.integers(0, 3, count)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
+    """Scikit-learn's, on observations whose covariance is written out term by term."""
+    data = made(seed, count=10)
+    model, new = data.fitted(), drawn(seed)
+    everyone = np.concatenate([data.rows, new])
+    n = len(data.learner)
+    linear, smooth, own, own_growth, noise = model.variances
+    columns, square = model.points.at(everyone).linear(PRIOR)
+    by_point = linear * columns @ columns.T + smooth * np.exp(
+        -0.5
+        * _square_distances(everyone)
+        / (PRIOR.reach**2 * np.mean(_square_distances(data.rows)) * 10 / 9)
+    )
+    assert np.diagonal(linear * columns @ columns.T) == pytest.approx(linear * square)
+    # The observations, and every point on two sizes.
+    ids = np.concatenate([data.learner, *[np.arange(len(everyone))] * 2])
+    sizes = np.concatenate([data.log_size, np.repeat(np.log([16_000.0, 64_000.0]), len(everyone))])
+    size = sizes - math.log(FULL)
+    growth = size + PRIOR.pivot
+    late = (np.exp(PRIOR.kappa * size) - np.exp(-PRIOR.kappa * PRIOR.pivot)) / PRIOR.kappa
+    same, both = ids[:, None] == ids, np.outer(growth, growth)
+    covariance = (
+        LEVEL_SD**2
+        + PRIOR.alpha_sd**2 * both
+        + PRIOR.late_sd**2 * np.outer(late, late)
+        + by_point[np.ix_(ids, ids)] * (1.0 + PRIOR.growth_by_point**2 * both)
+        + same * (own + own_growth * (both + PRIOR.late_by_own**2 * np.outer(late, late)))
+    )
+    order = np.argsort(data.learner, kind="stable")
+    trust = np.empty(n)
+    trust[order] = model.trust
+    expected = model.middle + PRIOR.alpha * growth + PRIOR.late * late
+    oracle = GaussianProcessRegressor(_Given(covariance), alpha=noise / trust, optimizer=None)
+    places = np.arange(len(ids), dtype=float)[:, None]
+    oracle.fit(places[:n], data.log_seconds - expected[:n])
+    wanted, wanted_sd = oracle.predict(places[n:], return_std=True)
+    own_ids = np.concatenate([np.arange(10), np.full(len(new), -1)])
+    mean, sd = model.predict(everyone, np.log([16_000.0, 64_000.0]), own_ids)
+    assert mean.T.ravel() == pytest.approx(wanted + expected[n:])
+    widened = np.tile(np.where(own_ids < 0, model.widened, 1.0), 2)
+    assert sd.T.ravel() == pytest.approx(np.sqrt(widened * (wanted_sd**2 + noise)), rel=1e-4)
+
+
+class _Given(Kernel):  # type: ignore[misc]
+    """A kernel of places in a matrix."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.matrix = matrix
+
+    def is_stationary(self) -> bool:
+        """Return whether it depends on distances alone."""
+        return False
+
+    def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Array:
+        del eval_gradient
+        first = X.astype(int).ravel()
+        second = first if Y is None else Y.astype(int).ravel()
+        return np.asarray(self.matrix[np.ix_(first, second)])
+
+    def diag(self, X: Array) -> Array:
+        """Return variances."""
+        return np.asarray(np.diagonal(self.matrix)[X.astype(int).ravel()])
+
+
+def _square_distances(rows: Array) -> Array:
+    apart = rows[:, None] - rows
+    return np.asarray((apart[..., :2] ** 2).sum(axis=-1) + (apart[..., 2] != 0))
+
+
+@given(st.integers(0, 99), st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_the_order_of_learners_and_observations_does_not_matter(seed: int, random: object) -> None:
+    data, new = made(seed), drawn(seed)
+    rng = np.random.default_rng(seed)
+    learners, seen = rng.permutation(len(data.rows)), rng.permutation(len(data.learner))
+    other = Made(
+        data.rows[learners],
+        data.is_word,
+        np.argsort(learners)[data.learner][seen],
+        data.log_size[seen],
+        data.log_seconds[seen],
+    )
+    for one, two in zip(
+        data.fitted().predict(new, SIZES), other.fitted().predict(new, SIZES), strict=True
+    ):
+        assert one == pytest.approx(two)
+    one, _ = data.fitted().predict(data.rows, SIZES, np.arange(len(data.rows)))
+    two, _ = other.fitted().predict(data.rows, SIZES, np.argsort(learners))
+    assert one == pytest.approx(two)
+
+
+@given(st.integers(0, 99), st.floats(1e-3, 1e3))
+@settings(max_examples=25, deadline=None)
+def test_another_unit_of_time_shifts_means(seed: int, unit: float) -> None:
+    data, new = made(seed), drawn(seed)
+    scaled = Made(
+        data.rows, data.is_word, data.learner, data.log_size, data.log_seconds + math.log(unit)
+    )
+    mean, sd = data.fitted().predict(new, SIZES)
+    other, other_sd = scaled.fitted().predict(new, SIZES)
+    assert other == pytest.approx(mean + math.log(unit))
+    assert other_sd == pytest.approx(sd)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.7, math.nan])
+@pytest.mark.parametrize("is_word", [True, False])
+def test_a_parameter_that_never_changes_changes_nothing(value: float, is_word: bool) -> None:
+    data, new = made(0), drawn(0)
+    value = round(value) if is_word and not math.isnan(value) else value
+
+    def widened(rows: Array) -> Array:
+        return np.column_stack([rows, np.full(len(rows), value)])
+
+    wide = Made(
+        widened(data.rows),
+        np.append(data.is_word, is_word),
+        data.learner,
+        data.log_size,
+        data.log_seconds,
+    )
+    for one, two in zip(
+        data.fitted().predict(new, SIZES),
+        wide.fitted().predict(widened(new), SIZES),
+        strict=True,
+    ):
+        assert one == pytest.approx(two)
+
+
+def test_a_word_never_seen_is_less_sure() -> None:
+    data, new = made(0, count=30), drawn(0)
+    unseen = new.copy()
+    unseen[:, 2] = 7
+    (_, sd), (_, wide) = (data.fitted().predict(x, SIZES[0]) for x in (new, unseen))
+    assert np.all(wide > sd)
+
+
+@pytest.mark.parametrize("n_parameters", [0, 2])
+def test_what_was_measured_is_predicted_and_the_more_the_surer(n_parameters: int) -> None:
+    """Seconds that grow as n^1: near the end they are foreseen within a tenth."""
+    rng = np.random.default_rng(0)
+    rows = rng.random((20, n_parameters))
+    level = rng.normal(0.0, 2.0, 20)
+    sizes = np.log(FULL / 2.0 ** np.arange(7)[::-1])
+    off, sure = [], []
+    for count in (1, 2, 4, 6):
+        learner = np.repeat(np.arange(20), count)
+        log_size = np.tile(sizes[:count], 20)
+        log_seconds = level[learner] + log_size
+        model = fit(rows, np.zeros(n_parameters, bool), learner, log_size, log_seconds, FULL)
+        mean, sd = model.predict(rows, sizes[-1], np.arange(20))
+        off.append(float(np.abs(mean - level - sizes[-1]).max()))
+        sure.append(float(sd.mean()))
+    assert sure == sorted(sure, reverse=True)
+    assert off[-1] < 0.1
+
+
+def test_learners_without_parameters_are_independent_but_for_growth() -> None:
+    """What one costs says nothing of another's level; how it grows says something."""
+    rows, learner = np.zeros((8, 0)), np.array([*range(7), 0, 1, 2, 3])
+    log_size = SIZES[np.array([0] * 7 + [2] * 4)]
+
+    def at_full(exponent: float) -> Array:
+        level = np.linspace(-3.0, 3.0, 7)[learner]
+        model = fit(rows, np.zeros(0, bool), learner, log_size, level + exponent * log_size, FULL)
+        mean, _ = model.predict(rows, math.log(FULL), np.arange(8))
+        return mean - exponent * math.log(FULL)
+
+    slow, fast = at_full(0.3), at_full(1.3)
+    assert slow[6] - slow[5] == pytest.approx(1.0, abs=0.2)
+    # Taken back to one exponent they differ by less than if the prior's had been believed.
+    assert np.abs(slow[4:7] - fast[4:7]).max() < 0.8 * math.log(64.0)
+
+
+# -- slow calls ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [5.0, 10.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_slow_first_call_loses_its_weight_when_the_learner_goes_on(
+    seed: int, factor: float
+) -> None:
+    """What it costs on all the data is believed to within a third of what it was believed."""
+    data = made(seed)
+    several = np.flatnonzero(np.bincount(data.learner) == 3)[0]
+    first = np.flatnonzero(data.learner == several)[0]
+    slow = data.log_seconds.copy()
+    slow[first] += math.log(factor)
+    late = Made(data.rows, data.is_word, data.learner, data.log_size, slow)
+    (mean, _), (other, _) = (
+        x.fitted().predict(data.rows, math.log(FULL), np.arange(12)) for x in (data, late)
+    )
+    assert abs(other[several] - mean[several]) < 0.3 * math.log(factor)
+    others = np.delete(np.arange(12), several)
+    assert np.abs(other - mean)[others].max() < 0.3 * math.log(factor)
+
+
+@pytest.mark.parametrize("n_dear", [1, 3, 6])
+def test_a_costly_kind_is_not_taken_for_slow_calls(n_dear: int) -> None:
+    """A hundred times as slow as the others, on every size."""
+    rows, is_word = np.zeros((20, 0)), np.zeros(0, bool)
+    learner = np.repeat(np.arange(20), 2)
+    log_size = np.tile(SIZES[:2], 20)
+    level = np.where(np.arange(20) < n_dear, math.log(100.0), 0.0)
+    log_seconds = level[learner] + log_size
+    model = fit(rows, is_word, learner, log_size, log_seconds, FULL)
+    mean, _ = model.predict(rows, SIZES[1], np.arange(20))
+    assert mean == pytest.approx(level + SIZES[1], abs=0.5)
+
+
+@pytest.mark.parametrize("n_dear", [1, 3])
+def test_a_training_is_believed_to_be_dear_if_its_parameters_say_so(n_dear: int) -> None:
+    """Among forests one that is slow by chance is dearer than its trees; one of many is not."""
+    places = np.concatenate([np.linspace(0.0, 0.4, 20), np.full(n_dear, 1.0)])
+    rows, is_word = places[:, None], np.zeros(1, bool)
+    learner = np.arange(len(rows))
+    log_size = np.full(len(rows), SIZES[0])
+    log_seconds = 9.0 * places
+    model = fit(rows, is_word, learner, log_size, log_seconds, FULL)
+    mean, _ = model.predict(rows, SIZES[0], learner)
+    assert mean == pytest.approx(log_seconds, abs=1.0)
+
+
+def test_beyond_what_is_tuned_on_slow_calls_are_found_too() -> None:
+    count = MOST_TUNED
+    rows = np.random.default_rng(0).random((count, 1))
+    learner = np.repeat(np.arange(count), 2)
+    log_size = np.tile(SIZES[:2], count)
+    log_seconds = 2.0 * rows[learner, 0] + 0.8 * log_size
+    usual = fit(rows, np.zeros(1, bool), learner, log_size, log_seconds, FULL)
+    log_seconds = log_seconds + np.where(np.arange(2 * count) == 10, math.log(10.0), 0.0)
+    model = fit(rows, np.zeros(1, bool), learner, log_size, log_seconds, FULL)
+    assert model.trust[10] < 0.3
+    assert np.delete(model.trust, 10).min() > 0.3
+    both = [m.predict(rows, math.log(FULL), np.arange(count))[0] for m in (usual, model)]
+    assert np.abs(both[1] - both[0]).max() < 1.0

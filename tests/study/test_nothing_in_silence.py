@@ -1,0 +1,263 @@
+"""What the user returned, reported and asked for is what is stored, or a sentence says so."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from typing import Any
+
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+from optuna.trial import TrialState
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.study import log
+from optuna_daub.study.failures import message_of
+from optuna_daub.study.records import Run
+from optuna_daub.study.worker import worker_of
+from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
+from tests.study.table_study import TableObjective
+from tests.study.table_study import table_study
+
+
+def new_study(direction: str = "maximize", n_learners: int | None = None) -> optuna.Study:
+    """Return a study of the default rule."""
+    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=n_learners)
+    pruner = DAUBPruner(sizes=SIZES, cost="examples")
+    return optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
+
+
+# An objective that never asks for a size
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize("n_learners", [None, 4])
+def test_what_an_objective_returns_that_asks_for_no_size_is_its_score_at_n(
+    direction: str, n_learners: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    returned: list[float] = []
+
+    def objective(trial: optuna.Trial) -> float:
+        returned.append(0.9 - (trial.suggest_float("x", 0, 1) - 0.3) ** 2)
+        return returned[-1]
+
+    study = new_study(direction, n_learners)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(objective, n_trials=4)
+    assert [trial.value for trial in study.trials] == returned
+    assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
+    best = best_learner(study)
+    assert best is not None
+    assert (best.params, best.score, best.size) == (study.best_params, study.best_value, SIZES[-1])
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("asks for no training sizes" in message for message in said) == 1
+
+
+def test_a_value_returned_before_any_size_is_no_score_where_others_are_trained_on_less() -> None:
+    """Optuna's idiom for a point that cannot be trained."""
+
+    def objective(trial: optuna.Trial) -> float:
+        if trial.number == 1:
+            trial.suggest_int("row", 1, 1)
+            return 7.0
+        return TableObjective(RIVALS)(trial)
+
+    study = table_study()
+    study.optimize(objective)
+    assert study.trials[1].value == float("-inf")
+    assert study.best_value < 1.0
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("catch", [(), (Exception,)])
+def test_epochs_as_steps_are_refused(asks: bool, catch: tuple[type[Exception], ...]) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for epoch in range(1, 5):
+            trial.report(x, epoch)
+            if asks and trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    study = new_study()
+    if asks and catch:
+        study.optimize(objective, n_trials=3, catch=catch)
+        assert {trial.state for trial in study.trials} == {TrialState.FAIL}
+        return
+    with pytest.raises(ValueError, match=r"is the training size, one of .* reported step 1"):
+        study.optimize(objective, n_trials=3, catch=catch)
+
+
+# Two scores at one size
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_value_that_is_not_the_score_reported_is_said_once_and_both_name_one_learner(
+    direction: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for n in training_sizes(trial):
+            report(trial, n, x - 1 / n)
+        return -x  # of a test set, say
+
+    study = new_study(direction, n_learners=4)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(objective)
+    best = best_learner(study)
+    assert best is not None
+    assert study.best_params == best.params
+    assert study.best_value == best.score
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("The objective returned" in message for message in said) == 1
+
+
+def test_the_last_score_that_was_reported_may_be_returned_with_another_type(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = table_study()
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(TableObjective(RIVALS))
+    assert not [r for r in caplog.records if "returned" in r.getMessage()]
+
+
+@pytest.mark.parametrize("first", [report, optuna.Trial.report])
+def test_a_second_report_at_a_size_is_refused_whichever_was_the_first(first: Any) -> None:
+    study = table_study()
+    trial = study.ask()
+    trial.suggest_int("row", 0, 4)
+    size = next(iter(training_sizes(trial)))
+    if first is report:
+        report(trial, size, 0.5, training_score=0.6)
+    else:
+        trial.report(0.5, size)
+    with pytest.raises(ValueError, match=f"A size must be reported once, but {size} was"):
+        report(trial, size, 0.7, training_score=0.8)
+    assert [seen.score for seen in learning_curves(study)[0].observations] == [0.5]
+
+
+# The direction
+
+
+@pytest.mark.parametrize(
+    ("direction", "is_rising", "is_said"),
+    [("minimize", True, True), ("minimize", False, False), ("maximize", True, False)],
+)
+def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
+    direction: str, is_rising: bool, is_said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x, score = trial.suggest_float("x", 0.5, 0.9), 0.0
+        for n in training_sizes(trial):
+            score = x - 1 / n if is_rising else x + 1 / n
+            report(trial, n, score)
+        return score
+
+    study = new_study(direction, n_learners=8)
+    study.pruner = DAUBPruner.paper(sizes=SIZES)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(objective)
+    said = [record.getMessage() for record in caplog.records]
+    assert sum('create the study with `direction="maximize"`' in m for m in said) == is_said
+
+
+# One trial, two workers
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_a_trial_that_optuna_hands_out_twice_is_run_once(
+    n_processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does on SQLite, where nothing is locked while a worker looks for a waiting trial."""
+    study = table_study(4)
+    study.enqueue_trial({"row": 4})
+    first = study.ask()
+    first.suggest_int("row", 0, 4)
+    report(first, next(iter(training_sizes(first))), 0.5, training_score=0.6)
+    stale = copy.copy(study.trials[0])
+    stale.system_attrs = {"fixed_params": {"row": 4}}  # as it was when the second one read it
+    other = table_study(4, storage=study._storage)
+    if n_processes > 1:
+        monkeypatch.setattr("optuna_daub.study.liveness.this_worker", lambda: "elsewhere|1|1")
+    else:
+        worker_of(other).holders[0] = -1  # another thread of this process
+    before_trial = other.sampler.before_trial
+    ids = iter([first._trial_id])
+    monkeypatch.setattr(other, "_pop_waiting_trial_id", lambda: next(ids, None))
+    monkeypatch.setattr(
+        other.sampler, "before_trial",
+        lambda of, trial: before_trial(of, stale if trial.number == 0 else trial),
+    )  # fmt: skip
+    other.optimize(TableObjective(RIVALS), n_trials=1)
+    curve = learning_curves(study)[0]
+    assert (curve.params, [seen.score for seen in curve.observations]) == ({"row": 4}, [0.5])
+    assert study.trials[0].state == TrialState.RUNNING
+    assert study.trials[1].state == TrialState.PRUNED
+    study.tell(first, state=TrialState.PRUNED)
+
+
+def test_a_claim_of_a_dead_worker_counts_only_while_there_is_room() -> None:
+    """Of two that claim the last place the higher steps back, unless it is killed before."""
+    study = table_study(2)
+    study.ask()
+    for number in (1, 2):
+        trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
+        run = Run(number, 6, n_learners=2, full_size=SIZES[-1], trial=number)
+        log.write_run(study, trial, run)
+        log.end(study, trial)
+    assert [curve.learner for curve in learning_curves(study)] == [0, 1]
+    study.tell(0, state=TrialState.FAIL)
+    study.optimize(TableObjective(RIVALS), catch=(Exception,))
+    assert len(learning_curves(study)) == 2
+
+
+# Odd values
+
+
+@pytest.mark.parametrize("seconds", [-1, 1e300, float("nan"), "soon", [1]])
+def test_stored_seconds_that_are_none_are_unknown(seconds: object) -> None:
+    study = new_study()
+    study.optimize(TableObjective(RIVALS), n_trials=4)
+    trial = study.ask()
+    trial.suggest_int("row", 0, 4)
+    key = f"daub:observation:{SIZES[0]}"
+    study._storage.set_trial_system_attr(trial._trial_id, key, {"seconds": seconds})
+    trial.report(0.5, SIZES[0])
+    study.tell(trial, state=TrialState.PRUNED)
+    assert learning_curves(study)[-1].observations[0].seconds is None
+    study.optimize(TableObjective(RIVALS), n_trials=4)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, 1e10, 1e300, float("inf"), float("nan")])
+def test_seconds_that_no_training_takes_are_refused(seconds: float) -> None:
+    study = table_study()
+    trial = study.ask()
+    trial.suggest_int("row", 0, 4)
+    size = next(iter(training_sizes(trial)))
+    with pytest.raises(ValueError, match=r"`seconds` must be from 0 to 1e\+09, but got "):
+        report(trial, size, 0.5, training_score=0.6, seconds=seconds)
+
+
+class UnreadableError(Exception):
+    """An error whose message is one more error."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+def test_an_error_without_a_message_is_a_failure_like_others() -> None:
+    assert message_of(UnreadableError()) == "UnreadableError: (an error without a message)"
+
+
+def test_a_pruner_in_the_place_of_the_sampler_is_named() -> None:
+    swapped: Any = {"sampler": DAUBPruner(sizes=SIZES), "pruner": DataAllocationSampler()}
+    study = optuna.create_study(direction="maximize", **swapped)
+    with pytest.raises(ValueError, match="must be a sampler, but got DAUBPruner, a pruner"):
+        study.optimize(lambda trial: 0.0, n_trials=1)
