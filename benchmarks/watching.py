@@ -48,7 +48,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
-from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.pool import Curves
@@ -131,7 +131,7 @@ def projection(problem: Problem, policy: Policy) -> Mapping[str, Any]:
                 LearningCurve(i, (*own,)) for i, own in seen.items() if i in problem.verdicts
             )
             truth = math.fsum(problem.costs[i, problem.full_size] for i in able)
-            projected = expected_seconds(able, problem.full_size)
+            projected = expected_seconds(able, problem.full_size, problem.full_size)
             ratios.append(math.fsum(projected.values()) / truth)
     return {"ratios": ratios}
 

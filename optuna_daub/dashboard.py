@@ -35,6 +35,7 @@ from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import keys
 from optuna_daub.study import log
+from optuna_daub.study.limit import within
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
@@ -77,6 +78,10 @@ it is still under 2 % of a study that takes a hundred times as long as one drawi
 LONGEST_PAUSE = 3600.0
 """Seconds between two drawings, however long one takes."""
 
+GROWTH = 1.25
+"""On a journal all is drawn once the study has so many times the trials of the last time: then
+pictures of any study take a constant number of bytes a trial, some three times the trial's own."""
+
 MOST_LEARNERS = 20
 """In the table of the note on the study."""
 
@@ -96,11 +101,13 @@ class Drawing:
     """Tells it from all others."""
     pause: float
     """Seconds after which the next one is due."""
+    trials: int = 0
+    """How many trials the study had when all of it was drawn."""
 
 
-def write_drawing(study: optuna.Study, pause: float) -> Drawing:
+def write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> Drawing:
     """Store that the study is being drawn, and for how long that is enough."""
-    drawing = Drawing(uuid.uuid4().hex, pause)
+    drawing = Drawing(uuid.uuid4().hex, pause, trials)
     log.write_mark(study, "drawing", {**vars(drawing)})
     return drawing
 
@@ -108,7 +115,10 @@ def write_drawing(study: optuna.Study, pause: float) -> Drawing:
 def read_drawing(study: optuna.Study) -> Drawing | None:
     """Return the last drawing of the study, None before the first."""
     stored = log.read_mark(study, "drawing")
-    return None if stored is None else Drawing(str(stored["mark"]), float(stored["pause"]))
+    if stored is None:
+        return None
+    trials = int(stored.get("trials", 0))  # not said by versions that always drew all
+    return Drawing(str(stored["mark"]), float(stored["pause"]), trials)
 
 
 class DashboardCallback:
@@ -124,6 +134,9 @@ class DashboardCallback:
     one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
     importances, contours, ranks and parallel coordinates speak of learners. It is written anew
     each time, and the note on the study links to it; reload its open pages to see what changed.
+
+    A journal (file or Redis) keeps all that was ever written. There only the notes are written
+    each time; pictures and learners follow when the study has grown by a quarter, and at the end.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -184,13 +197,20 @@ class DashboardCallback:
             self._last = last
             self._next = begun + (last.pause if known else min(last.pause, self._every))
             return
-        self._last = write_drawing(study, self._every)
-        update_dashboard(study)
+        before = 0 if last is None else last.trials
+        trials = len(study.get_trials(deepcopy=False))
+        is_whole = is_ending or trials >= GROWTH * before or not bulk.keeps_all(study._storage)
+        drawn = trials if is_whole else before
+        self._last = write_drawing(study, self._every, drawn)
+        if is_whole:
+            update_dashboard(study)
+        else:
+            _update(study, is_whole=False)
         spent = time.monotonic() - begun
         pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
         self._next = begun + spent + pause
         if pause > self._every:
-            self._last = write_drawing(study, pause)
+            self._last = write_drawing(study, pause, drawn)
 
 
 def update_dashboard(study: optuna.Study) -> None:
@@ -203,12 +223,17 @@ def update_dashboard(study: optuna.Study) -> None:
         ImportError: if plotly is not installed.
         ValueError: if the study's pruner is none of optuna_daub.
     """
+    _update(study, is_whole=True)
+
+
+def _update(study: optuna.Study, *, is_whole: bool) -> None:
+    """Write the notes of a study, and if it is the whole its pictures and learners too."""
     check_study(study)
     stored = study._storage.get_study_system_attrs(study._study_id)
     rows = learner_rows(study)
-    learners_id = _update_learners(study, rows)
+    learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)
     news = {
-        **_graphs(study, stored),
+        **(_graphs(study, stored) if is_whole else {}),
         **_study_note(stored, _summary(study, rows, learners_id)),
         **_run_notes(study, stored),
     }
@@ -250,6 +275,17 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
         news[keys.METRIC_NAMES] = study.metric_names
     _write(study, study_id, attrs, news)
     return study_id
+
+
+def _learners_id(study: optuna.Study) -> int | None:
+    """Return the id of the study of learners as it was left, None without one of ours."""
+    try:
+        study_id = study._storage.get_study_id_from_name(f"{study.study_name} (learners)")
+    except KeyError:
+        return None
+    mark = keys.prefixed({"learners_of": study.study_name})
+    is_ours = mark.items() <= study._storage.get_study_system_attrs(study_id).items()
+    return study_id if is_ours else None
 
 
 def _page(study_id: int, *numbers: int) -> str:
@@ -362,11 +398,11 @@ def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int 
     best = best_learner(study)
     if best is None:
         return "No score has been reported yet."
-    standing = "is the best" if best.is_final else "leads"
+    standing, rival = "is the best" if best.is_final else "leads", best.rival_bound
     lines = [
         f"**{_literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "
         "examples.",
-        *(() if best.rival_bound is None else (_gap(study, best, best.rival_bound),)),
+        *(() if rival is None else (_gap(study, best, within(study, rival)),)),
         f"The last decision on it: {_literal(best.reason)}.",
         *((best.promise,) if best.promise else ()),
         _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
@@ -412,9 +448,10 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
         kind = "forecast" if keys.read_summary(row, "forecast") else "score"
         size = keys.read_summary(row, "training_size")
         link = f"[{learner}]({_page(study._study_id, learner)})"
-        reach = "" if bound is None else f"{bound:.4f}"
+        reach = "" if bound is None else f"{within(study, bound):.4f}"
+        value = within(study, row.values[0])
         known = f"{score:.4f} on {size:,} examples"
-        lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
+        lines.append(f"| {link} | {kind} {value:.4f} | {reach} | {known} |")
     more = len(facts) - MOST_LEARNERS
     rest = f" {more:,} more learners are not listed." if more > 0 else ""
     return "\n".join(lines) + (

@@ -215,7 +215,13 @@ CASES: Mapping[str, Case] = {
     "DAUBPruner": Case(
         daub.DAUBPruner,
         {"max_resource": 4000},
-        {**GRID, "cost": one_of("seconds", "examples")},
+        {
+            **GRID,
+            "min_resource": none_or(GRID["min_resource"]),
+            "max_resource": none_or(whole(3, 10**15)),
+            "reduction_factor": real(1, 10**7.5, is_open=True),
+            "cost": one_of("seconds", "examples"),
+        },
     ),
     "DAUBPruner.paper": Case(daub.DAUBPruner.paper, {"max_resource": 4000}, DAUB),
     "ABCPruner": Case(

@@ -15,7 +15,14 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
+from optuna_daub import report
+from optuna_daub import training_sizes
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -405,6 +412,93 @@ class TestStudyOfLearners:
         begun = time.process_time()
         bulk.replace_trials(study._storage, study._study_id, rows)
         assert time.process_time() - begun < 3, "trial by trial it is some 40"
+
+
+def _score(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    for n in training_sizes(trial):
+        report(trial, n, x - 10 / n, seconds=n * 1e-3)
+    return x - 10 / n
+
+
+def _begun(place: Any) -> optuna.Study:
+    return optuna.create_study(
+        study_name="s",
+        storage=place,
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
+        pruner=DAUBPruner(max_resource=20_000),
+    )
+
+
+def _go_on(study: optuna.Study, n_trials: int, callback: DashboardCallback) -> None:
+    """Run trials one by one, none of which is the last one of an `optimize`."""
+    for _ in range(n_trials):
+        study.optimize(_score, n_trials=1)
+        callback._next = 0.0  # drawing takes a hundredth of the time, and these trials take none
+        callback(study, study.trials[-1])
+
+
+class TestJournals:
+    """What is written to a journal stays in it, so that only news may be written."""
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Path:
+        return tmp_path / "journal.log"
+
+    def test_a_journal_grows_by_a_few_times_its_trials(self, place: Path) -> None:
+        study = _begun(JournalStorage(JournalFileBackend(str(place))))
+        study.optimize(_score, n_trials=30)
+        per_trial = place.stat().st_size / 30
+        callback = DashboardCallback(every=0)
+        _go_on(study, 1, callback)
+        before = place.stat().st_size
+        _go_on(study, 30, callback)
+        grown = (place.stat().st_size - before) / 30
+        update_dashboard(study)
+        drawing = place.stat().st_size - before - 30 * grown
+        assert grown < 8 * per_trial
+        assert grown < drawing / 4, "each time it would be more than a drawing"
+
+    def test_notes_are_up_to_date_and_the_end_is_drawn_as_a_whole(self, place: Path) -> None:
+        study = _begun(JournalStorage(JournalFileBackend(str(place))))
+        callback = DashboardCallback(every=0)
+        study.optimize(_score, n_trials=12)
+        _go_on(study, 2, callback)
+        learners = optuna.load_study(study_name="s (learners)", storage=study._storage)
+        n_rows, n_learners = len(learners.trials), len(learning_curves(study))
+        _go_on(study, 2, callback)
+        assert len(learning_curves(study)) > n_learners
+        assert len(learners.trials) == n_rows
+        best = best_learner(study)
+        assert best is not None
+        assert f"score {best.score:.4f}" in optuna_dashboard.get_note(study)
+        assert f"/dashboard/studies/{learners._study_id}" in optuna_dashboard.get_note(study)
+        study.optimize(_score, n_trials=1, callbacks=[callback])
+        learners = optuna.load_study(study_name="s (learners)", storage=study._storage)
+        assert len(learners.trials) == len(learning_curves(study))
+        assert figures(study) == expected(study)
+
+    def test_other_workers_draw_no_earlier(self, place: Path) -> None:
+        study = _begun(JournalStorage(JournalFileBackend(str(place))))
+        study.optimize(_score, n_trials=20)
+        _go_on(study, 1, DashboardCallback(every=0))
+        before = stored(study)["daub:drawing"]["trials"]
+        assert before == 21
+        for _ in range(3):  # three other processes, as far as the callback can tell
+            other = DashboardCallback(every=0)
+            _go_on(study, 1, other)
+            other(study, study.trials[-1])
+        assert stored(study)["daub:drawing"]["trials"] == before
+
+    @pytest.mark.parametrize("kind", ["memory", "sqlite"])
+    def test_elsewhere_all_is_drawn_each_time(self, kind: str, tmp_path: Path) -> None:
+        study = _begun(None if kind == "memory" else f"sqlite:///{tmp_path}/study.db")
+        study.optimize(_score, n_trials=9)
+        _go_on(study, 2, DashboardCallback(every=0))
+        learners = optuna.load_study(study_name="s (learners)", storage=study._storage)
+        assert len(learners.trials) == len(learning_curves(study))
+        assert figures(study) == expected(study)
 
 
 class TestWhen:

@@ -9,6 +9,8 @@ from dataclasses import field
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from typing import Literal
+from typing import TypeAlias
 
 from optuna_daub.core.once import Remembers
 
@@ -16,6 +18,12 @@ from optuna_daub.core.once import Remembers
 LARGEST_SCORE = 1e100
 """Scores farther from 0 count as infinite: they are of learners that diverged, and the square of
 one of 1e155 is no number any more."""
+
+
+Cause: TypeAlias = Literal["", "failed", "collapsed", "infeasible", "ruled out"]
+"""The kind of reason for which a learner gets no more data: its training failed or its parameters
+were rejected; its score is no finite number; it violates a constraint; the policy dropped it.
+Empty while it may still get some."""
 
 
 def is_finite(score: float) -> bool:
@@ -73,6 +81,8 @@ class LearningCurve(Remembers):
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Its point of the search space, by name, as far as it is known; what it costs is guessed from
     it before it is tried. May be left empty."""
+    cause: Cause = ""
+    """The kind of reason that `dropped` states: "failed" unless another is given."""
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The training sizes observed, increasing."""
     size: int = field(init=False, repr=False, compare=False)
@@ -83,7 +93,13 @@ class LearningCurve(Remembers):
     """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
-        sizes = tuple([observation.size for observation in self.observations])
+        try:
+            sizes = tuple([observation.size + 0 for observation in self.observations])
+        except (AttributeError, TypeError):
+            raise ValueError(
+                "The observations of a learning curve must be a tuple of `Observation`, each with "
+                f"a size, but learner {self.learner!r} has {self.observations!r}."
+            ) from None
         if sizes and sizes[0] < 1:
             raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")
         if any(later <= earlier for earlier, later in pairwise(sizes)):
@@ -92,9 +108,15 @@ class LearningCurve(Remembers):
                 f"{self.learner} has {[*sizes]}."
             )
         last = self.observations[-1] if self.observations else None
+        object.__setattr__(self, "cause", (self.cause or "failed") if self.dropped else "")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "size", last.size if last else 0)
         object.__setattr__(self, "score", last.score if last else -math.inf)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was dropped for its errors or for a score that is no finite number."""
+        return self.cause in ("failed", "collapsed")
 
     def extended(self, *observations: Observation) -> LearningCurve:
         """Return the curve with more observations, at larger sizes than all before.
@@ -108,7 +130,7 @@ class LearningCurve(Remembers):
                 score = f"score {seen.score}"
                 if is_finite(seen.score):
                     score = f"training score {seen.training_score}"
-                return curve.drop(f"{score} at {seen.size:,} examples")
+                return curve.drop(f"{score} at {seen.size:,} examples", self.cause or "collapsed")
         return curve
 
     def before(self, size: int) -> LearningCurve:
@@ -121,9 +143,13 @@ class LearningCurve(Remembers):
         kept = tuple(seen for seen in self.observations if seen.size not in sizes)
         return self if len(kept) == len(self.observations) else replace(self, observations=kept)
 
-    def drop(self, reason: str) -> LearningCurve:
-        """Return the curve marked as getting no data ever again, for `reason`."""
-        return replace(self, dropped=reason)
+    def drop(self, reason: str, cause: Cause = "failed") -> LearningCurve:
+        """Return the curve marked as getting no data ever again, for `reason`.
+
+        >>> LearningCurve(7).drop("MemoryError").cause, LearningCurve(7).cause
+        ('failed', '')
+        """
+        return replace(self, dropped=reason, cause=cause)
 
     def log_times(self) -> tuple[float, ...]:
         """Return logarithms of size and seconds of the first, the last but one and the last probe.

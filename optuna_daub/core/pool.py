@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.curve import Cause
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.once import Remembers
@@ -307,9 +308,9 @@ class Pool(Remembers):
         curve = LearningCurve(learner, parameters=parameters or {})
         return replace(self, curves=self.curves.put(curve), to_come=left)
 
-    def dropped(self, learner: int, reason: str) -> Pool:
+    def dropped(self, learner: int, reason: str, cause: Cause = "failed") -> Pool:
         """Return the pool in which `learner` gets no data ever again."""
-        return self.put(self.curves[learner].drop(reason))
+        return self.put(self.curves[learner].drop(reason, cause))
 
 
 def candidates_of(pool: Pool) -> Rows:

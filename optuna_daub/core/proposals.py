@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.prices import Prices
@@ -112,26 +114,27 @@ def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str
     known = pool.curves.once(_rows, space)
     top = np.argsort(-values, kind="stable")[:N_TOP]
     deciding = _deciding(space, known)
-    around = [_near(space, deciding, rows[i], N_AROUND, rng) for i in top]
-    around = np.vstack([_new(space, np.vstack(around), known), rows[top[:1]]])
+    near = np.vstack([_near(space, deciding, rows[i], N_AROUND, rng) for i in top])
+    around = np.vstack([_new(space, near, known), rows[top[:1]]])
     more = prices(replace(pool, proposer=Given(around))).candidates.max(axis=1)
     best = around[more.argmax()] if more.max() > values.max() else rows[values.argmax()]
     return space.point(best)
 
 
-def _has_parameters(curve: Any) -> tuple[float]:
+def _has_parameters(curve: LearningCurve) -> tuple[float]:
     return (float(bool(curve.parameters)),)
 
 
-def _is_alive(curve: Any) -> tuple[float]:
+def _is_alive(curve: LearningCurve) -> tuple[float]:
     return (float(not curve.dropped and bool(curve.observations)),)
 
 
-def _rows(curves: Any, space: Space) -> Rows:
-    return np.asarray(curves.columns(_row, space)).reshape(len(curves), -1)
+def _rows(curves: Curves, space: Space) -> Rows:
+    rows = curves.columns(_row, space)
+    return rows.reshape(len(curves), len(space.dimensions))
 
 
-def _row(curve: Any, space: Space) -> tuple[float, ...]:
+def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
     return space.row(curve.parameters)
 
 
@@ -164,9 +167,8 @@ def _random(
     A word that decides on others and that no learner has yet gets points too: what else they
     have is not known.
     """
-    branches = np.unique(np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0), axis=0)
     of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
-    first = [int(np.flatnonzero((of == branch).all(axis=1))[-1]) for branch in branches]
+    _, first = np.unique(of, axis=0, return_index=True)
     drawn = rows[rng.choice(first, size=count)].copy()
     for place, (_, one) in enumerate(space.dimensions):
         is_there = ~np.isnan(drawn[:, place])
@@ -189,7 +191,8 @@ def _new(space: Space, rows: Rows, known: Rows) -> Rows:
     """Return the points, as values have them, that are not known: a point twice is one learner."""
     rows = np.unique(space.snapped(rows).round(12), axis=0)
     taken = {row.tobytes() for row in space.snapped(known).round(12)}
-    return rows[[row.tobytes() not in taken for row in rows]]
+    is_new = np.array([row.tobytes() not in taken for row in rows], bool)
+    return np.asarray(rows[is_new])
 
 
 def _near(

@@ -62,7 +62,7 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
                 if reason := pool.curves[learner].dropped:
                     yield Drop(learner, Reason(reason))
             case Drop(learner, reason):
-                pool = pool.dropped(learner, str(reason))
+                pool = pool.dropped(learner, str(reason), "ruled out")
             case Finish():
                 return
             case Wait():

@@ -29,6 +29,36 @@ MOST_EXAMPLES = 10**15
 """More training examples than this are a mistake; forecasts count doublings up to here."""
 
 
+FIRST_ROWS = 500
+"""Training examples of the first size, from the DAUB paper: on fewer a training costs little less,
+and its score says little."""
+
+FIRST_SHARE = 8
+"""One in so many of all examples is the first size where that is fewer."""
+
+FEWEST_ROWS = 10
+"""Training examples that hold both of two equally frequent classes but for once in 512 times."""
+
+
+def first_size(max_resource: int, reduction_factor: float) -> int:
+    """Return the smallest training size that suits a training set of `max_resource` examples.
+
+    It is 500 as in the DAUB paper; one in 8 of all examples if that is less, though at least 10;
+    and never more than leaves room for three sizes. The least training set is one of 3 examples,
+    or of `reduction_factor`^2.
+
+    >>> [first_size(full, 1.5) for full in (8, 100, 1_000, 4_000, 1_000_000)]
+    [3, 12, 125, 500, 500]
+
+    Raises:
+        ValueError: as `geometric_sizes`, of the arguments that it shares with it.
+    """
+    full = whole_number("max_resource", max_resource)
+    ratio = _ratio(reduction_factor)
+    most = min(math.floor(full / ratio**2), full - 2)  # b r^2 <= N, and one size between b and N
+    return max(1, min(FIRST_ROWS, max(FEWEST_ROWS, full // FIRST_SHARE), most))
+
+
 def geometric_sizes(
     min_resource: int, max_resource: int, reduction_factor: float
 ) -> tuple[int, ...]:
@@ -52,17 +82,13 @@ def geometric_sizes(
     for name, value in (("min_resource", smallest), ("max_resource", full)):
         if value > MOST_EXAMPLES:
             raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
-    if not 1 < number("reduction_factor", reduction_factor) < math.inf:
-        raise ValueError(
-            f"`reduction_factor` must be greater than 1 and finite, but got {reduction_factor}."
-        )
-    ratio = Fraction(str(float(reduction_factor)))
+    ratio = _ratio(reduction_factor)
     third = min_resource * float(reduction_factor) * float(reduction_factor)
     too_few = (
         "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: a learning curve "
         f"has at least three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
         f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
-        "`min_resource`, or train every learner on all the data."
+        "`min_resource` or `reduction_factor`, or train every learner on all the data."
     )
     if smallest * ratio**2 > full:
         raise ValueError(too_few)
@@ -78,6 +104,15 @@ def geometric_sizes(
     if len(sizes) < MIN_SIZES:  # rounding up may swallow a size that the rule allows
         raise ValueError(too_few)
     return tuple(sizes)
+
+
+def _ratio(reduction_factor: float) -> Fraction:
+    """Return the ratio of consecutive sizes as the decimal number that it prints as."""
+    if not 1 < number("reduction_factor", reduction_factor) < math.inf:
+        raise ValueError(
+            f"`reduction_factor` must be greater than 1 and finite, but got {reduction_factor}."
+        )
+    return Fraction(str(float(reduction_factor)))
 
 
 def checked_sizes(sizes: Iterable[int], name: str = "sizes") -> tuple[int, ...]:

@@ -65,7 +65,9 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
         delta: probability of a larger error, in (0, 1); 0.1 as in [1].
         n_estimators: largest number of rounds, at least 1; 10 as in [1].
         max_samples_per_round: examples at which a round ends with the best so far, more than 30;
-            100,000 is twice what any rule took on the data of [1] at the default `epsilon`.
+            100,000 is twice what any rule took on the data of [1] at the default `epsilon`. If a
+            table has fewer examples, and not even so many draws would satisfy the rule, the whole
+            table is weighed instead.
         n_intervals: intervals of equal width of a numeric feature, at least 2; 6 as in [1].
         categorical_features: columns with category codes: a mask of booleans, column numbers
             or names; None for no column.
@@ -77,7 +79,8 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
         classes_: class labels, shape (n_classes,).
         estimators_: stumps in order; with more than two classes, a tuple with one for each.
         estimator_weights_: weights of their votes, shape (n_rounds,) or (n_rounds, n_classes).
-        n_samples_per_round_: number of examples drawn, same shape.
+        n_samples_per_round_: number of examples drawn, same shape; the number of the table's where
+            it was weighed as a whole.
         capped_rounds_: whether a round ended at `max_samples_per_round`, same shape.
         n_hypotheses_: number of stumps a round chooses from, opposites included.
     """
@@ -148,6 +151,11 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
     ([False, True], [True, False])
     """
     given = np.asarray([] if features is None else features)
+    if given.ndim != 1:
+        raise ValueError(
+            "`categorical_features` must be a list of columns, by numbers or names, or a mask, "
+            f"but got {features!r}."
+        )
     if given.dtype == bool:
         if given.shape != (len(names),):
             raise ValueError(

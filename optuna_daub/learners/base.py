@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 MOST = 10_000_000
 """Rounds, draws, samples or intervals: arrays of more would fill the memory."""
 
+DIGITS = 12
+"""Decimals of a vote; a sum of a thousand votes of up to 12 is rounded by some 1e-12."""
+
 
 @dataclass(frozen=True)
 class TrainingSet:
@@ -140,14 +143,16 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return probabilities of the classes, shape (n_samples, n_classes).
 
-        The logistic function of the vote; beyond two classes, scaled to sum to 1.
+        The logistic function of the vote; beyond two classes the probability of each class given
+        that exactly one of them is right, which is the softmax of the log odds. The largest is
+        that of the class that `predict` returns.
         """
         return self._probabilities(self._votes(X))
 
     def staged_decision_function(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Yield `decision_function` after each round."""
         for votes in self._staged_votes(X):
-            yield self._per_round(votes).copy()
+            yield self._per_round(votes)
 
     def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
         """Yield `predict` after each round."""
@@ -175,7 +180,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         check_is_fitted(self, "ensemble_")
         dtypes = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csc", dtype=dtypes, reset=False)
-        return self.ensemble_.stages(X)
+        # Votes that differ by less are ties off by a rounding, and no probabilities could differ.
+        return (votes.round(DIGITS) for votes in self.ensemble_.stages(X))
 
     def _per_round(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Drop the axis of problems if there is one problem."""
@@ -191,10 +197,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         if votes.shape[1] == 1:
             positive = 0.5 * (1.0 + np.tanh(0.5 * scaled))  # logistic function
             return np.hstack([1.0 - positive, positive])
-        # Its logarithm: where all votes are far below 0, their functions would all be 0.
-        logs = -np.logaddexp(0.0, -scaled)
-        positive = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+        # Log odds differ where the logistic functions of large votes would all be 1.
+        odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that sparse input is welcome."""

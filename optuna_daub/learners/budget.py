@@ -75,7 +75,13 @@ def checked_budget(
         ValueError: costs are not finite numbers >= 0 or not one for each feature; the budget is
             negative, not a number, or below the cost of the cheapest feature.
     """
-    values = np.ones(n_features) if costs is None else np.asarray(costs, dtype=np.float64)
+    try:
+        values = np.ones(n_features) if costs is None else np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`feature_costs` must be a list of one number for each of the {n_features} features, "
+            f"but got {costs!r}."
+        ) from None
     if values.shape != (n_features,):
         raise ValueError(
             f"`feature_costs` must have one cost for each of the {n_features} features, but got "

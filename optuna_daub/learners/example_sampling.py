@@ -1,9 +1,12 @@
 """Boosting rounds that draw examples until the best hypothesis is known well enough.
 
 Examples come from the distribution D of the round by rejection: drawn from the initial one and
-accepted with probability w = min(1, exp(-margin)), so that a round looks at as many examples as
-its stopping rule needs, however many there are. Draws are made in blocks, but decided one by
-one.
+accepted with probability w = min(1, exp(-margin)). So a round looks at as many examples as its
+stopping rule needs, however many there are. Draws are made in blocks, but decided one by one.
+
+Once a round has looked at as many candidates as there are examples, it weighs the whole table,
+which costs no more: it then draws from D itself, and if not even the largest sample would satisfy
+the rule it takes the hypothesis that is best on the whole table.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -15,11 +18,13 @@ one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,9 +64,10 @@ class Selection:
     accuracy: float
     """P_{h,S}, share of the examples drawn on which it is right, in [1/2, 1]."""
     n_samples: int
-    """Number of examples drawn."""
+    """Number of examples drawn; of the table where it was weighed as a whole."""
     satisfied: bool
-    """Whether the rule was; False if the round ended at its largest size."""
+    """Whether the rule was, or the table was weighed; False if the round ended at its largest
+    size."""
 
 
 def select_hypothesis(
@@ -116,21 +122,25 @@ def accepted_rows(
     cumulative: NDArray[np.float64],
     accept: Callable[[NDArray[np.int64]], NDArray[np.float64]],
     largest_block: int,
+    most: float = math.inf,
 ) -> Iterator[NDArray[np.int64]]:
     """Yield row numbers drawn from the distribution proportional to D_1 times `accept`.
 
     Each candidate takes two numbers from `rng`, one for the row and one for its acceptance, so
-    that the rows do not depend on the size of the blocks. Ends when next to none is accepted.
+    that the rows do not depend on the size of the blocks. Ends after `most` candidates, and when
+    next to none is accepted.
 
     Args:
         rng: source of the draws.
         cumulative: running sum of D_1, shape (n_rows,).
         accept: gives the probabilities of acceptance of rows, in [0, 1].
         largest_block: most candidates drawn at a time.
+        most: candidates in all.
     """
     size = min(FIRST_BLOCK, largest_block)
     drawn = accepted = 0
-    while drawn < PATIENCE or accepted >= LEAST_ACCEPTANCE * drawn:
+    while drawn < most and (drawn < PATIENCE or accepted >= LEAST_ACCEPTANCE * drawn):
+        size = int(min(size, most - drawn))
         place, coin = rng.random((size, 2)).T
         rows = np.searchsorted(cumulative, place * cumulative[-1], side="right")
         rows = np.minimum(rows, len(cumulative) - 1)  # the product may round up to the end
@@ -167,6 +177,9 @@ class SampleSource:
         self._largest_block = max(FIRST_BLOCK, BLOCK * 8 // len(self._stumps))
         self._votes: list[list[tuple[int, int, float]]] = [[] for _ in data.labels]
         self._proposed: list[Selection | None] = []
+        self._of_all: dict[int, tuple[int, NDArray[np.float64]]] = {}
+        """By problem, for those whose table was weighed: how many votes are in the sum of votes
+        for each example."""
 
     def propose(self) -> Sequence[Choice] | None:
         """Return the hypothesis that each problem's draws settled on.
@@ -174,10 +187,7 @@ class SampleSource:
         None when next to no example is accepted any more, for any problem.
         """
         problems = range(len(self._data.labels))
-        self._proposed = [
-            select_hypothesis(self._blocks(problem), self._rule, self._max_samples)
-            for problem in problems
-        ]
+        self._proposed = [self._selection(problem) for problem in problems]
         if not any(self._proposed):
             return None
         return [self._choice(problem) for problem in problems]
@@ -194,26 +204,91 @@ class SampleSource:
 
     def acceptance(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of some rows in the next round, in (0, 1]."""
-        vote = np.zeros(len(rows))
-        for bin_, sign, weight in self._votes[problem]:
+        votes, labels = self._votes[problem], self._data.labels[problem, rows]
+        if problem in self._of_all:
+            return madaboost_weights(labels * self._vote_of_all(problem)[rows])
+        return madaboost_weights(labels * self._vote(votes, rows))
+
+    def _vote(
+        self, votes: Sequence[tuple[int, int, float]], rows: NDArray[np.int64] | slice
+    ) -> NDArray[np.float64]:
+        total = np.zeros(self._bins.codes[0, rows].shape)
+        for bin_, sign, weight in votes:
             feature = int(np.searchsorted(self._bins.offsets, bin_, side="right")) - 1
             inside = self._bins.codes[feature, rows] == bin_
-            vote += weight * np.where(inside, sign, -sign)
-        return madaboost_weights(self._data.labels[problem, rows] * vote)
+            total += weight * np.where(inside, sign, -sign)
+        return total
 
-    def _blocks(self, problem: int) -> Iterator[NDArray[np.int8]]:
+    def _vote_of_all(self, problem: int) -> NDArray[np.float64]:
+        """Return the vote for each example of the table, brought up to date."""
+        votes = self._votes[problem]
+        n_known, total = self._of_all.get(problem, (0, np.zeros(len(self._cumulative))))
+        if n_known < len(votes):
+            total = total + self._vote(votes[n_known:], slice(None))
+        self._of_all[problem] = len(votes), total
+        return total
+
+    def _selection(self, problem: int) -> Selection | None:
+        """Return the hypothesis that a problem settles on, None if next to no weight is left."""
         # A seed of its own: a round's draws do not depend on how many the rounds before made.
         rng = np.random.default_rng(int(self._rng.integers(2**63)))
-        labels = self._data.labels[problem]
-        for rows in accepted_rows(
-            rng,
-            self._cumulative,
-            lambda rows: self.acceptance(problem, rows),
-            self._largest_block,
-        ):
-            inside = self._bins.codes[:, rows][self._features] == self._stumps[:, np.newaxis]
-            label = labels[rows].astype(np.int8)
-            yield np.where(inside, label, -label)
+        exact: list[Selection] = []
+        blocks = map(partial(self._outcomes, problem), self._draws(problem, rng, exact))
+        selection = select_hypothesis(blocks, self._rule, self._max_samples)
+        return exact[0] if exact else selection
+
+    def _draws(
+        self, problem: int, rng: np.random.Generator, exact: list[Selection]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Yield rows drawn from the distribution of the round.
+
+        Ends with a selection in `exact` if the table tells more than the largest sample would.
+        """
+        n_rows = len(self._cumulative)
+        if problem not in self._of_all:  # else all weights are known at little cost
+            yield from accepted_rows(
+                rng,
+                self._cumulative,
+                lambda rows: self.acceptance(problem, rows),
+                self._largest_block,
+                max(PATIENCE, n_rows),
+            )
+        margins = self._data.labels[problem] * self._vote_of_all(problem)
+        weights = self._data.weights * madaboost_weights(margins)
+        if weights.sum() < LEAST_ACCEPTANCE * self._cumulative[-1]:
+            return
+        best = self._best_of_all(problem, weights / weights.sum())
+        size = np.array([self._max_samples])
+        if n_rows <= size[0] and not self._rule(size, np.array([best.accuracy]))[0]:
+            exact.append(best)
+            return
+        # From D itself none is rejected.
+        yield from accepted_rows(
+            rng, np.cumsum(weights), lambda rows: np.ones(len(rows)), self._largest_block
+        )
+
+    def _best_of_all(self, problem: int, shares: NDArray[np.float64]) -> Selection:
+        """Return the hypothesis with the largest advantage on the whole table.
+
+        Args:
+            problem: number of the problem.
+            shares: of the examples in the distribution of the round, shape (n_rows,).
+        """
+        signed = shares * self._data.labels[problem]
+        sums = np.zeros(len(self._bins.upper))
+        for codes in self._bins.codes:
+            sums += np.bincount(codes, weights=signed, minlength=len(sums))
+        balance = 2.0 * sums[self._stumps] - signed.sum()  # right minus wrong
+        best = int(np.argmax(np.abs(balance)))
+        sign = 1 if balance[best] > 0 else -1
+        accuracy = 0.5 + min(abs(float(balance[best])), 1.0) / 2.0
+        return Selection(best, sign, accuracy, len(shares), satisfied=True)
+
+    def _outcomes(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Return +1 where a hypothesis is right, shape (n_hypotheses, n_rows)."""
+        label = self._data.labels[problem, rows].astype(np.int8)
+        inside = self._bins.codes[:, rows][self._features] == self._stumps[:, np.newaxis]
+        return np.asarray(np.where(inside, label, -label))
 
     def _choice(self, problem: int) -> Choice:
         selection = self._proposed[problem]

@@ -69,6 +69,8 @@ class SequentialScorer:
 
     greater_is_better: ClassVar[bool] = True
     """For whoever chooses a study's direction."""
+    limit: ClassVar[float] = 1.0
+    """The best score that there can be."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:

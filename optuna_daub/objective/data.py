@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 from typing import Literal
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_array
 from sklearn.utils import indexable
+
+from optuna_daub.objective.matching import matched
+from optuna_daub.objective.matching import stacked
 
 
 Indices = NDArray[np.intp]
@@ -133,6 +137,12 @@ def checked_rows(
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
         if value is None:
             raise ValueError(f"`{name}` must hold a row for each example, but got None.")
+        if isinstance(value, str):
+            raise ValueError(
+                f"`{name}` must hold a row for each example, but got the text {value!r}. Pass the "
+                "values themselves, such as table['target'] or pandas.read_csv('table.csv')."
+            )
+    check_two_dimensions(X, f"X{suffix}")
     target = checked_column(y, f"y{suffix}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target.ravel()
@@ -159,12 +169,26 @@ def checked_rows(
     return Rows(X, target, positions, weight)
 
 
+def check_two_dimensions(X: Any, name: str = "X") -> None:
+    """Raise a ValueError if features are one column of numbers, as if swapped with targets."""
+    dtype = getattr(X, "dtype", None)
+    is_column = len(getattr(X, "shape", (0, 0))) == 1
+    if is_column and isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        raise ValueError(
+            f"`{name}` must have a row of features for each example, but got numbers of shape "
+            f"{X.shape}. Features come first, then targets; for one feature pass X[:, None], or "
+            "a frame of one column."
+        )
+
+
 def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Rows | None:
-    """Return a fixed validation set as a table, None where there is none.
+    """Return a fixed validation set as a table, None if there is none.
+
+    Columns are matched by name (see `matched`).
 
     Raises:
-        ValueError: as `checked_rows`, and where features or targets are missing, or are not as
-            many for each row as those to train on.
+        ValueError: as `checked_rows`, and if features or targets are missing, are not as many for
+            each row as those to train on, or have other columns or kinds of values.
     """
     if X is None and y is None and sample_weight is None:
         return None
@@ -176,20 +200,31 @@ def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Row
             "both, or none for a held-out part of the rows."
         )
     rows = checked_rows(X, y, sample_weight, suffix="_valid", first=len(like))
-    wanted, shape = (
-        table.X.shape[1:] if hasattr(table.X, "shape") else None for table in (like, rows)
-    )
-    if None not in (wanted, shape) and wanted != shape:  # a list tells no shape
-        raise ValueError(
-            "`X_valid` must have as many features as `X`, but has rows of shape "
-            f"{shape} while `X` has {wanted}."
-        )
     if like.y.shape[1:] != rows.y.shape[1:]:
         raise ValueError(
             "`y_valid` must have as many outputs as `y`, but has rows of shape "
             f"{rows.y.shape[1:]} while `y` has {like.y.shape[1:]}."
         )
-    return rows
+    return replace(rows, X=matched(rows.X, like.X))
+
+
+def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
+    """Raise a ValueError if a label of the validation set is none of the training rows'.
+
+    >>> classes = class_labels(np.array(["no", "yes"]))
+    >>> check_labels_known(np.array(["yes", "yes"]), classes)
+    """
+    known = {*classes.names.tolist()}
+    unknown = [label for label in y_valid.tolist() if label not in known]
+    if unknown:
+        some = ", ".join(repr(name) for name in classes.names.tolist()[:5])
+        raise ValueError(
+            f"Every label of `y_valid` must be one of `y`, but {len(unknown):,} of "
+            f"{len(y_valid):,} are not, such as {unknown[0]!r}, while `y` has {some}"
+            f"{', ...' if len(known) > 5 else ''}: no learner can be right there. Write labels "
+            "alike in both, or leave such rows out (numbers that are amounts: pass a scorer of "
+            'regression, such as `scoring="r2"`).'
+        )
 
 
 def check_weights(*tables: Rows) -> None:
@@ -214,7 +249,7 @@ def joined(first: Rows, second: Rows) -> Rows:
             "of `sample_weight` and `sample_weight_valid` was given. Pass both."
         )
     return Rows(
-        _stacked(first.X, second.X),
+        stacked(first.X, second.X),
         np.concatenate([first.y, second.y]),
         np.concatenate([first.positions, second.positions]),
         np.concatenate(weights) if weights else None,
@@ -256,7 +291,52 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
             f"`{name}` must have values of one kind, but got {' and '.join(kinds)}, such as "
             f"{examples}. Convert them to one kind."
         )
-    return np.array(objects.tolist()) if "number" in kinds else np.asarray(array)
+    if "number" not in kinds:
+        return np.asarray(array)
+    numbers_only = np.array(objects.tolist())
+    # Decimals, fractions and integers beyond 64 bits are of no dtype of NumPy.
+    return numbers_only.astype(np.float64) if numbers_only.dtype == object else numbers_only
+
+
+def odd_columns(X: Any) -> dict[Any, str]:
+    """Return the columns of a frame that few estimators take, and what each has.
+
+    >>> import pandas as pd
+    >>> odd_columns(pd.DataFrame({"a": [1, 2], "tags": [["x"], []]}))
+    {'tags': 'list'}
+    """
+    odd = {}
+    for place, name in enumerate(getattr(X, "columns", ())):
+        column = getattr(X, "iloc", X)[:, place]
+        dtype = str(column.dtype)
+        if dtype.startswith(("period", "interval", "List", "Struct", "Array", "Object")):
+            odd[name] = dtype
+        elif dtype == "object":
+            values = (value for value in column if not isinstance(value, float))
+            first = next((value for value in values if value is not None), None)
+            if isinstance(first, list | tuple | dict | set | frozenset | np.ndarray):
+                odd[name] = type(first).__name__
+    return odd
+
+
+def said_of(odd: Mapping[Any, str]) -> str:
+    """Return a sentence on odd columns; empty without any.
+
+    >>> said_of({"tags": "list"})
+    "Column 'tags' of `X` has values of kind list, which few estimators take: encode or drop it."
+    """
+    if not odd:
+        return ""
+    names = " and ".join(repr(name) for name in odd)
+    kinds = " and ".join(dict.fromkeys(odd.values()))
+    which = (
+        (f"Column {names} of `X` has", "it")
+        if len(odd) == 1
+        else (f"Columns {names} of `X` have", "them")
+    )
+    return (
+        f"{which[0]} values of kind {kinds}, which few estimators take: encode or drop {which[1]}."
+    )
 
 
 def checked_seed(seed: Any) -> int:
@@ -290,15 +370,3 @@ def _check_length(given: int, name: str, n_rows: int, target: str) -> None:
             f"`{name}` must have as many rows as `{target}`, but got {given} rows for {n_rows} "
             "targets."
         )
-
-
-def _stacked(first: Any, second: Any) -> Any:
-    if hasattr(first, "tocsr"):
-        return scipy.sparse.vstack([first, second]).tocsr()
-    if hasattr(first, "iloc"):
-        import pandas as pd  # the caller has it: it passed a data frame
-
-        return pd.concat([first, second])
-    if isinstance(first, list):
-        return [*first, *second]
-    return np.concatenate([first, second])

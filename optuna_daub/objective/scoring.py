@@ -26,6 +26,7 @@ from sklearn.utils import _safe_indexing
 
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import Task
+from optuna_daub.study.setup_errors import SetupError
 
 
 Scorer = Callable[..., float]
@@ -34,6 +35,38 @@ Scorer = Callable[..., float]
 FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 """Arguments of `fit`, or a function from training and validation rows to them, which may ask for
 the estimator as a third argument."""
+
+_OTHER_NAMES = {
+    "acc": "accuracy",
+    "ap": "average_precision",
+    "auc": "roc_auc",
+    "aucpr": "average_precision",
+    "auroc": "roc_auc",
+    "bacc": "balanced_accuracy",
+    "binarylogloss": "neg_log_loss",
+    "brier": "neg_brier_score",
+    "crossentropy": "neg_log_loss",
+    "f1macro": "f1_macro",
+    "l1": "neg_mean_absolute_error",
+    "l2": "neg_mean_squared_error",
+    "logloss": "neg_log_loss",
+    "mae": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "mcc": "matthews_corrcoef",
+    "medae": "neg_median_absolute_error",
+    "mlogloss": "neg_log_loss",
+    "mse": "neg_mean_squared_error",
+    "msle": "neg_mean_squared_log_error",
+    "prauc": "average_precision",
+    "rmse": "neg_root_mean_squared_error",
+    "rmsle": "neg_root_mean_squared_log_error",
+    "rocauc": "roc_auc",
+    "rsquared": "r2",
+}
+"""What other libraries call metrics, in small letters and digits only."""
+
+_UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
+"""Metrics of scikit-learn without a largest score."""
 
 _MADE_BY_SCIKIT_LEARN = type(make_scorer(accuracy_score))
 
@@ -50,11 +83,21 @@ class Scoring:
     """What it scores; None where it does not tell."""
     larger_is_better: bool | None
     """Whether a larger score is of a better learner; None where that is not known."""
+    needs_all_classes: bool = False
+    """Whether it scores probabilities, for which each class must be among the rows to score."""
+    limit: float | None = None
+    """The best score that there can be; None if there is no limit, or none is known."""
 
     def __call__(self, estimator: Any, rows: Rows, *, weighted: bool) -> float:
         """Return the score of a fitted estimator on the rows."""
         weight = {"sample_weight": rows.sample_weight} if weighted else {}
-        return float(self.scorer(estimator, rows.X, rows.y, **weight))
+        score = self.scorer(estimator, rows.X, rows.y, **weight)
+        try:
+            return float(score)
+        except (TypeError, ValueError) as error:
+            raise SetupError(
+                f"`scoring` must return one number, but {self.given!r} returned {score!r}."
+            ) from error
 
 
 def checked_scoring(scoring: Any) -> Scoring:
@@ -78,12 +121,7 @@ def checked_scoring(scoring: Any) -> Scoring:
             f"or None for the estimator's own `score`, but got {scoring!r}."
         )
     if isinstance(scoring, str) and scoring not in get_scorer_names():
-        alike = difflib.get_close_matches(scoring, get_scorer_names(), n=1)
-        hint = f"Did you mean {alike[0]!r}? " if alike else ""
-        raise ValueError(
-            f"`scoring` must be the name of a scorer of scikit-learn, but got {scoring!r}. {hint}"
-            "See `sklearn.metrics.get_scorer_names()`."
-        )
+        raise ValueError(unknown_scorer(scoring))
     try:
         # It looks at nothing of the estimator but that there is a `fit`.
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
@@ -94,11 +132,36 @@ def checked_scoring(scoring: Any) -> Scoring:
             "also needs to know whether `greater_is_better`."
         ) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
-        return Scoring(scorer, scoring, _task(scorer), True)
+        return Scoring(
+            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limit_of(scorer)
+        )
     is_greater_better = getattr(scorer, "greater_is_better", None)
     if is_greater_better is not None:
         is_greater_better = bool(is_greater_better)
-    return Scoring(scorer, scoring, None, is_greater_better)
+    return Scoring(scorer, scoring, None, is_greater_better, limit=limit_of(scorer))
+
+
+def unknown_scorer(name: str) -> str:
+    """Return the sentence on a name that is no scorer's, with the scorer that may be meant.
+
+    >>> unknown_scorer("rmse")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    "`scoring` must be the name of a scorer of scikit-learn, but got 'rmse'. Did you mean
+     'neg_root_mean_squared_error'? See `sklearn.metrics.get_scorer_names()`."
+    """
+    plain = {_plain(each): each for each in get_scorer_names()} | _OTHER_NAMES
+    alike = difflib.get_close_matches(_plain(name), plain, n=1)
+    hint = f"Did you mean {plain[alike[0]]!r}? " if alike else ""
+    return (
+        f"`scoring` must be the name of a scorer of scikit-learn, but got {name!r}. {hint}"
+        "See `sklearn.metrics.get_scorer_names()`."
+    )
+
+
+def _plain(name: str) -> str:
+    """Return the letters and digits of a metric's name, without what means no metric."""
+    letters = "".join(each for each in name.lower() if each.isalnum() or each == "²")
+    return letters.replace("²", "2").removeprefix("neg").removesuffix("score")
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:
@@ -139,7 +202,7 @@ def fit_arguments(
     named `eval_...`, which are about rows to validate on.
 
     Raises:
-        ValueError: where there is no value for some row, or a function returns no mapping or
+        SetupError: if there is no value for some row, or a function returns no mapping or
             cannot do without validation rows where none are left (`validation` is None).
     """
     if isinstance(fit_params, Mapping):
@@ -153,14 +216,14 @@ def fit_arguments(
     except (AttributeError, TypeError) as error:
         if validation is not None:
             raise
-        raise ValueError(
+        raise SetupError(
             "`fit_params` is given None as validation rows where all rows are trained on, in "
             "`refit` with `cv` or `include_validation=True`, and has to do without them: return "
             "{} then, or where `fit` asks for such rows (XGBoost with `early_stopping_rounds`) "
             f"`training` in their place. But it raised {type(error).__name__}: {error}."
         ) from error
     if not isinstance(arguments, Mapping):
-        raise ValueError(
+        raise SetupError(
             "`fit_params` must return a mapping from argument names of `fit` to values, but "
             f"returned {arguments!r}."
         )
@@ -173,7 +236,7 @@ def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
     if rows.sample_weight is not None:
         name = _weight_name(fresh)
         if name in arguments:
-            raise ValueError(_weighed_twice(name))
+            raise SetupError(_weighed_twice(name))
         arguments = {**arguments, name: rows.sample_weight}
     fresh.fit(rows.X, rows.y, **arguments)
     return fresh
@@ -216,6 +279,36 @@ def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
         raise
 
 
+def needs_all_classes(scorer: Any) -> bool:
+    """Return whether a scorer of scikit-learn asks for probabilities or decision values.
+
+    >>> from sklearn.metrics import get_scorer
+    >>> needs_all_classes(get_scorer("neg_log_loss")), needs_all_classes(get_scorer("accuracy"))
+    (True, False)
+    """
+    asked = {*np.atleast_1d(getattr(scorer, "_response_method", ""))}
+    return bool({"predict_proba", "decision_function"} & asked)
+
+
+def limit_of(scorer: Any) -> float | None:
+    """Return the best score that there can be: 0 for losses of scikit-learn, 1 for its shares.
+
+    Other scorers may tell by an attribute `limit`. None if there is none, or it is not known.
+
+    >>> from sklearn.metrics import get_scorer
+    >>> limit_of(get_scorer("r2")), limit_of(get_scorer("neg_log_loss"))
+    (1.0, 0.0)
+    """
+    if not isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
+        return getattr(scorer, "limit", None)
+    function = scorer._score_func
+    if not (getattr(function, "__module__", None) or "").startswith("sklearn.metrics."):
+        return None
+    if scorer._sign < 0:
+        return 0.0
+    return None if function.__name__ in _UNBOUNDED else 1.0
+
+
 def _task(scorer: Any) -> Task | None:
     """Return what a scorer of `make_scorer` scores, by what it asks for and where it is from."""
     if {"predict_proba", "decision_function"} & {*np.atleast_1d(scorer._response_method)}:
@@ -249,7 +342,7 @@ def _is_by_row(name: str, value: Any, n_rows: int) -> bool:
 def _cut(name: str, value: Any, training: Rows) -> Any:
     n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
     if training.positions.max() >= n_rows:
-        raise ValueError(
+        raise SetupError(
             f"`fit_params` must have a value for each row trained on, but {name!r} has one for "
             "each row of `X` and none for `X_valid`. Refit without `include_validation`, or pass "
             "a function as `fit_params`."

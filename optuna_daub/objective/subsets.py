@@ -248,6 +248,32 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
     return tuple(fold_of(layout, training, validation) for training, validation in splits)
 
 
+def check_all_scored(
+    folds: Sequence[Fold], classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any
+) -> None:
+    """Raise a ValueError if a class is missing among the rows to score of a fold.
+
+    Args:
+        folds: the division.
+        classes: of all rows that are divided.
+        scored: the targets to score, by fold.
+        scoring: what the user named, which scores probabilities.
+    """
+    for number, targets in enumerate(scored, start=1):
+        missing = ~np.isin(classes.names, targets)
+        if missing.any():
+            code = int(missing.argmax())
+            count = np.count_nonzero(classes.codes == code)
+            where = f" of fold {number}" if len(folds) > 1 else ""
+            label = classes.names.tolist()[code]
+            raise ValueError(
+                f"`scoring={scoring!r}` scores probabilities, so each class must be among the "
+                f"rows to score, but class {label!r}, with {count} examples in all, is not among "
+                f"the {len(targets):,} rows to score{where}. Add examples of it, leave it out, "
+                'score more rows, or take a scorer of predictions, such as "accuracy".'
+            )
+
+
 def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:
     """Return the smallest size at which every subset holds every class, and the last class.
 

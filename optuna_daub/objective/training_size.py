@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
+import weakref
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 from typing import Literal
@@ -19,11 +23,14 @@ from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
+from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
+from optuna_daub.objective.data import check_labels_known
 from optuna_daub.objective.data import check_weights
 from optuna_daub.objective.data import checked_column
 from optuna_daub.objective.data import checked_rows
@@ -33,6 +40,14 @@ from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
+from optuna_daub.objective.data import odd_columns
+from optuna_daub.objective.data import said_of
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import stable
+from optuna_daub.objective.fingerprint import check_fingerprint
+from optuna_daub.objective.fingerprint import of_folds
+from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.fingerprint import read_fingerprint
 from optuna_daub.objective.scoring import FitParams
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import checked_fit_params
@@ -43,6 +58,7 @@ from optuna_daub.objective.scoring import named_in_errors
 from optuna_daub.objective.scoring import takes_size
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.objective.subsets import checked_test_size
 from optuna_daub.objective.subsets import complete_from
 from optuna_daub.objective.subsets import cross_validation_folds
@@ -50,15 +66,23 @@ from optuna_daub.objective.subsets import held_out_fold
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.limit import write_limit
+from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.setup_errors import ending_study
 
+
+_logger = logging.getLogger(__name__)
 
 TRAINING_SCORED = 5_000
 """Rows trained on that are scored: enough for a share to within 0.007, one standard error."""
+
+_DIVISION = "division into training and validation rows"
 
 
 class TrainingSizeObjective:
@@ -199,6 +223,7 @@ class TrainingSizeObjective:
         self._build: Callable[..., Any] = build
         self._takes_size = takes_size(build)
         self._scoring, self._has_warned = checked_scoring(scoring), False
+        self._has_named = False
         self._weighted_score = flag("weighted_score", weighted_score)
         test_size = checked_test_size(test_size)
         if not (isinstance(stratify, str) and stratify == "auto"):
@@ -215,9 +240,13 @@ class TrainingSizeObjective:
         self._fit_params = checked_fit_params(
             fit_params, has_weights=rows.sample_weight is not None
         )
-        classes = classes_to_keep(
-            rows.y, stratify, self._scoring.task, is_categorical=is_categorical(y)
-        )
+        task, is_named = self._scoring.task, is_categorical(y)
+        classes = classes_to_keep(rows.y, stratify, task, is_categorical=is_named)
+        labels = classes
+        if not stratify and (task == "classification" or rows.y.dtype.kind not in "iuf"):
+            labels = classes_to_keep(rows.y, "auto", task, is_categorical=is_named)
+        if fixed is not None and labels is not None:
+            check_labels_known(fixed.y, labels)
         self._layout = Layout(
             n_rows=len(rows),
             seed=checked_seed(seed),
@@ -237,7 +266,24 @@ class TrainingSizeObjective:
         )
         if self._weighted_score:
             check_weights(rows, *self._validation)
+        if self._scoring.needs_all_classes and (all_classes := class_labels(rows.y)) is not None:
+            scored = [each.y for each in self._validation]
+            check_all_scored(self._folds, all_classes, scored, self._scoring.given)
+            classes = all_classes  # each subset must hold them too, stratified or not
         self._complete = complete_from(self._folds, classes)
+        # Studies that are known to be of these rows, each with the sizes it was compared by.
+        self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
+        self._agreed = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave what is known of studies to this process."""
+        own = ("_agreed", "_told")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin with no study known."""
+        vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
 
     @property
     def n_train(self) -> int:
@@ -249,6 +295,11 @@ class TrainingSizeObjective:
         """Number of rows to score; with `cv` the sum over the folds."""
         return sum(map(len, self._validation))
 
+    @property
+    def smallest_size(self) -> int:
+        """The smallest training size that holds every class; 1 for amounts."""
+        return max(1, self._complete[0])
+
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
         """Train and report at each size handed out, and return the last validation score.
 
@@ -256,22 +307,30 @@ class TrainingSizeObjective:
         trained once, on all `n_train` rows, and nothing is reported. An error of the estimator or
         the scorer is raised with a note that names the learner and the size (from Python 3.11 on).
         """
-        # Parameters are suggested before the first size is asked for: it may depend on them.
-        estimator = self._estimator(trial, self.n_train)
-        params = trial.params
         if isinstance(trial, FrozenTrial | FixedTrial):
-            with named_in_errors(params, self.n_train):
+            estimator = self._estimator(trial, self.n_train)
+            with named_in_errors(trial.params, self.n_train):
                 unscored = Needs(training_scores="unused")  # on the rows that it was trained on
                 score, _ = self._probe(estimator, self.n_train, self._validation, unscored)
             return score
+        with ending_study(trial.study):
+            return self._run(trial)
+
+    def _run(self, trial: Trial) -> float:
+        """Train and report for as long as it is the trial's turn; return the last score."""
+        # Parameters are suggested before the first size is asked for: it may depend on them.
+        estimator = self._estimator(trial, self.n_train)
+        params = trial.params
         sizes = training_sizes(trial)
         pruner = cast(AllocationPruner, trial.study.pruner)
         self._check_direction(trial.study)
         self._check_pruner(pruner)
+        self._check_same_rows(trial, pruner.policy.sizes)
+        self._say_once(trial.study, pruner.policy.sizes[-1], estimator)
         needs = pruner.policy.needs
         for size in sizes:
             validation = self._validation_at(needs, size)
-            with named_in_errors(params, size):
+            with self._explaining(), named_in_errors(params, size):
                 if self._takes_size:
                     estimator = self._estimator(trial, size)
                     _check_same(params, trial.params)
@@ -279,6 +338,18 @@ class TrainingSizeObjective:
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
         return score
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Name, once, the columns that may be why an estimator raises."""
+        try:
+            yield
+        except Exception as error:
+            is_set_up = isinstance(error, SetupError | optuna.TrialPruned)
+            if not is_set_up and not self._has_named and (odd := odd_columns(self._rows.X)):
+                self._has_named = True
+                warnings.warn(said_of(odd), UserWarning, stacklevel=2)
+            raise
 
     def refit(self, study: optuna.Study, *, include_validation: bool = False) -> Any:
         """Return the winner of the study fitted on all the training data.
@@ -297,6 +368,7 @@ class TrainingSizeObjective:
             ValueError: where nothing has been scored yet, all learners were dropped, or the
                 validation rows have no weights while the training rows have.
         """
+        self._warn_of_other_rows(study)
         params, number = self._winner(study)
         training, validation = self._refit_rows(include_validation)
         with named_in_errors(params, len(training)):
@@ -307,14 +379,14 @@ class TrainingSizeObjective:
     def _estimator(self, trial: BaseTrial, size: int) -> Any:
         estimator = self._build(trial, size) if self._takes_size else self._build(trial)
         if not hasattr(estimator, "fit") or isinstance(estimator, type):
-            raise ValueError(
+            raise SetupError(
                 "`build` must return an unfitted estimator, an object with a method `fit`, but "
                 f"returned {estimator!r}."
             )
         return estimator
 
     def _check_direction(self, study: optuna.Study) -> None:
-        """Raise a ValueError where the study looks for the worst score."""
+        """Raise a SetupError if the study looks for the worst score."""
         larger = self._scoring.larger_is_better
         if larger is None:
             return
@@ -327,37 +399,37 @@ class TrainingSizeObjective:
                     'Pass `direction="maximize"` to `optuna.create_study`, which minimizes unless '
                     'told; for losses there are negated scorers, such as "neg_log_loss".'
                 )
-            raise ValueError(
+            raise SetupError(
                 f"The study must not {wrong.name.lower()} a score that is {better} for better "
                 f"learners, but got `scoring={self._scoring.given!r}` in such a study: it would "
                 f"pick the worst learner. {way_out}"
             )
 
     def _check_pruner(self, pruner: AllocationPruner) -> None:
-        """Raise a ValueError where the pruner's sizes or its samples do not fit the rows."""
+        """Raise a SetupError if the pruner's sizes or its samples do not fit the rows."""
         needs = pruner.policy.needs
         least, largest = pruner.policy.sizes[0], pruner.policy.sizes[-1]
         if largest > self.n_train:
-            raise ValueError(
+            raise SetupError(
                 f"`max_resource` must not exceed the {self.n_train} rows there are to train on"
                 f"{' in the smallest fold' if self._cross_validated else ''}, but got {largest}. "
                 "Pass `max_resource=objective.n_train`."
             )
         complete, last_class = self._complete
         if least < complete:
-            raise ValueError(
+            raise SetupError(
                 f"`min_resource` must be at least {complete}, the smallest training size that "
                 f"holds every class (class {last_class} comes last), but got {least}. Pass "
                 f"`min_resource={complete}` or more, or `stratify=False` (for a regression "
                 "target too)."
             )
         if len(self._folds) > 1 and (needs.mean_of_examples or needs.n_validation):
-            raise ValueError(
+            raise SetupError(
                 "The pruner's intervals need one validation set that no learner is trained on, "
                 f"but got `cv` with {len(self._folds)} folds. Leave `cv` out, or pass `X_valid`."
             )
         if needs.n_validation not in (None, self.n_validation):
-            raise ValueError(
+            raise SetupError(
                 f"`n_validation` of {type(pruner).__name__} must be the size of the full held-out "
                 f"set, {self.n_validation}, but got {needs.n_validation}. Pass "
                 "`n_validation=objective.n_validation`."
@@ -371,6 +443,74 @@ class TrainingSizeObjective:
                 "delta does not hold.",
                 stacklevel=2,
             )
+
+    @cached_property
+    def _fingerprint(self) -> dict[str, str]:
+        """What all scores of a study must have in common, by name, in words."""
+        tables = [self._rows]
+        if not len(self._folds[0].validation):  # what is scored was passed apart
+            tables.append(self._validation[0])
+        weighted = ", with weights" if self._weighted_score else ""
+        texts = {
+            "data": " and ".join(of_table(t.X, t.y, t.sample_weight) for t in tables),
+            _DIVISION: of_folds(self._folds),
+            "scoring": f"{stable(self._scoring.given)}{weighted}",
+        }
+        return {name: bounded(text) for name, text in texts.items()}
+
+    def _check_same_rows(self, trial: Trial, sizes: tuple[int, ...]) -> None:
+        """Raise a SetupError if the study has scores of other rows, sizes or another scorer."""
+        study = trial.study
+        if self._agreed.get(study) == sizes:
+            return
+        begun_with = {**self._fingerprint, "training sizes": bounded(str([*sizes]))}
+        try:
+            is_begun = check_fingerprint(study, begun_with, trial.number)
+        except ValueError as error:
+            raise SetupError(str(error)) from None
+        if is_begun:  # until then another worker may still begin it with something else
+            self._agreed[study] = sizes
+
+    def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
+        """Say what is lost, and store the best score that there can be, once for each study."""
+        if study in self._told:
+            return
+        self._told.add(study)
+        if not isinstance(study.sampler, DataAllocationSampler):
+            _logger.warning(
+                "The sampler of study '%s' is %s, so learners are pruned for good and none is "
+                "resumed. Pass `sampler=DataAllocationSampler()` to `optuna.create_study`.",
+                study.study_name,
+                type(study.sampler).__name__,
+            )
+        if largest < self.n_train:
+            _logger.warning(
+                "%s of %s rows to train on are left out: `max_resource` is %s. Pass "
+                "`max_resource=objective.n_train` to use them all.",
+                f"{self.n_train - largest:,}",
+                f"{self.n_train:,}",
+                f"{largest:,}",
+            )
+        limit = self._scoring.limit
+        if self._scoring.given is None and (is_classifier(estimator) or is_regressor(estimator)):
+            limit = 1.0  # accuracy, or R^2
+        if limit is not None:
+            write_limit(study, limit)
+
+    def _warn_of_other_rows(self, study: optuna.Study) -> None:
+        """Warn if the study's scores are of other rows than those to fit its winner on."""
+        begun_with = read_fingerprint(study)
+        for name in ("data", _DIVISION):
+            before, now = begun_with.get(name), self._fingerprint[name]
+            if before not in (None, now):
+                warnings.warn(
+                    f"The winner of study {study.study_name!r} was scored on other rows than "
+                    f"those that it is fitted on now: the {name} of the study is {before}, that "
+                    f"of this objective {now}.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                return
 
     def _is_accuracy(self) -> bool:
         if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
@@ -400,6 +540,8 @@ class TrainingSizeObjective:
         The training score is None where the policy does not use it.
         """
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
+        if self._scoring.needs_all_classes:
+            known = max(known, min(size, self._complete[0]))
         weighted = self._weighted_score
         scores, training_scores = [], []
         for fold, held_out in zip(self._folds, validation, strict=True):
@@ -481,7 +623,7 @@ def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:
 
 def _check_same(params: dict[str, Any], now: dict[str, Any]) -> None:
     if params.keys() != now.keys():
-        raise ValueError(
+        raise SetupError(
             "`build` must suggest the same parameters at each training size, but suggested "
             f"{[*now]} where it suggested {[*params]} for the full size. Suggest all of them, and "
             "use those that the size needs."

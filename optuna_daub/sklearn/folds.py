@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from itertools import dropwhile
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ Measured = dict[str, Any]
 class FitError(Exception):
     """Raised where a candidate cannot be fitted in some fold.
 
-    Its first line is the last one of the error, which says what is wrong; all lines follow.
+    Its first line is the sentence that says what is wrong; all lines of the error follow.
     """
 
 
@@ -161,9 +162,10 @@ def size_grid(
     if min_resources == "auto":
         fewest, most_rows = (round(share * full) for share in FIRST_SHARES)
         least = max(least, fewest, min(FIRST_ROWS, most_rows))
-    if most >= folds.n_classes:
+    room = max(folds.n_classes, folds.complete_from)
+    if most >= room:
         return _sizes(min(least, most), full, factor)
-    least = min(folds.n_classes, full - 2)
+    least = min(room, full - 2)
     return least, (least + full) // 2, full
 
 
@@ -211,12 +213,33 @@ class Evaluation:
             )
             error = found.pop("fit_error")
             if error is not None:
-                failed = FitError(f"{error.strip().splitlines()[-1]}\n\n{error.strip()}")
+                failed = FitError(f"{said_in(error)}\n\n{error.strip()}")
                 self.errors.append(failed)
                 if not math.isfinite(self.error_score):
                     raise failed
             measured.append({name: _plain(value) for name, value in found.items()})
         return measured
+
+
+def said_in(traceback: str) -> str:
+    """Return the type of the error that ended a traceback and its first sentence, in one line.
+
+    >>> said_in(
+    ...     "Traceback:\\n  File 'a.py', line 1\\n    fit()\\nValueError: Bad column.\\n- a\\n- b"
+    ... )
+    'ValueError: Bad column.'
+    """
+    lines = traceback.strip().splitlines()
+    frames = [place for place, line in enumerate(lines) if line.startswith("  File ")]
+    after = lines[frames[-1] + 1 :] if frames else lines[-1:]
+    # Lines of code, and marks below them, are indented.
+    said = [line.strip() for line in dropwhile(lambda line: line.startswith(" "), after)]
+    said = [line for line in said if line]
+    if not said:
+        return lines[-1].strip() if lines else ""
+    if said[0].endswith(":") and len(said) > 1:  # the message begins in the next line
+        return f"{said[0]} {said[1]}"
+    return said[0]
 
 
 def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:

@@ -13,13 +13,14 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
 from numbers import Integral
 from numbers import Real
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
 from typing import Literal
-from zlib import crc32
 
 import numpy as np
 import optuna
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
+from optuna.study import StudyDirection
 from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
@@ -39,7 +41,9 @@ from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.base import clone
 from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import get_scorer_names
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
@@ -47,13 +51,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
-from sklearn.utils.validation import _num_samples
 
-from optuna_daub.sklearn.continuing import check_search
-from optuna_daub.sklearn.description import bounded
-from optuna_daub.sklearn.description import described
-from optuna_daub.sklearn.description import stable
+from optuna_daub.objective.data import check_two_dimensions
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.data import odd_columns
+from optuna_daub.objective.data import said_of
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import described
+from optuna_daub.objective.description import stable
+from optuna_daub.objective.fingerprint import check_fingerprint
+from optuna_daub.objective.fingerprint import of_folds
+from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.scoring import limit_of
+from optuna_daub.objective.scoring import needs_all_classes
+from optuna_daub.objective.scoring import unknown_scorer
+from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import Folds
@@ -62,6 +76,10 @@ from optuna_daub.sklearn.folds import by_scorer
 from optuna_daub.sklearn.folds import divided
 from optuna_daub.sklearn.folds import metric_of
 from optuna_daub.sklearn.folds import size_grid
+from optuna_daub.sklearn.secrets import StorageURL
+from optuna_daub.sklearn.secrets import has_secret
+from optuna_daub.sklearn.secrets import in_memory
+from optuna_daub.sklearn.secrets import without_secret
 from optuna_daub.sklearn.space import Space
 from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
@@ -76,6 +94,8 @@ from optuna_daub.study import log
 from optuna_daub.study import one_row_per_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.limit import within
+from optuna_daub.study.limit import write_limit
 
 
 if TYPE_CHECKING:
@@ -87,8 +107,18 @@ FEWEST, MOST = 10, 100
 _FOLDS = "folds:"
 """The mark of a trial under which, with the size, what was measured in each fold is kept."""
 
+_NAMES_OF_OTHERS = {
+    "n_iter": "n_candidates",
+    "n_trials": "n_candidates",
+    "param_grid": "param_distributions",
+    "search_spaces": "param_distributions",
+    "max_iter": "max_resources",
+    "seed": "random_state",
+}
+"""Arguments of searches of other libraries, and what they are called here."""
+
 ALL_FAILED = 10
-"""Candidates that cannot be fitted, none that can, after which a search without end is ended."""
+"""Candidates that cannot be fitted, none that can, after which a search is ended."""
 
 
 class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -162,7 +192,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         factor: ratio of consecutive training sizes, above 1.
         cost: what is to be saved: "seconds" as they are measured, or "examples" trained on.
         sampler: proposes new candidates. None: `TPESampler`, seeded by `random_state`.
-        storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory.
+        storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory. A
+            password in it is never shown. A fitted search that is pickled has it masked, and a
+            copy of its study in memory.
         study_name: name of the study there. A study of that name that exists is continued: fit
             with the same data, space, estimator, scorers, `refit`, `cv` and an int as
             `random_state`, also from several processes at a time. With `timeout` the time counts
@@ -215,6 +247,17 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         "study_name": [str, None],
         "random_state": ["random_state"],
     }
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Return a search, unless an argument has the name of another search's."""
+        for name in given:
+            if name in _NAMES_OF_OTHERS:
+                raise TypeError(
+                    f"`{name}` is called `{_NAMES_OF_OTHERS[name]}` here, as it is not quite the "
+                    "same: see the docstring."
+                )
+        new: Self = super().__new__(cls)
+        return new
 
     def __init__(
         self,
@@ -274,7 +317,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 all that the estimator, the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
-        X, y = indexable(X, y)
+        check_two_dimensions(X)
+        for name, value in (("X", X), ("y", y)):
+            if isinstance(value, str):
+                raise ValueError(
+                    f"`{name}` must hold a row for each example, but got the text {value!r}. Pass "
+                    "the values themselves, such as table['target']."
+                )
+        X, y = indexable(X, _as_numbers(y))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         # Callbacks, of scikit-learn 1.9 and newer, see the whole search as one task.
@@ -286,6 +336,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         seed, seed_of_sampler = (int(rng.randint(2**31 - 1)) for _ in range(2))
         split = routed.splitter.split
         folds = divided(splitter, self.estimator, X, y, split, seed)
+        _check_all_scored(folds, scorers, refit_metric, self.estimator, y)
         self.n_splits_ = len(folds.folds)
         grid = size_grid(folds, self.min_resources, self.max_resources, self.factor)
         self.min_resources_, self.max_resources_, self.n_resources_ = grid[0], grid[-1], [*grid]
@@ -334,6 +385,43 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
         return self
 
+    @property
+    def storage(self) -> str | BaseStorage | None:
+        """Where Optuna keeps the study; a URL is shown without its password."""
+        storage: str | BaseStorage | None = self.__dict__["storage"]
+        return storage
+
+    @storage.setter
+    def storage(self, storage: str | BaseStorage | None) -> None:
+        is_new = isinstance(storage, str) and not isinstance(storage, StorageURL)
+        # Others stay the objects that they are, as `clone` wants it.
+        shown = StorageURL(storage) if is_new and has_secret(storage) else storage
+        self.__dict__["storage"] = shown
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave passwords out of a search that was fitted, and is stored.
+
+        Its study is then a copy in memory: without the password nobody could load it. A search
+        that was not fitted is sent to other processes with all that it takes to fit it.
+        """
+        state: dict[str, Any] = {**super().__getstate__()}
+        if not self.__sklearn_is_fitted__():
+            return state
+        if has_secret(state["storage"]):
+            state["storage"] = without_secret(state["storage"])
+        if "study_" in state and has_secret(state["study_"]._storage):
+            state["study_"] = in_memory(state["study_"])
+        return state
+
+    def _validate_params(self) -> None:
+        """Raise a ValueError if an argument breaks its rule; scikit-learn calls it in `fit`."""
+        asked = [self.scoring] if isinstance(self.scoring, str) else self.scoring
+        asked = asked.values() if isinstance(asked, Mapping) else asked
+        for name in asked if isinstance(asked, Iterable) else ():
+            if isinstance(name, str) and name not in get_scorer_names():
+                raise ValueError(unknown_scorer(name))
+        super()._validate_params()
+
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether a search came to its end; some attributes are there before."""
         return hasattr(self, "cv_results_")
@@ -364,7 +452,19 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )
-        check_search(study, begun_with)
+        if study.direction != StudyDirection.MAXIMIZE:
+            raise ValueError(
+                f"A search maximizes its score, but study '{study.study_name}' minimizes. Take "
+                "another `study_name`."
+            )
+        check_fingerprint(study, begun_with)
+        limit = limit_of(metric_scorer(evaluate.scorers, self.refit))
+        if self.scoring is None and (
+            is_classifier(self.estimator) or is_regressor(self.estimator)
+        ):
+            limit = 1.0  # accuracy, or R^2
+        if limit is not None:
+            write_limit(study, limit)
         self.study_ = study  # for whoever ends the search by Ctrl-C
         config = get_config()  # which scikit-learn keeps for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
@@ -402,8 +502,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 return score
 
         def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
-            have_failed = not scored and len(trained) >= 2 * ALL_FAILED  # each is tried twice
-            if n_candidates is None and have_failed:
+            if not scored and len(trained) >= 2 * ALL_FAILED:  # each is tried twice
                 study.stop()
 
         study.optimize(
@@ -465,7 +564,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
                 "likely that the estimator is misconfigured, or cannot be fitted or scored on few "
                 f"rows: then let `min_resources` be more than {self.min_resources_:,}; {seen}"
-                '`error_score="raise"` shows where a fit fails. Below are all reasons:\n'
+                '`error_score="raise"` shows where a fit fails. '
+                f"{said_of(odd_columns(evaluate.X))} Below are all reasons:\n"
                 + "\n".join({curve.reason: None for curve in curves})
             ) from (errors[0] if errors else None)
         measured, seconds = self._measured()
@@ -484,7 +584,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         }
 
         def numbers(values: Iterable[float | None]) -> list[float]:
-            return [np.nan if value is None else value for value in values]
+            return [np.nan if value is None else within(study, value) for value in values]
 
         ids = [curve.learner for curve in curves]
         sizes = [curve.size for curve in curves]
@@ -570,20 +670,57 @@ def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np
     return np.asarray(rankdata(-place.ravel(), method="min"), dtype=np.int32)
 
 
+def _as_numbers(y: Any) -> Any:
+    """Return targets that are decimals or fractions as floats, all others as they are.
+
+    >>> from fractions import Fraction
+    >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
+    array([0.25, 0.5 ])
+    """
+    kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))} if _may_be(y) else {}
+    is_number = bool(kinds) and all(issubclass(kind, Decimal | Fraction) for kind in kinds)
+    return np.asarray(y, dtype=object).astype(np.float64) if is_number else y
+
+
+def _may_be(y: Any) -> bool:
+    """Return whether targets are objects, which may be numbers."""
+    if y is None or isinstance(y, str):
+        return False
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind == "O"
+    return isinstance(y, list | tuple) or "decimal" in str(dtype).lower()
+
+
+def metric_scorer(scorers: Any, metric: Any) -> Any:
+    """Return the scorer that is searched by: the one that `refit` names, or the first."""
+    several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {}
+    named = several.get(metric) if isinstance(metric, str) else None
+    return named or next(iter(several.values()), scorers)
+
+
+def _check_all_scored(folds: Folds, scorers: Any, metric: str, estimator: Any, y: Any) -> None:
+    """Raise a ValueError if probabilities are scored where a class is missing."""
+    scorer = metric_scorer(scorers, metric)
+    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
+        return
+    if type_of_target(y) in ("binary", "multiclass"):
+        targets = np.asarray(y).ravel()
+        classes = class_labels(targets)
+        if classes is not None:
+            scored = [targets[fold.validation] for fold in folds.folds]
+            name = getattr(getattr(scorer, "_score_func", scorer), "__name__", "a function")
+            check_all_scored(folds.folds, classes, scored, name)
+
+
 def _begun_with(
     search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any
 ) -> dict[str, str]:
     """Return what all searches of one study must have in common, in words.
 
-    Targets and folds are told from others by checksums; features, which may be large and of any
-    kind, by their names or their number; the estimator by what is not searched of it.
+    The data and the folds are told from others by checksums, the estimator by what is not
+    searched of it.
     """
-    columns = getattr(X, "columns", getattr(X, "shape", ("",))[1:])
-    targets = np.asarray(y)
-    is_plain = targets.dtype.kind in "biufc"
-    of_targets = targets.tobytes() if is_plain else repr(targets.tolist()).encode()
-    of_table = crc32(repr([*columns]).encode(), crc32(of_targets))
-    of_rows = b"".join(fold.training.tobytes() + fold.validation.tobytes() for fold in folds.folds)
     searched = []
     of_space = stable(search.param_distributions)
     if isinstance(space, Space):
@@ -597,8 +734,8 @@ def _begun_with(
             scoring = {name: name for name in scoring}
         by = by if isinstance(by, str) and by in scoring else next(iter(scoring))
     texts = {
-        "data": f"{_num_samples(X):,} rows, checksum {of_table}",
-        "cv and random_state": f"{len(folds.folds)} folds, checksum {crc32(of_rows)}",
+        "data": of_table(X, y),
+        "cv and random_state": of_folds(folds.folds),
         "param_distributions": of_space,
         # After the space, on which it depends what is searched of it.
         "estimator": described(search.estimator, searched),

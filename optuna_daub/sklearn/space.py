@@ -20,7 +20,7 @@ from optuna.distributions import IntDistribution
 from optuna.trial import BaseTrial
 from scipy.stats import rv_discrete
 
-from optuna_daub.sklearn.description import stable
+from optuna_daub.objective.description import stable
 
 
 CHOICE = "param_distributions"

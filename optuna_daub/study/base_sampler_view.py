@@ -210,7 +210,7 @@ def one_row_per_learner(
         row.user_attrs = {**learner.user_attrs}
         row.intermediate_values = {seen.size: sign * seen.score for seen in curve.observations}
         row.system_attrs = {**row.system_attrs, **marks.get(i, {}), **learner.constraints}
-        if curve.observations and learner.cause != "failed":
+        if curve.observations and not curve.has_failed:
             row.state = TrialState.COMPLETE
             row.values = [sign * values[i]]
         elif i in busy:

@@ -17,6 +17,7 @@ from typing import Any
 
 from optuna.distributions import distribution_to_json
 from optuna.storages import BaseStorage
+from optuna.storages import InMemoryStorage
 from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
@@ -115,6 +116,11 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
             if news:
                 connection.execute(part.__table__.insert(), news)
     return study_id
+
+
+def keeps_all(storage: BaseStorage) -> bool:
+    """Return whether what is written anew takes more room: journals only grow."""
+    return _database(storage) is None and not isinstance(storage, InMemoryStorage)
 
 
 def _database(storage: BaseStorage) -> RDBStorage | None:

@@ -11,6 +11,7 @@ from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.policies.daub import DAUB
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.sizes import checked_sizes
+from optuna_daub.core.sizes import first_size
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.study.pruner import AllocationPruner
 
@@ -31,9 +32,10 @@ class DAUBPruner(AllocationPruner):
     learner with the largest bound is fully trained; `stop="first"` ends as the paper does.
 
     Args:
-        min_resource: smallest training size, in examples, at least 1. Default from the paper. The
-            default rule starts at the size nearest to `max_resource / 16` in a closed pool, and
-            to `max_resource / 64` in an open one.
+        min_resource: smallest training size, in examples, at least 1. None (the default) is 500
+            as in the paper, `max_resource / 8` if that is less, though at least 10, and never
+            more than leaves room for three sizes. The default rule starts at the size nearest to
+            `max_resource / 16` in a closed pool, and to `max_resource / 64` in an open one.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an explicit increasing list of at least three training sizes, the last of them the
@@ -43,19 +45,21 @@ class DAUBPruner(AllocationPruner):
 
     Raises:
         ValueError: if an argument breaks its rule, or there are not three sizes: `max_resource` <
-            `min_resource * reduction_factor**2`.
+            `min_resource * reduction_factor**2`, or `max_resource` < 3.
 
     Reference: A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via
     Incremental Data Allocation", AAAI 2016, Algorithm 1. https://arxiv.org/abs/1601.00024
 
     >>> DAUBPruner(max_resource=5000).policy.sizes
     (500, 750, 1125, 1688, 2532, 3798, 5000)
+    >>> DAUBPruner(max_resource=300).policy.sizes
+    (37, 56, 84, 126, 189, 284, 300)
     """
 
     def __init__(
         self,
         *,
-        min_resource: int = 500,
+        min_resource: int | None = None,
         max_resource: int | None = None,
         reduction_factor: float = 1.5,
         sizes: Sequence[int] | None = None,
@@ -83,9 +87,9 @@ class DAUBPruner(AllocationPruner):
         rise. Needs `n_learners` of the sampler.
 
         Args:
-            min_resource: as for `DAUBPruner`, like all the others.
+            min_resource: smallest training size, in examples; the paper's.
             max_resource: number of examples of the whole training set (N).
-            reduction_factor: ratio of consecutive sizes.
+            reduction_factor: ratio of consecutive sizes; the paper's.
             sizes: an explicit list of sizes in place of the three arguments above.
             use_training_score: False is the paper's "no f^T" variant.
             tolerance: bounds within it of the largest count as ties.
@@ -94,7 +98,8 @@ class DAUBPruner(AllocationPruner):
         >>> DAUBPruner.paper(max_resource=5000).policy.stop
         'verified'
         """
-        grid = training_grid(min_resource, max_resource, reduction_factor, sizes)
+        smallest = whole_number("min_resource", min_resource)  # None is the default rule's alone
+        grid = training_grid(smallest, max_resource, reduction_factor, sizes)
         forecaster = Projection(flag("use_training_score", use_training_score))
         pruner = cls.__new__(cls)  # it differs from the default in its policy alone
         AllocationPruner.__init__(pruner, DAUB(grid, forecaster, tolerance=tolerance, stop=stop))
@@ -102,7 +107,7 @@ class DAUBPruner(AllocationPruner):
 
 
 def training_grid(
-    min_resource: int,
+    min_resource: int | None,
     max_resource: int | None,
     reduction_factor: float,
     sizes: Sequence[int] | None,
@@ -121,4 +126,6 @@ def training_grid(
             "`max_resource` (the number of training examples) or `sizes` must be given, but both "
             "are None."
         )
+    if min_resource is None:
+        min_resource = first_size(max_resource, reduction_factor)
     return geometric_sizes(min_resource, max_resource, reduction_factor)

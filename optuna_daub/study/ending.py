@@ -34,6 +34,7 @@ from optuna_daub.study.messages import status
 from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import Go
 from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import Worker
@@ -218,7 +219,7 @@ def _close_run(
         if failure is not None or len(seen) < len(facts.observations):
             known = worker.foresee(replace(facts, failure=failure, observations=seen))
     found = known.learners[learner]
-    if found.cause == "failed":
+    if found.curve.has_failed:
         _logger.warning("Learner %d is dropped: %s.", learner, found.curve.dropped)
     log.write_constraints(study, trial, found.constraints)
     pool, decision = worker.answer(policy, trial.number)
@@ -260,7 +261,7 @@ def _failure(
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, policy, cause)
     if state == TrialState.PRUNED and not (is_full or is_rejected or curve.size <= run.inherited):
         return None  # suspended
-    if isinstance(cause, KeyboardInterrupt):
+    if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
     if cause is None and host.is_optimizing(study):

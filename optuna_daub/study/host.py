@@ -136,6 +136,21 @@ def is_waiting_for_its_jobs(thread: int) -> bool:
     return frame is not None and frame.f_code.co_name == _JOBS
 
 
+def is_only_job() -> bool:
+    """Return whether no thread but the calling one can be within a `study.optimize`.
+
+    The calling one is then the main thread, in a `study.optimize` without `n_jobs`. Of any other
+    thread it is not known what its caller does beside it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != _JOBS:
+        frame = frame.f_back
+    is_optimizing = frame is not None
+    return is_optimizing and all(other.f_code.co_name != _JOBS for other in _frames_of_others())
+
+
 def _of_jobs() -> dict[str, Any] | None:
     """Return the variables of the function that has started the thread, where it has `n_jobs`."""
     begun = _of_caller("time_start")

@@ -45,7 +45,7 @@ class Known:
     """Every learner begun, by id, in no order; `curves` has them in the order of their ids."""
     curves: Curves = field(default_factory=Curves)
     """Their learning curves."""
-    space: Space = Space()
+    space: Space = Space()  # noqa: RUF009 - a frozen value
     """Distributions of the parameters of all learners."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """What all trainings took."""

@@ -35,8 +35,6 @@ class Learner:
     answer, and gets no more data."""
     curve: LearningCurve
     """Its learning curve, dropped or not."""
-    cause: str
-    """What dropped it: "failed", "infeasible", "ruled out" (by the policy); empty if nothing."""
     strangers: frozenset[int]
     """Trials whose record names this learner and whose parameters are others: copies."""
 
@@ -92,14 +90,13 @@ def merged(
                 continue
             seen.setdefault(size, replace(observation, order=number + 1))
     known = {name: params[name] for name in distributions}
-    curve = LearningCurve(learner, (), ruled_out, known)
+    curve = LearningCurve(learner, (), ruled_out, known, "ruled out")
     if seen:
         curve = curve.extended(*(seen[size] for size in sorted(seen)))
-    cause = "ruled out" if ruled_out else "failed" if curve.dropped else ""
     if constraints and (reason := violation(constraints)):
-        curve, cause = curve.drop(reason), "infeasible"
+        curve = curve.drop(reason, "infeasible")
     if failures and (reason := reason_to_drop(failures, well)):
-        curve, cause = curve.drop(reason), cause or "failed"
+        curve = curve.drop(reason, curve.cause or "failed")
     return Learner(
         runs=runs,
         params=params,
@@ -109,7 +106,6 @@ def merged(
         user_attrs=user_attrs,
         constraints=constraints,
         curve=curve,
-        cause=cause,
         strangers=frozenset(strangers),
         key=repr(sorted(words.items())) if words else "",
         is_blank=not (params or curve.observations),

@@ -9,6 +9,7 @@ clocks of two machines are never compared. A trial without a run of ours is neve
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 import socket
@@ -19,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import optuna
+import psutil
 
 from optuna_daub.study import log
 from optuna_daub.study.messages import GIVEN_UP
@@ -42,21 +44,24 @@ _logger = logging.getLogger(__name__)
 
 
 def this_worker() -> str:
-    """Return an id of this process: machine, process id, start time."""
+    """Return an id of this process: machine, process id, boot and start time."""
     return _worker(os.getpid())
 
 
 def is_dead(worker: str) -> bool:
     """Return whether `worker` ran on this machine and its process is gone.
 
-    Elsewhere, and where the system does not tell (no /proc, or one that hides what other users
-    run), nothing is sure: False. Heartbeats or `stale_after` are for those.
+    Nothing is sure of other machines, of a clone of this one (which has its name and id, but was
+    booted by itself), and if the system does not tell (no /proc, or one that hides what other
+    users run): False. Heartbeats or `stale_after` are for those.
     """
-    machine, pid, start_time = worker.split("|") if worker.count("|") == 2 else ("", "", "")
-    if not start_time or machine != _machine():
+    machine, pid, began = worker.split("|") if worker.count("|") == 2 else ("", "", "")
+    if not began or machine not in (_machine(), _machine_in_clear()):
         return False
-    began = _start_time(int(pid))
-    return began != start_time if began else _is_gone(int(pid))
+    if began.rpartition("/")[0] != _boot():
+        return False
+    now = _start_time(int(pid))
+    return now != began if now else _is_gone(int(pid))
 
 
 def fail_stale(study: optuna.Study) -> None:
@@ -168,7 +173,19 @@ def _worker(pid: int) -> str:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Return what tells this machine, or container, from others that have its name."""
+    """Return what tells this machine, or container, from others that have its name.
+
+    The machine's id is a secret that stands for it: only a hash of it, of no use to others, goes
+    into the storage.
+    """
+    host, machine_id, *namespace = _machine_in_clear().split("/", 2)
+    key = hmac.new(machine_id.encode(), b"optuna_daub", "sha256").hexdigest()[:16]
+    return "/".join([host, key if machine_id else "", *namespace])
+
+
+@lru_cache(maxsize=1)
+def _machine_in_clear() -> str:
+    """Return the same as studies had it that were begun before the id was hashed."""
     try:
         machine_id = Path("/etc/machine-id").read_text().strip()
     except OSError:
@@ -179,23 +196,43 @@ def _machine() -> str:
         return f"{socket.gethostname()}/{machine_id}"
 
 
-def _start_time(pid: int) -> str:
-    """Return when a process began: boot and the kernel's ticks.
-
-    "zombie" of one that has ended and trains nothing; empty where nothing can be read.
-    """
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    """Return an id of this boot of the machine; empty where the system has none."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-    return "zombie" if state == "Z" else f"{boot}/{fields[18]}"
+
+
+def _start_time(pid: int) -> str:
+    """Return when a process began: boot and clock ticks since then.
+
+    "zombie" of one that has ended and trains nothing; empty if nothing can be read. Without ids
+    of boots it is the time of day.
+    """
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return "zombie"
+        if not _boot():
+            return f"/{process.create_time():.2f}"
+        # psutil adds the time of the boot, which moves with the clock, to ticks, which do not.
+        booted, created = psutil.boot_time(), process.create_time()
+        if psutil.boot_time() != booted:  # the clock was set in between
+            booted, created = psutil.boot_time(), psutil.Process(pid).create_time()
+        return f"{_boot()}/{round((created - booted) * os.sysconf('SC_CLK_TCK'))}"
+    except (psutil.Error, OSError):
+        return ""
 
 
 def _is_gone(pid: int) -> bool:
-    """Return whether there is surely no process of this id."""
-    if os.name != "posix":  # elsewhere `os.kill` ends the process
-        return False
+    """Return whether there is surely no process of this id.
+
+    A process that psutil does not find may be hidden; a signal finds it.
+    """
+    if os.name != "posix":  # elsewhere nothing is hidden, and `os.kill` ends the process
+        return not psutil.pid_exists(pid)
     try:
         os.kill(pid, 0)
     except OSError as error:  # also where it is another user's

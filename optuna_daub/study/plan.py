@@ -11,7 +11,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import number
-from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -193,7 +193,7 @@ def plan(
         seconds: float | None = None
         if probe_seconds is not None:
             seconds = probe_seconds * size / policy.sizes[0]
-        elif times := [*expected_seconds(known, size).values()]:
+        elif times := [*expected_seconds(known, size, policy.sizes[-1]).values()]:
             seconds = math.fsum(times) / len(times)
         sizes.append(PlannedSize(size, size / policy.sizes[-1], seconds))
     of_size = {row.size: Cost(row.size, row.seconds or 0.0) for row in sizes}

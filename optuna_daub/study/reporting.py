@@ -28,6 +28,7 @@ from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Run
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import End
 from optuna_daub.study.worker import Go
 from optuna_daub.study.worker import Turn
@@ -167,7 +168,7 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
     pruner = trial.study.pruner
     if isinstance(pruner, AllocationPruner):
         return pruner
-    raise ValueError(
+    raise SetupError(
         "The pruner of the study must be one of optuna_daub, but got "
         f"{type(pruner).__name__}: pass `pruner=DAUBPruner(max_resource=...)` to "
         "`optuna.create_study`."

@@ -40,6 +40,8 @@ from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
+from optuna_daub.study.setup_errors import raise_anew
+from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import worker_of
 
@@ -162,6 +164,7 @@ class DataAllocationSampler(BaseSampler):
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
         self._base_sampler.reseed_rng()
 
+    @one_blas_thread()
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Assign the trial a learner, waiting for one if need be.
 
@@ -224,6 +227,7 @@ class DataAllocationSampler(BaseSampler):
         if run.learner is None:
             starting.stop_if_over(study, trial, policy, self._n_learners)
 
+    @one_blas_thread()
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
@@ -242,6 +246,7 @@ class DataAllocationSampler(BaseSampler):
             return {}
         return {**worker_of(study).known.learners[run.learner].distributions}
 
+    @one_blas_thread()
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
@@ -267,6 +272,7 @@ class DataAllocationSampler(BaseSampler):
             raise optuna.TrialPruned(run.reason)
         return {}
 
+    @one_blas_thread()
     def sample_independent(
         self,
         study: optuna.Study,
@@ -300,6 +306,7 @@ class DataAllocationSampler(BaseSampler):
             proposer = self._proposer(study, trial)
             return proposer.sample_independent(view, row, param_name, param_distribution)
 
+    @one_blas_thread()
     def after_trial(
         self,
         study: optuna.Study,
@@ -311,6 +318,7 @@ class DataAllocationSampler(BaseSampler):
         policy = self._policy_of(study)
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
+            raise_anew(host.error_of_run())
             return
         end_interrupted(study, host.error_of_run())
 
@@ -334,6 +342,7 @@ class DataAllocationSampler(BaseSampler):
             liveness.come_back(study, trial)
             if state == TrialState.COMPLETE:
                 ending.take_back(worker_of(study), values)
+        raise_anew(host.error_of_run())
 
     def _patience_with(self, study: optuna.Study) -> float | None:
         """Return after how many seconds of silence a run counts as dead, None for never."""

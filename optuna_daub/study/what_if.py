@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import optuna
 
-from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -128,9 +128,8 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
             f"but got {other.sizes[-1]:,}."
         )
     worker = looking(study)
-    with worker.lock:  # or the pool would be of another moment than what is known
-        pool, known = worker.pool(own, is_at_work=False), worker.known
-    failed = {learner for learner in pool.curves if known.learners[learner].cause == "failed"}
+    pool = worker.pool(own, is_at_work=False)
+    failed = {learner for learner, curve in pool.curves.items() if curve.has_failed}
     whole = _completed(pool, other.sizes, failed)
     cost, probes, full, guessed = Cost(), 0, 0, 0
     winner: int | None = None
@@ -176,7 +175,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     curves = {i: LearningCurve(i, parameters=c.parameters) for i, c in pool.curves.items()}
     guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
     for size in sizes:
-        seconds = expected_seconds(known_pool.curves, size)
+        seconds = expected_seconds(known_pool.curves, size, sizes[-1])
         forecasts: Mapping[int, Any] = Joint().forecasts(known_pool, size)
         for learner, seen in known.items():
             if learner in failed or any(each.size == size for each in seen):

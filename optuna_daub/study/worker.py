@@ -37,6 +37,7 @@ from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
+from optuna_daub.study.threads import one_blas_thread
 
 
 _logger = logging.getLogger(__name__)
@@ -251,6 +252,7 @@ class Worker:
                 reason = sentence(decision.reason, self.sign)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
+    @one_blas_thread()
     def turn(self, policy: Policy, number: int) -> Go | End:
         """Return whether trial `number` goes on, as of the last look; changes nothing."""
         known = self.known

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import optuna
 
-from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.study.results import LearnerCurve
@@ -169,7 +169,7 @@ def allocations_record(
         known = Curves(
             LearningCurve(c.learner, c.observations, parameters=c.params) for c in curves
         )
-        everything = math.fsum(expected_seconds(known, full_size).values())
+        everything = math.fsum(expected_seconds(known, full_size, full_size).values())
         measured = math.fsum(cost(seen, unit) for seen in trainings if seen.size == full_size)
     return AllocationsRecord(
         tuple(curves), tuple(names), tuple(layers), spent, everything, measured, unit

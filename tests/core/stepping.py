@@ -76,7 +76,7 @@ def steps(
                 assert newcomer is not None
                 pool = pool.with_newcomer(newcomer)
             case Drop(learner, reason):
-                pool = pool.dropped(learner, str(reason))
+                pool = pool.dropped(learner, str(reason), "ruled out")
             case Wait():
                 assert running, f"{policy} waits although no learner is busy"
             case Finish():

@@ -78,12 +78,15 @@ def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> Non
 
 
 def test_a_training_score_that_is_nan_drops_the_learner() -> None:
-    assert LearningCurve(7).extended(Observation(1500, 0.5, math.nan)).dropped
+    assert LearningCurve(7).extended(Observation(1500, 0.5, math.nan)).cause == "collapsed"
 
 
 @given(seen=learning_curves(7))
 def test_drop_keeps_the_observations_and_says_why(seen: LearningCurve) -> None:
     dropped = seen.drop("failed twice")
+    assert (dropped.cause, seen.cause) == ("failed", "")
+    assert seen.drop("worst", "ruled out").cause == "ruled out"
+    assert dropped.drop("") == seen
     assert dropped == LearningCurve(7, seen.observations, "failed twice")
     assert seen.dropped == ""
 
@@ -91,7 +94,10 @@ def test_drop_keeps_the_observations_and_says_why(seen: LearningCurve) -> None:
 @given(seen=learning_curves(7))
 def test_a_dropped_learner_stays_dropped(seen: LearningCurve) -> None:
     probe = Observation(GRID[-1] + 1, 0.5)
-    assert seen.drop("worst").extended(probe).dropped == "worst"
+    extended = seen.drop("worst", "ruled out").extended(probe)
+    assert (extended.dropped, extended.cause) == ("worst", "ruled out")
+    collapsed = extended.extended(Observation(GRID[-1] + 2, math.nan))
+    assert collapsed.cause == "ruled out"  # that was first
 
 
 @given(seen=learning_curves(7), size=st.integers(1, 60))

@@ -241,6 +241,7 @@ class TestPool:
     def test_a_dropped_learner_keeps_its_observations_and_its_reason(self) -> None:
         pool = Pool(to_come=1).with_newcomer(3).observed(3, Observation(500, 0.8))
         after = pool.dropped(3, "failed twice")
+        assert pool.dropped(3, "worst", "ruled out").curves[3].cause == "ruled out"
         assert after.curves[3] == LearningCurve(3, (Observation(500, 0.8),), "failed twice")
         assert pool.curves[3].dropped == ""
 

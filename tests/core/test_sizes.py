@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from optuna_daub.core import geometric_sizes
 from optuna_daub.core.sizes import checked_sizes
+from optuna_daub.core.sizes import first_size
 from optuna_daub.core.sizes import next_size
 from tests.strategies import grids
 
@@ -68,6 +69,32 @@ class TestGeometric:
     def test_three_sizes_or_an_error(self) -> None:
         with pytest.raises(ValueError, match="three sizes"):
             geometric_sizes(4, 5, 1.1)
+
+
+class TestFirstSize:
+    @given(full=st.integers(3, 10**15), ratio=ratios)
+    def test_it_leaves_room_for_three_sizes_in_any_training_set(
+        self, full: int, ratio: float
+    ) -> None:
+        assume(full >= ratio**2)
+        sizes = geometric_sizes(first_size(full, ratio), full, ratio)
+        assert len(sizes) >= 3
+        assert sizes[-1] == full
+
+    @given(full=st.integers(3, 10**6), ratio=ratios)
+    def test_it_is_neither_more_than_500_nor_needlessly_few(self, full: int, ratio: float) -> None:
+        assume(full >= ratio**2)
+        first = first_size(full, ratio)
+        assert first <= 500
+        if first < min(500, full / 64):
+            with pytest.raises(ValueError, match="three sizes"):  # one more would leave no room
+                geometric_sizes(first + 1, full, ratio)
+
+    @pytest.mark.parametrize(
+        ("full", "first"), [(8, 3), (20, 8), (40, 10), (300, 37), (1124, 140), (4000, 500)]
+    )
+    def test_small_training_sets_start_on_an_eighth_or_on_ten(self, full: int, first: int) -> None:
+        assert first_size(full, 1.5) == first
 
 
 class TestBadGeometry:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from optuna_daub.learners.stopping import MadaBoostRule
 from optuna_daub.learners.stopping import SizeRule
 from optuna_daub.learners.stopping import StoppingRule
 from optuna_daub.learners.stopping import advantage_size
+from optuna_daub.learners.stumps import interval_bins
 from tests.learners.data import noisy
 from tests.learners.transcriptions import Interval
 from tests.learners.transcriptions import boost_by_sampling
@@ -212,6 +216,67 @@ def test_a_round_on_a_million_rows_does_not_touch_all_of_them(
     assert len(model.estimators_) == 5
     assert sum(touched) < 0.2 * len(X)
     assert model.n_samples_per_round_.sum() < sum(touched)
+
+
+@pytest.mark.parametrize(("rule", "n_classes"), [("massart", 2), ("madaboost", 2), ("massart", 3)])
+def test_many_rounds_on_a_small_table_reject_few_candidates(
+    monkeypatch: pytest.MonkeyPatch, rule: Any, n_classes: int
+) -> None:
+    X, y = noisy(75, 4, seed=5, n_classes=n_classes)
+    candidates: list[int] = []
+    acceptance = SampleSource.acceptance
+
+    def counted(self: SampleSource, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        candidates.append(len(rows))
+        return acceptance(self, problem, rows)
+
+    monkeypatch.setattr(SampleSource, "acceptance", counted)
+    model = AdaptiveSamplingBoostClassifier(rule, n_estimators=60, random_state=0)
+    with warnings.catch_warnings():  # no stump may be better than guessing in the end
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    sizes = model.n_samples_per_round_
+    assert np.size(sizes) >= 20
+    assert sum(candidates) < sizes.sum() / 5 + 2 * PATIENCE * n_classes
+
+
+def test_a_table_weighed_as_a_whole_gives_the_best_stump_of_all() -> None:
+    X, y = noisy(60, 3, seed=6)
+    labels = np.where(y == 1, 1.0, -1.0)
+    # Nothing short of 0.9 million draws would satisfy the rule, so each round weighs the table.
+    model = AdaptiveSamplingBoostClassifier(
+        epsilon=1e-3, n_estimators=5, max_samples_per_round=20_000, n_intervals=2, random_state=0
+    ).fit(X, y)
+    assert model.n_samples_per_round_.tolist() == [60] * 5
+    vote = np.zeros(60)
+    every = [*model.estimators_]
+    every += [replace(stump, sign=-stump.sign) for stump in every]
+    for stump, weight in zip(model.estimators_, model.estimator_weights_, strict=True):
+        share = np.minimum(1.0, np.exp(-labels * vote))
+        share /= share.sum()
+        edges = [share @ (labels * other.vote(X)) for other in every]
+        edge = share @ (labels * stump.vote(X))
+        assert edge == pytest.approx(max(edges))
+        assert weight == pytest.approx(np.arctanh(edge))
+        vote += weight * stump.vote(X)
+
+
+def test_draws_from_the_weighed_table_follow_the_weights() -> None:
+    X, y = noisy(50, 3, seed=8)
+    model = AdaptiveSamplingBoostClassifier(n_estimators=1, random_state=0)
+    data = model._checked(X, y, np.random.default_rng(0).random(50) + 0.1)
+    bins = interval_bins(data.X, 6, np.zeros(3, dtype=bool))
+    source = SampleSource(data, bins, rules(0.5)[0], 10**6, np.random.default_rng(0))
+    source._votes[0] = [(3, 1, 2.0), (9, -1, 1.0)]
+    source._vote_of_all(0)
+    expected = data.weights * source.acceptance(0, np.arange(50))
+    draws = islice(source._draws(0, np.random.default_rng(1), []), 40)
+    counts = np.bincount(np.concatenate([*draws]), minlength=50)
+    shares = expected / expected.sum()
+    error = np.sqrt(shares * (1 - shares) / counts.sum())
+    assert np.abs(counts / counts.sum() - shares).max() < 5 * error.max()
+    del source._of_all[0]
+    np.testing.assert_allclose(data.weights * source.acceptance(0, np.arange(50)), expected)
 
 
 def test_rounds_that_hit_the_cap_are_flagged() -> None:

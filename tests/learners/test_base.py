@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -18,6 +20,7 @@ from optuna_daub.learners import AdaBoostRSClassifier
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 from optuna_daub.learners import SpeedBoostClassifier
+from optuna_daub.learners.boosting import Ensemble
 from tests.learners.data import noisy
 
 
@@ -78,13 +81,48 @@ def test_stages_are_the_votes_of_the_first_rounds(model: Any, n_classes: int) ->
                 expected[:, problem] += weight[problem] * hypothesis.vote(X)
         np.testing.assert_allclose(votes[k].reshape(expected.shape), expected, atol=1e-12)
         positive = 1.0 / (1.0 + np.exp(-scale * expected))
-        if n_classes == 2:
-            positive = np.hstack([1.0 - positive, positive])
-        shares = positive / positive.sum(axis=1, keepdims=True)
-        np.testing.assert_allclose(probabilities[k], shares, atol=1e-12)
+        shares = np.hstack([1.0 - positive, positive]) if n_classes == 2 else alone(positive)
+        np.testing.assert_allclose(probabilities[k], shares, atol=1e-11)
         best = model.classes_[probabilities[k].argmax(axis=1)]
-        clear = np.ptp(np.sort(probabilities[k], axis=1)[:, -2:], axis=1) > 1e-9
-        np.testing.assert_array_equal(predictions[k][clear], best[clear])
+        np.testing.assert_array_equal(predictions[k], best)
+
+
+def alone(positive: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how likely each class is the right one, given that exactly one is."""
+    n_classes = positive.shape[1]
+    rights = [
+        np.prod([positive[:, j] if j == k else 1 - positive[:, j] for j in range(n_classes)], 0)
+        for k in range(n_classes)
+    ]
+    return np.asarray(np.transpose(rights) / np.sum(rights, axis=0)[:, np.newaxis])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("size", [1e-18, 1e-9, 1.0, 30.0, 1e3])
+def test_the_class_predicted_is_the_most_probable_one(
+    model: Any, n_classes: int, size: float
+) -> None:
+    X, y = noisy(400, 4, seed=7, n_classes=n_classes)
+    model.fit(X, y)
+    model.ensemble_ = replace(model.ensemble_, weights=size * model.ensemble_.weights)
+    predicted, probabilities = model.predict(X), model.predict_proba(X)
+    np.testing.assert_array_equal(predicted, model.classes_[probabilities.argmax(axis=1)])
+    for predicted, probabilities in zip(
+        model.staged_predict(X), model.staged_predict_proba(X), strict=True
+    ):
+        np.testing.assert_array_equal(predicted, model.classes_[probabilities.argmax(axis=1)])
+
+
+def test_votes_that_are_off_by_a_rounding_are_a_tie(model: Any) -> None:
+    X, y = noisy(300, 4, seed=7)
+    model.fit(X, y)
+    hypothesis = model.ensemble_.hypotheses[0]
+    opposite = (replace(hypothesis[0], sign=-hypothesis[0].sign),)
+    model.ensemble_ = Ensemble((hypothesis, hypothesis, opposite), np.array([[0.1], [0.2], [0.3]]))
+    assert 0.1 + 0.2 - 0.3 != 0
+    assert not model.decision_function(X).any()
+    assert set(model.predict_proba(X).ravel()) == {0.5}
+    assert set(model.predict(X)) == {model.classes_[0]}
 
 
 def test_stages_of_the_vote_are_arrays_of_their_own(model: Any) -> None:
@@ -272,4 +310,4 @@ def test_probabilities_are_a_distribution_however_far_from_0_the_votes(scale: fl
     assert (found.argmax(axis=1) == votes.argmax(axis=1)).all()
     if scale == 1.0:
         each = 1.0 / (1.0 + np.exp(-AdaBoostRSClassifier(budget=1)._logit_scale * votes))
-        np.testing.assert_allclose(found, each / each.sum(axis=1, keepdims=True))
+        np.testing.assert_allclose(found, alone(each))

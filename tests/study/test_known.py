@@ -32,7 +32,7 @@ def shown(of: Known) -> tuple[object, ...]:
     """Return all that anybody asks of what is known."""
     return (
         {i: of.curves[i] for i in of.curves},
-        {i: (one.params, one.words, one.cause) for i, one in of.learners.items()},
+        {i: (one.params, one.words, one.curve.cause) for i, one in of.learners.items()},
         of.spent.examples,
         of.runs,
         of.n_learners,
@@ -179,7 +179,7 @@ def test_a_failure_counts_more_once_its_worker_has_trained_something() -> None:
     sick = "0: by=a failed | 1>0: by=a failed | 2: by=b .5"
     assert not known(sick).curves[0].dropped
     assert known(f"{sick} | 3: by=a .5").curves[0].dropped
-    assert known(f"{sick} | 3: by=a .5").learners[0].cause == "failed"
+    assert known(f"{sick} | 3: by=a .5").curves[0].cause == "failed"
 
 
 def test_repeats_count_since_anything_was_trained() -> None:
@@ -193,7 +193,7 @@ def test_repeats_count_since_anything_was_trained() -> None:
 def test_who_is_ruled_out_by_one_policy_is_not_by_another() -> None:
     before = known("0: .5 | 1: .6")
     after = before.ruling_out({0: "too bad"})
-    assert (after.curves[0].dropped, after.learners[0].cause) == ("too bad", "ruled out")
+    assert (after.curves[0].dropped, after.curves[0].cause) == ("too bad", "ruled out")
     assert shown(after.ruling_out({})) == shown(before)
     later = after.with_trials(told("0: .5 | 1: .6 | 2>0: .7")[2:])
     assert later.curves[0].dropped == "too bad"

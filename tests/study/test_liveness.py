@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import optuna
+import psutil
 import pytest
 from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
@@ -71,7 +72,7 @@ def test_a_process_lives_until_it_has_ended() -> None:
 def test_a_process_id_that_was_given_again_is_another_process(pid: int) -> None:
     """Of a container started again, every first process has the number 1."""
     machine, _, _ = liveness.this_worker().split("|")
-    assert liveness.is_dead(f"{machine}|{pid}|1")
+    assert liveness.is_dead(f"{machine}|{pid}|{liveness._boot()}/1")
 
 
 @pytest.mark.parametrize("worker", ["", "elsewhere|1|1", "a|b", "a|b|c|d", "|||", "elsewhere|x|y"])
@@ -80,22 +81,59 @@ def test_nothing_is_known_of_other_machines(worker: str) -> None:
 
 
 def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, pid, _ = liveness.this_worker().split("|")
+    machine, pid, began = liveness.this_worker().split("|")
     monkeypatch.setattr(liveness, "_start_time", lambda pid: "")
     assert not liveness.is_dead(f"{machine}|{pid}|")
+    assert not liveness.is_dead(f"{machine}|{pid}|{began}")
+
+
+@pytest.mark.parametrize("pid", [1, os.getpid(), 2**22 - 7])
+@pytest.mark.parametrize("boot", ["", "another boot", "7ad5e6b0-0000-4000-8000-000000000000"])
+def test_of_a_clone_of_this_machine_nothing_is_known(pid: int, boot: str) -> None:
+    """It has the name, the id and the process namespace of this one, and was booted by itself."""
+    machine, _, began = liveness.this_worker().split("|")
+    ticks = began.rpartition("/")[2]
+    assert not liveness.is_dead(f"{machine}|{pid}|{boot}/{ticks}")
+    assert not liveness.is_dead(f"{machine}|{pid}|{boot}/1")
+
+
+def test_start_times_are_those_that_studies_had_before() -> None:
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert liveness.this_worker().split("|")[2] == f"{boot}/{fields[19]}"
+
+
+def test_a_clock_that_is_set_changes_no_start_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = liveness._start_time(os.getppid())
+    boot_time = psutil._psplatform.boot_time
+    monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot_time() + 86_400)
+    assert liveness._start_time(os.getppid()) == before
+
+
+def test_workers_of_studies_begun_before_the_id_was_hashed_are_known() -> None:
+    _, _, began = liveness.this_worker().split("|")
+    machine = liveness._machine_in_clear()
+    assert not liveness.is_dead(f"{machine}|{os.getpid()}|{began}")
+    assert liveness.is_dead(f"{machine}|{os.getpid()}|{liveness._boot()}/1")
+
+
+def test_without_ids_of_boots_the_time_of_day_tells_processes_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(liveness, "_boot", lambda: "")
+    machine, _, _ = liveness.this_worker().split("|")
+    began = liveness._start_time(os.getppid())
+    assert float(began.removeprefix("/")) == pytest.approx(
+        psutil.Process(os.getppid()).create_time(), abs=0.01
+    )
+    assert not liveness.is_dead(f"{machine}|{os.getppid()}|{began}")
+    assert liveness.is_dead(f"{machine}|{os.getppid()}|/17.00")
 
 
 @pytest.fixture
-def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Hide the processes of all users, as `hidepid=2` does those of others."""
-    read_text = Path.read_text
-
-    def read(path: Path, *args: Any, **kwargs: Any) -> str:
-        if path.name == "stat":
-            raise FileNotFoundError(path)
-        return read_text(path, *args, **kwargs)
-
-    monkeypatch.setattr(Path, "read_text", read)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
 
 
 @pytest.mark.parametrize("is_owned", [True, False])
@@ -120,7 +158,7 @@ def test_a_process_that_is_gone_is_dead_where_processes_are_hidden() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     machine, _, _ = liveness.this_worker().split("|")
-    assert liveness.is_dead(f"{machine}|{process.pid}|some time")
+    assert liveness.is_dead(f"{machine}|{process.pid}|{liveness._boot()}/7")
 
 
 def test_no_signal_is_sent_where_it_would_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +174,12 @@ def test_no_signal_is_sent_where_it_would_end_the_process(monkeypatch: pytest.Mo
 def test_machines_of_one_name_are_told_apart() -> None:
     """The first process namespace has one number on every Linux machine, and names repeat."""
     machine, _, _ = liveness.this_worker().split("|")
-    marks = [Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")]
-    assert any(mark.exists() and mark.read_text().strip() in machine for mark in marks)
+    namespace = os.readlink("/proc/self/ns/pid")
+    assert machine.endswith(namespace)
+    if Path("/etc/machine-id").exists():
+        machine_id = Path("/etc/machine-id").read_text().strip()
+        assert machine_id not in machine  # it is a secret
+        assert len(machine.split("/")[1]) == 16
 
 
 def _is_another(worker: str) -> None:

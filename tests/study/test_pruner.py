@@ -16,7 +16,9 @@ from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
 
+from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import DAUB
@@ -36,13 +38,18 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import probes
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "`max_resource` .* or `sizes` must be given"),
-        ({"max_resource": 1000}, r"500 \* 1.5\^2 = 1125 > 1000"),
+        ({"max_resource": 1000, "min_resource": 500}, r"500 \* 1.5\^2 = 1125 > 1000"),
+        ({"max_resource": 2}, r"1 \* 1.5\^2 = 2.25 > 2"),
+        ({"max_resource": -5}, r"1 \* 1.5\^2 = 2.25 > -5"),
+        ({"max_resource": 50, "reduction_factor": 8}, r"1 \* 8\^2 = 64 > 50.* `reduction_factor`"),
+        ({"max_resource": 10**15 + 1}, "`max_resource` must be at most"),
         ({"max_resource": 1000, "min_resource": 0}, "`min_resource` must be at least 1.* 0"),
         ({"max_resource": 1000.5}, "`max_resource` must be a whole number.* 1000.5"),
         ({"max_resource": 1000, "min_resource": 10.0}, "`min_resource` must be a whole .* 10.0"),
@@ -81,6 +88,21 @@ def test_wrong_arguments_of_the_papers_algorithm_do_so_too(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         DAUBPruner.paper(**arguments)
+
+
+@pytest.mark.parametrize("full", [3, 8, 100, 1000, 3999])
+def test_any_number_of_examples_suits_the_default(full: int) -> None:
+    """A study of it ends with a learner trained on all the data, whatever scores there are."""
+    pruner = DAUBPruner(max_resource=full)
+
+    def objective(trial: optuna.Trial) -> float:
+        return trained(trial, trial.suggest_float("skill", 0.5, 0.9))
+
+    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=4)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.optimize(objective)
+    best = best_learner(study)
+    assert (best.size, best.is_final) == (full, True)
 
 
 FIVE_THOUSAND = (500, 750, 1125, 1688, 2532, 3798, 5000)

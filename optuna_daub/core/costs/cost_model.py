@@ -148,7 +148,9 @@ class TakingPart:
         log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
         if len(self.places) < len(self.last):
             for place, size in enumerate(np.log(sizes).tolist()):
-                log_mean[:, place], log_sd[:, place] = self.model.onward(*self.last.T, size)
+                log_mean[:, place], log_sd[:, place] = self.model.onward(
+                    self.last[:, 0], self.last[:, 1], size
+                )
         if len(self.places):
             mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
             log_mean[self.places], log_sd[self.places] = mean, sd

@@ -25,6 +25,7 @@ from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import fit
+from optuna_daub.core.forecasts.process import phi
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -263,9 +264,7 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
         score, doublings: of the last training of each learner, standardized; NaN without any.
     """
     nobody = np.full((1, process.seen.rows.shape[1]), np.nan)
-    new = Lines(*(float(part[0]) for part in process.lines(nobody)))
-    from optuna_daub.core.forecasts.process import phi
-
+    new = process.lines(nobody)
     share = phi(doublings)
     variance = new.level_variance - 2 * share * new.covariance + share**2 * new.gain_variance
     variance = variance + process.noise

@@ -37,6 +37,7 @@ import json
 import math
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -243,9 +244,9 @@ def fit(seen: Seen) -> Numbers:
 
 @lru_cache(maxsize=16)
 def _fitted(shape: tuple[int, int], *arrays: bytes) -> Numbers:
-    kinds = (np.float64, np.bool_, np.int64, np.float64, np.float64)
-    rows, *others = (np.frombuffer(each, kind) for each, kind in zip(arrays, kinds, strict=True))
-    seen = Seen(rows.reshape(shape), *others)
+    kinds: tuple[Any, ...] = (np.float64, np.bool_, np.int64, np.float64, np.float64)
+    read = [np.frombuffer(each, kind) for each, kind in zip(arrays, kinds, strict=True)]
+    seen = Seen(read[0].reshape(shape), *read[1:])
     apart = seen.apart(seen.rows)
     medians, spreads = prior(len(apart), seen.n_varying)
     found = minimize(

@@ -44,9 +44,6 @@ from optuna_daub.core.sizes import next_size
 VALIDATION_FACTOR = 2
 """Validation examples per training example of a probe: 2,000 for 1,000 ([1] Section 5)."""
 
-RULED_OUT = "upper end"
-"""How the reason begins for which this rule drops a learner; other reasons are failures."""
-
 ASSUMPTIONS = (
     "scores are means over examples of values in [0, 1]",
     "training and validation data come from one distribution",
@@ -165,7 +162,7 @@ class ABC(Policy):
             for learner, end in ends.items():
                 if learner != leader and end.upper - largest <= self.epsilon:  # Alg. 1, line 8
                     text = (
-                        f"{RULED_OUT} {{0}} is within {self.epsilon:g} of the {{largest}} lower "
+                        f"upper end {{0}} is within {self.epsilon:g} of the {{largest}} lower "
                         f"end {{1}} of learner {leader}"
                     )
                     return Drop(learner, Reason(text, (end.upper, largest)))
@@ -210,8 +207,7 @@ class ABC(Policy):
         guess = self.guess(pool, learner)
         probes = [seen for curve in pool.curves.values() for seen in curve.observations]
         rule = self.confidence.__module__.rpartition(".")[2].replace("_", "-").title()
-        reasons = [curve.dropped for curve in pool.curves.values() if curve.dropped]
-        lost = sum(not reason.startswith(RULED_OUT) for reason in reasons)
+        lost = sum(curve.cause not in ("", "ruled out") for curve in pool.curves.values())
         left_out = f" ({lost} failed or infeasible, of which nothing is claimed)" if lost else ""
         return (
             f"Learner {learner} is within {guess.gap:.3g} of the best of {self._n(pool)} learners"
@@ -264,10 +260,9 @@ class ABC(Policy):
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
         others = []
         for i, ends in intervals.items():
-            reason = pool.curves[i].dropped
             # One was ruled out for an upper end within `epsilon` of the largest lower one. That
             # may have been of a learner that failed since, so that `limit` does not hold of it.
-            is_lost = reason and not reason.startswith(RULED_OUT)
+            is_lost = pool.curves[i].cause not in ("", "ruled out")
             if i != learner:
                 others.append(min(ends.upper, limit) if is_lost else ends.upper)
         if pool.may_propose:

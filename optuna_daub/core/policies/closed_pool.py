@@ -1,20 +1,309 @@
-from typing import Any
+"""Closed pools: a fixed number of learners, of which the best is wanted at a price.
+
+Every learner is first trained on a small share of the data. From there each next training is a
+box (`core.boxes`): it costs seconds, and may lead to a better score on all the data, at once or
+after a look at some size between. A learner's *index* is the score up to which its best next step
+is worth its cost, at the price of a second. The learner with the largest index goes on, and the
+study ends when no index is above the best score on all the data.
+
+A second's price is a share of what the study is about, how far the best score known is above the
+median first one, for what training one learner on all the data costs in the mean:
+
+    weight = price (best - median) / mean full training * odds of the share spent / (0.1 / 0.9)
+
+so that neither the unit of scores nor the unit of costs matters. It grows as more is spent, and a
+pool of near ties ends as well.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.boxes import index
+from optuna_daub.core.boxes import index_with_look
+from optuna_daub.core.costs.cost_model import InExamples
+from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.costs.cost_model import is_timed
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import Wait
+from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.student import Student
+from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
+from optuna_daub.core.steps import nearest
+
+
+FIRST_SHARE = 1 / 16
+"""Of all the data: the size that every learner starts at. Halving by 1/4 that ends at N starts
+there too; from N / 64 on, LCDB's late risers are left behind (`python benchmarks/replay.py`)."""
+STOP_RATIO = 2.0
+"""Sizes to look at on the way to N are at least this ratio apart: a shorter step shows little."""
+OVERHEAD = 0.2
+"""Cost of every training besides, in mean full trainings: without it learners climb in many steps,
+each of which costs next to nothing. With 0.1 LCDB loses 0.25 points for 0.05."""
+EVENNESS = 0.1
+"""Costs count to this power, relative to their mean. What one short training says of the seconds
+of a long one is off by a factor of 2 or 3, and more with boosted trees, which look slow on little
+data: where costs count in full (1), the best learners of covtype and adult are left out."""
+A_TENTH = 0.1 / 0.9
+"""Odds of the share spent at which `price` is asked."""
+UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
+"""Scales from the median of a forecast to its upper quartile."""
 
 
 PRICE = 0.008
+"""Default price: the frontier that it draws is in `benchmarks/README.md`."""
 
 
 class Terms(NamedTuple):
-    sizes: Any
-    forecaster: Any
-    cost: Any
+    """What a study is run under."""
+
+    sizes: tuple[int, ...]
+    """Training sizes, at least three, increasing; the last is the full training set (N)."""
+    forecaster: Forecaster
+    """How good learners can be on more data."""
+    cost: Literal["seconds", "examples"]
+    """What is spent."""
     price: float
+    """Least improvement that a mean full training must promise, once a tenth was spent of what
+    training all on all the data costs; as a share of how far the best score is above the median
+    first one. At least 0; with 0 all are trained on all the data."""
 
 
-def decide(pool, terms):
-    raise NotImplementedError
+class Boxes(NamedTuple):
+    """What going on with each learner is worth, arrays in the order of ids."""
+
+    values: Numbers
+    """The score up to which going on pays; of a fully trained learner its score, and minus
+    infinity of one that is dropped, has no score yet or would not be through in time."""
+    size: NDArray[np.int64]
+    """Where the learner goes next."""
+    to_beat: float
+    """The best full-data score, or what a learner being trained now is expected to reach."""
 
 
-def explain(pool, terms, learner):
-    raise NotImplementedError
+class _Table(NamedTuple):
+    """What a decision needs to know of each learner, arrays in the order of ids."""
+
+    is_alive: NDArray[np.bool_]
+    """Not dropped."""
+    size: Numbers
+    """The largest size trained on; 0 before the first."""
+    score: Numbers
+    """The score there; minus infinity before the first."""
+    first: Numbers
+    """The first score; NaN before it."""
+
+
+def first_size(sizes: tuple[int, ...]) -> int:
+    """Return the size that every learner of a closed pool starts at.
+
+    >>> first_size((500, 1000, 2000, 4000, 8000, 16000))
+    1000
+    """
+    return min(nearest(sizes, FIRST_SHARE * sizes[-1]), sizes[-3])
+
+
+def decide(pool: Pool, terms: Terms) -> Decision:
+    """Return what to do next in a closed pool."""
+    table, learners = pool.curves.once(_table), pool.curves.learners
+    free, full = table.is_alive & pool.is_free, terms.sizes[-1]
+    first = first_size(terms.sizes)
+    if (waiting := free & (table.size == 0)).any():
+        return Extend(int(learners[waiting.argmax()]), first, _first(first))
+    if pool.to_come:
+        return Propose(first, _first(first))
+    if not table.is_alive.any():
+        return Finish(None, Reason("no learner is left"))
+    if not (table.is_alive & (table.size > 0)).any():
+        return Wait(Reason("every learner left is being trained for the first time"))
+    found = pool.once(boxes, terms)
+    places = np.flatnonzero(free & (table.size < full))
+    if len(places):
+        chosen = int(places[found.values[places].argmax()])
+        if found.values[chosen] > found.to_beat:
+            values = float(found.values[chosen]), found.to_beat
+            text = "going on pays up to a full-data score of {0}"
+            if math.isfinite(found.to_beat):
+                text += "; to beat is {1}"
+            return Extend(int(learners[chosen]), int(found.size[chosen]), Reason(text, values))
+    if (table.is_alive & ~free).any():
+        return Wait(Reason("what the learners being trained reach decides which goes on"))
+    return _end(pool, terms)
+
+
+def boxes(pool: Pool, terms: Terms) -> Boxes:
+    """Return every learner's index, where it would go next, and what is to beat."""
+    table, full = pool.curves.once(_table), terms.sizes[-1]
+    begun = table.is_alive & (table.size > 0)
+    is_full = begun & (table.size >= full)
+    forecast = terms.forecaster.forecasts(pool, full).all
+    mean = np.asarray(forecast.quantile(0.5))
+    # Heavy tails are for what is shown: by them, learners far behind would be worth most of all.
+    # In decisions a forecast counts as normal, with its scale as standard deviation.
+    scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
+    to_full = expected_cost(pool, terms, (full,))[:, 0]
+    unit = float(to_full[begun].mean())
+    weight = terms.price * _asked(pool, terms) / unit
+    factor = (unit / to_full) ** (1.0 - EVENNESS)
+    later, overhead = weight * factor * to_full, weight * OVERHEAD * unit
+    left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
+    runs = begun & pool.is_free & ~is_full & (to_full <= left)
+    # Those that another worker trains now are expected to reach their forecasts.
+    away = begun & ~pool.is_free
+    best = float(table.score[is_full].max(initial=-math.inf))
+    to_beat = max(best, float(mean[away].max(initial=-math.inf)))
+    values = np.where(is_full, table.score, -math.inf)
+    values = np.where(runs | (away & ~is_full), index(mean, scale, later + overhead), values)
+    size = np.full(len(values), full)
+    # Only those are looked at more closely that could win if a look cost the overhead alone.
+    hopes = index(mean, scale, np.full(len(mean), overhead))
+    closer = runs & (hopes > max(to_beat, float(values[runs].max(initial=-math.inf))))
+    stops = [(stop, np.flatnonzero(closer & (table.size < stop))) for stop in _stops(terms.sizes)]
+    stops = [(stop, some) for stop, some in stops if len(some)]
+    if not stops:
+        return Boxes(values, size, to_beat)
+    who = np.concatenate([some for _, some in stops])
+    at = np.concatenate([np.full(len(some), stop) for stop, some in stops])
+    shown = np.concatenate(
+        [terms.forecaster.look(pool, stop, full)[0][some] for stop, some in stops]
+    )
+    shown = np.minimum(shown, scale[who])
+    kept = np.sqrt(scale[who] ** 2 - shown**2)
+    costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
+    way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
+    now = weight * factor[who] * way + overhead
+    found = index_with_look(mean[who], shown, kept, now, later[who])
+    found = np.where(way + to_full[who] <= left, found, -math.inf)
+    # From the worst to the best, so that the best of a learner's stops stays.
+    for place in np.argsort(found, kind="stable"):
+        if found[place] > values[who[place]]:
+            values[who[place]], size[who[place]] = found[place], at[place]
+    return Boxes(values, size, to_beat)
+
+
+def _asked(pool: Pool, terms: Terms) -> float:
+    """Return what a mean full training must promise for a price of 1, in units of the score."""
+    table = pool.curves.once(_table)
+    begun = table.is_alive & (table.size > 0)
+    seen = np.stack([table.first[begun], table.score[begun]])
+    gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
+    # Where half of them tie at the top, as on few examples of which most are of one class, nothing
+    # is gained yet: seconds are worth next to nothing, but enough for an order.
+    gained = max(gained, 0.01 * float(np.ptp(seen)))
+    # Each learner's largest training, as costs are believed: one slow call must not count.
+    reached, place = np.unique(table.size[begun].astype(int), return_inverse=True)
+    costs = expected_cost(pool, terms, (*reached.tolist(), terms.sizes[-1]))[begun]
+    share = float(costs[np.arange(len(costs)), place].sum() / costs[:, -1].sum())
+    # As odds, no price is too low to end a pool of near ties before all are trained.
+    return gained * share / max(1.0 - share, 1e-9) / A_TENTH
+
+
+def expected_cost(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Numbers:
+    """Return the expected cost of training each learner, shape (learners, sizes)."""
+    cost = InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
+    return cost.seconds(pool, sizes).expected[: len(pool.curves)]
+
+
+def _is_in_seconds(pool: Pool, terms: Terms) -> bool:
+    """Return whether the time left can be compared with costs."""
+    return terms.cost == "seconds" and pool.curves.once(is_timed)
+
+
+def _table(curves: Curves) -> _Table:
+    facts = curves.columns(_facts)
+    return _Table(facts[:, 0] == 0.0, facts[:, 1], facts[:, 2], facts[:, 3])
+
+
+def _facts(curve: LearningCurve) -> tuple[float, float, float, float]:
+    first = curve.observations[0].score if curve.observations else math.nan
+    return float(bool(curve.dropped)), float(curve.size), curve.score, first
+
+
+def _stops(sizes: tuple[int, ...]) -> list[int]:
+    """Return the sizes to look at, from large to small.
+
+    >>> _stops((500, 750, 1125, 1688, 2532, 3798, 5000))
+    [1688, 750]
+    """
+    stops, last = [], sizes[-1]
+    for size in reversed(sizes[:-1]):
+        if size * STOP_RATIO <= last:
+            stops.append(size)
+            last = size
+    return stops
+
+
+def _first(size: int) -> Reason:
+    """Return why a learner starts."""
+    return Reason(f"every learner is first trained on {size:,}")
+
+
+def leader(pool: Pool, terms: Terms) -> int | None:
+    """Return the learner with the best full-data score; before any, with the best forecast."""
+    table = pool.curves.once(_table)
+    begun = table.is_alive & (table.size > 0)
+    if not begun.any():
+        return None
+    is_full = begun & (table.size >= terms.sizes[-1])
+    mean = terms.forecaster.forecasts(pool, terms.sizes[-1]).all.mean
+    scores = (
+        np.where(is_full, table.score, -np.inf)
+        if is_full.any()
+        else np.where(begun, mean, -np.inf)
+    )
+    return int(pool.curves.learners[scores.argmax()])
+
+
+def _end(pool: Pool, terms: Terms) -> Finish:
+    """Return with which learner the study ends, and why."""
+    table, found = pool.curves.once(_table), pool.once(boxes, terms)
+    winner = leader(pool, terms)
+    assert winner is not None
+    score = pool.curves[winner].score
+    rest = np.flatnonzero(table.is_alive & (table.size < terms.sizes[-1]))
+    if not len(rest):
+        return Finish(winner, Reason("best of all on all the data with {0}", (score,)))
+    if not (table.is_alive & (table.size >= terms.sizes[-1])).any():
+        text = "best forecast, with score {0} so far; no time is left to train any on all"
+        return Finish(winner, Reason(text, (score,)))
+    other = int(rest[found.values[rest].argmax()])
+    if not math.isfinite(found.values[other]):
+        text = "full-data score {0}; the time left is too short for another training on all"
+        return Finish(winner, Reason(text, (score,)))
+    text = (
+        f"full-data score {{0}}; going on with learner {int(pool.curves.learners[other])} pays up "
+        "to {1} only"
+    )
+    return Finish(winner, Reason(text, (score, float(found.values[other]))))
+
+
+def explain(pool: Pool, terms: Terms, learner: int) -> Reason:
+    """Return why the turn went from `learner` to another."""
+    decision = decide(pool, terms)
+    if isinstance(decision, Propose) or not pool.curves[learner].observations:
+        return decision.reason
+    if isinstance(decision, Extend) and not pool.curves[decision.learner].observations:
+        return decision.reason
+    found = pool.once(boxes, terms)
+    own = float(found.values[np.searchsorted(pool.curves.learners, learner)])
+    if own == -math.inf:
+        return Reason("the time left is too short to train it on all the data")
+    if isinstance(decision, Extend) and decision.learner != learner:
+        other = float(found.values[np.searchsorted(pool.curves.learners, decision.learner)])
+        text = f"going on pays up to {{0}}; with learner {decision.learner} up to {{1}}"
+        return Reason(text, (own, other))
+    if not math.isfinite(found.to_beat):
+        return decision.reason
+    return Reason("going on pays up to {0} only; to beat is {1}", (own, found.to_beat))

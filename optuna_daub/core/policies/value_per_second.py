@@ -91,18 +91,19 @@ class ValuePerSecond(Policy):
         if not table.is_scored.any():
             # Nothing can be told before the first score: all start small.
             waiting = np.flatnonzero(table.is_alive & pool.is_free)
-            text = Reason(f"every learner of which nothing is known starts with {stops[0]:,}")
+            size = stops[-1] if pool.runs_left == 0 else stops[0]
+            first = Reason(f"before any score is known, learners start with {size:,}")
             if len(waiting):
-                return Extend(int(pool.curves.learners[waiting[0]]), stops[0], text)
-            last = pool.runs_left == 0
-            return Propose(stops[-1] if last else stops[0], text)
+                return Extend(int(pool.curves.learners[waiting[0]]), size, first)
+            return Propose(size, first)
         known = self.prices(pool)
         value, place, stop = known.learner
         new, _, start = known.candidate
-        if value > 0.0 and value >= new:
+        # A price may be 0, where nothing is expected to improve; minus infinity is not allowed.
+        if value > new or (value == new and value > 0.0):
             text = f"promises {value:.2g} of improvement per {self._unit(pool)}, more than others"
             return Extend(int(pool.curves.learners[place]), stops[stop], Reason(text))
-        if new > 0.0:
+        if new >= 0.0:
             text = f"a new learner promises {new:.2g} of improvement per {self._unit(pool)}"
             return Propose(stops[start], Reason(text + ", more than others"))
         if (table.is_alive & ~pool.is_free).any():
@@ -122,7 +123,7 @@ class ValuePerSecond(Policy):
             return proposed
         known = self.prices(pool)
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
-        if own.max() > 0.0:
+        if own.max() >= 0.0:
             start = stops_of(self.sizes)[int(own.argmax())]
             text = f"promises {own.max():.2g} of improvement per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))
@@ -179,9 +180,9 @@ class ValuePerSecond(Policy):
             return decision.reason
         known, unit = self.prices(pool), self._unit(pool)
         own = float(known.learners[np.searchsorted(pool.curves.learners, learner)].max())
-        if own <= 0.0:
+        if own < 0.0:
             if not known.has_model:
-                return Reason("a learner that costs less is the first to get all the data")
+                return Reason("another learner is the first to get all the data")
             return Reason("with all the data it would be too late")
         what = f"learner {decision.learner}" if isinstance(decision, Extend) else "a new learner"
         text = f"promises {own:.2g} of improvement per {unit}; {what} promises {known.value:.2g}"

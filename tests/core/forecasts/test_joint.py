@@ -1,8 +1,10 @@
-"""The forecaster that uses what others gained, against a slow transcription and relations."""
+"""The forecaster that uses what others gained, against a dense regression and relations."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,8 +17,9 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.forecasts import joint
-from optuna_daub.core.forecasts.forecast import LOGISTIC
+from optuna_daub.core.forecasts.joint import DOUBLINGS
 from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.forecasts.joint import fitted
 
 
 SIZES = (500, 750, 1125, 1688, 2532, 3798, 5697, 8000)
@@ -38,90 +41,82 @@ def pools(draw: st.DrawFn, least: int = 1) -> Pool:
     return Pool(Curves(curves))
 
 
-def slow_forecasts(pool: Pool, size: int) -> list[tuple[float, float]]:
-    """Mean and standard deviation of every learner's score, learner by learner."""
-    curves = list(pool.curves.values())
-    firsts = sorted(c.observations[0].score for c in curves)
+def way(since: float, to: float, first: float, fading: float) -> float:
+    """Return A, written down once more."""
+    return ((first / since) ** fading - (first / to) ** fading) / (1.0 - 16.0**-fading)
 
-    def quantile(p: float) -> float:
-        place = p * (len(firsts) - 1)
-        low = math.floor(place)
-        high = min(low + 1, len(firsts) - 1)
-        return firsts[low] + (firsts[high] - firsts[low]) * (place - low)
 
-    unit = quantile(0.9) - quantile(0.5) or firsts[-1] - firsts[0]
-    widest = joint.WIDEST_GAP * unit
-
-    def part(a: float, b: float, j: int) -> float:
-        return max(0.0, min(b, j + 1) - max(a, j))
-
-    def weight(c: LearningCurve) -> float:
-        behind = firsts[-1] - c.observations[0].score
-        return 1.0 / (1.0 + (behind / (joint.NEAR * unit)) ** 2) if behind > 0 else 1.0
-
-    log = math.log2
-    lowest = math.floor(min(log(c.observations[0].size) for c in curves))
-    gain: dict[int, float] = {}
-    expected = joint.FIRST_GAIN * unit
-    for j in range(lowest, joint.LARGEST):
-        total, seen = joint.PRIOR_WEIGHT * expected, joint.PRIOR_WEIGHT
-        for c in curves:
-            for one, two in zip(c.observations, c.observations[1:], strict=False):
-                shares = {
-                    i: part(log(one.size), log(two.size), i) * joint.FADING**i
-                    for i in range(lowest, joint.LARGEST)
-                }
-                total += weight(c) * (two.score - one.score) * shares[j] / sum(shares.values())
-                seen += weight(c) * part(log(one.size), log(two.size), j)
-        gain[j] = total / seen
-        expected = joint.FADING * gain[j]
-
-    def mean_gain(a: float, b: float) -> float:
-        return sum(g * part(a, b, j) for j, g in gain.items())
-
-    def variance(a: float, b: float, gap: float) -> float:
-        squares = sum(g * g * part(a, b, j) for j, g in gain.items())
-        return max(0.0, b - a) * (joint.GAP_SHARE * gap) ** 2 + joint.GAIN_SHARE**2 * squares
-
-    ends = [(log(c.observations[0].size), log(c.size)) for c in curves]
-    off = [
-        c.score - c.observations[0].score - mean_gain(*end)
-        for c, end in zip(curves, ends, strict=True)
+def test_what_all_gain_is_the_answer_of_a_dense_regression() -> None:
+    # Where the variances do not depend on what is learnt, one system of equations says it all.
+    prior = replace(fitted(), of_gain=0.0, own=1e-9, spread_weight=1e12)
+    rng = np.random.default_rng(0)
+    curves = [
+        curve(i, {n: float(rng.normal(k, 0.3)) for k, n in enumerate((500, 900, 8000)[:length])})
+        for i, length in enumerate([3, 2, 2, 1, 2, 3, 1, 2])
     ]
-    top, bottom, count = joint.SPREAD_WEIGHT, joint.SPREAD_WEIGHT, -1.0
-    for c, end, lead in zip(curves, ends, off, strict=True):
-        if len(c.observations) > 1:
-            behind = firsts[-1] - c.observations[0].score
-            deviation = math.sqrt(variance(*end, min(behind, widest)))
-            times = abs(lead) / deviation if deviation else (math.inf if lead else 0.0)
-            top += weight(c) * min(joint.OUTLIER, times) / joint.MEAN_DEVIATION
-            count += weight(c)
-    phi = top / (bottom + max(0.0, count))
+    pool, c = Pool(Curves(curves)), prior.fading
+    first = np.array([x.observations[0].score for x in curves])
+    unit = float(np.mean(np.sqrt(first.max() - first)) ** 2)
+    best: dict[int, float] = {}
+    for n in (500, 900, 8000):
+        here = [s.score for x in curves for s in x.observations if s.size <= n]
+        best[n] = max(here)
 
-    def mean(i: int, to: float) -> float:
-        ahead, behind = mean_gain(ends[i][1], to), mean_gain(*ends[i])
-        ratio = min(max(ahead / behind, 0.0), 1.0) if behind > 0 else 0.0
-        lead = off[i] if len(curves[i].observations) > 1 else 0.0
-        return curves[i].score + ahead + joint.OWN_SHARE * lead * ratio
+    def row(since: int, to: int, score: float) -> tuple[np.ndarray, float]:
+        ends = [500 * 2.0**k for k in range(DOUBLINGS)] + [math.inf]
+        parts = [
+            way(max(since, low), min(to, high), 500, c) if max(since, low) < min(to, high) else 0.0
+            for low, high in pairwise(ends)
+        ]
+        q = unit * ((best[since] - score) / unit) ** prior.power
+        walk = (prior.spread * (q + prior.least * unit)) ** 2 * sum(parts)
+        return np.array([*parts, sum(parts) * q]), walk
 
-    furthest = max(end for _, end in ends)
-    best = max(mean(i, furthest) for i in range(len(curves)))
-    answers = []
-    for i in range(len(curves)):
-        gap = min(best - mean(i, furthest), widest)
-        deviation = phi * math.sqrt(variance(ends[i][1], log(size), gap))
-        answers.append((mean(i, log(size)), deviation))
-    return answers
+    rows, walks, gains = [], [], []
+    for known in curves:
+        for one, two in pairwise(known.observations):
+            parts, walk = row(one.size, two.size, one.score)
+            rows.append(parts)
+            walks.append(walk)
+            gains.append(two.score - one.score)
+    X, y = np.array(rows), np.array(gains)
+    mean = np.array([prior.gain * unit] * DOUBLINGS + [prior.closing])
+    steps = np.arange(DOUBLINGS)
+    before = np.zeros((DOUBLINGS + 1, DOUBLINGS + 1))
+    drift = (prior.drift * unit) ** 2 * np.minimum.outer(steps, steps)
+    before[:-1, :-1] = (prior.gain_sd * unit) ** 2 + drift
+    before[-1, -1] = prior.closing_sd**2
+    gram = X @ before @ X.T + np.diag(walks)
+    after = before - before @ X.T @ np.linalg.solve(gram, X @ before)
+    mean = mean + before @ X.T @ np.linalg.solve(gram, y - X @ mean)
+    found = Joint(prior).forecasts(pool, FULL)
+    for i in (1, 3, 6):
+        last = curves[i].observations[-1]
+        parts, walk = row(last.size, FULL, last.score)
+        assert float(found[i].mean) == pytest.approx(last.score + parts @ mean, rel=1e-3)
+        assert float(found[i].scale) ** 2 == pytest.approx(walk + parts @ after @ parts, rel=5e-3)
 
 
-@given(pool=pools(), size=st.sampled_from(SIZES))
-def test_forecasts_are_those_of_the_slow_transcription(pool: Pool, size: int) -> None:
-    forecasts = Joint().forecasts(pool, size)
-    for i, (mean, deviation) in enumerate(slow_forecasts(pool, size)):
-        assert float(forecasts[i].mean) == pytest.approx(mean, abs=1e-9)
-        width = float(forecasts[i].quantile(0.9) - forecasts[i].quantile(0.5))
-        scale = deviation * math.sqrt(3) / math.pi
-        assert width == pytest.approx(scale * math.log(9), abs=1e-7)
+@pytest.mark.parametrize("at", [900, 3798])
+def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
+    # Forecasts at N after one more score: their spread over that score is what the look says.
+    scores = [0.80, 0.78, 0.75, 0.70, 0.69, 0.66, 0.60, 0.55]
+    pool = Pool(Curves([curve(i, {500: y, 600: y + 0.01}) for i, y in enumerate(scores)]))
+    # Nearly all else is known, so that one more score changes nothing but this forecast.
+    prior = replace(fitted(), gain_sd=1e-6, drift=1e-6, closing_sd=1e-6, spread_weight=1e12)
+    middle = Joint(prior).forecasts(pool, at)[2]
+
+    def mean_after(score: float) -> float:
+        more = pool.put(pool.curves[2].extended(Observation(at, score)))
+        return float(Joint(prior).forecasts(more, FULL)[2].mean)
+
+    step = 1e-3 * float(middle.scale)
+    slope = (mean_after(float(middle.mean) + step) - mean_after(float(middle.mean) - step)) / (
+        2 * step
+    )
+    shown = Joint(prior).look(pool, at, FULL)[2]
+    assert 0.0 < shown <= float(Joint(prior).forecasts(pool, FULL)[2].scale)
+    assert shown == pytest.approx(abs(slope) * float(middle.scale), rel=0.25)
 
 
 @given(pool=pools())
@@ -200,29 +195,6 @@ def test_a_learner_without_scores_is_forecast_like_a_newcomer() -> None:
     assert float(forecast.quantile(0.8)) == pytest.approx(float(newcomer.quantile(0.8)))
 
 
-def trees(i: int, *, size: int = 500) -> LearningCurve:
-    """Of more trees more is known to come; every fifth learner failed before its first score."""
-    if i % 5 == 4:
-        return LearningCurve(i, parameters={"trees": i + 1}).drop("it raised")
-    return LearningCurve(i, (Observation(size, 0.6 + 0.01 * i),), parameters={"trees": i + 1})
-
-
-def test_newcomers_are_forecast_by_their_parameters() -> None:
-    begun = [trees(i) for i in range(12)]
-    few, many, unknown = (
-        LearningCurve(12 + i, parameters=point)
-        for i, point in enumerate(({"trees": 1}, {"trees": 12}, {}))
-    )
-    pool = Pool(Curves([*begun, few, many, unknown]))
-    low, high, any_ = (Joint().forecasts(pool, FULL)[i] for i in (12, 13, 14))
-    newcomer = Joint().newcomer(pool, FULL)
-    assert float(any_.mean) == pytest.approx(float(newcomer.mean))
-    assert float(low.quantile(0.9)) < float(newcomer.mean) < float(high.quantile(0.1))
-    # Of those that were dropped without a score nothing is asked.
-    dropped = Joint().forecasts(pool, FULL)[4]
-    assert float(dropped.mean) == pytest.approx(float(newcomer.mean))
-
-
 def test_where_first_scores_tie_an_affine_change_changes_nothing() -> None:
     """Means of equal numbers differ from them by rounding, now and then."""
     for shift in (0.0, 0.1, 0.7, 1 / 3, 1e3):
@@ -248,8 +220,8 @@ def test_intervals_hold_where_the_model_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
     doublings = np.log2(np.array(SIZES) / SIZES[0])
     steps = np.diff(doublings)
-    means = 0.05 * joint.FADING ** doublings[:-1] * steps
-    gains = rng.normal(means, joint.GAIN_SHARE * means / np.sqrt(steps), (300, len(steps)))
+    means = 0.05 * 0.78 ** doublings[:-1] * steps
+    gains = rng.normal(means, 0.95 * means / np.sqrt(steps), (300, len(steps)))
     scores = 0.6 + 0.01 * rng.normal(size=(300, 1)) + np.cumsum(gains, axis=1)
     firsts = scores[:, 0]
     curves = [
@@ -276,7 +248,7 @@ def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count:
         newcomer = Joint().newcomer(
             Pool(Curves([curve(i, {500: score}) for i, score in enumerate(of.tolist())])), 500
         )
-        return float(newcomer.mean), float(newcomer.scale / LOGISTIC)
+        return float(newcomer.mean), float(newcomer.scale)
 
     recent, recent_hopeless = scores[-joint.RECENT :], hopeless[-joint.RECENT :]
     if count < joint.RECENT:

@@ -24,6 +24,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
+from optuna_daub.core.curve import Cause
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
@@ -293,16 +294,22 @@ def test_the_guess_is_as_good_as_promised_when_all_is_decided() -> None:
     assert guesses[-1] == BestGuess(0, gaps[-1], 0.95)
 
 
-def test_a_learner_that_failed_spoils_no_guess() -> None:
+@pytest.mark.parametrize(
+    "error", ["failed 2 times at 1,000 examples", "upper end 0.9 of the disk is reached"]
+)
+@pytest.mark.parametrize("cause", ["failed", "collapsed", "infeasible"])
+def test_a_learner_that_failed_spoils_no_guess(error: str, cause: Cause) -> None:
     abc = ABC(GRID, 10_000)
     seen = [probed(0, 0.90, 0.90, 32_000), probed(1, 0.60, 0.60, 32_000)]
-    failed = LearningCurve(2, dropped="failed 2 times at 1,000 examples")
+    failed = LearningCurve(2).drop(error, cause)
     alone = abc.best_guess(Pool(Curves([*seen, replace(seen[1], learner=2)])))
     assert alone == BestGuess(0, 0.0, 0.95)
     beside = abc.best_guess(Pool(Curves([*seen, failed])))
     assert beside is not None
     assert beside.learner == 0
     assert beside.gap == pytest.approx(0.01)
+    promise = abc.promise(Pool(Curves([*seen, failed])), 0)
+    assert "(1 failed or infeasible, of which nothing is claimed)" in promise
     assert abc.best_guess(Pool(Curves([failed]))) is None
 
 
@@ -314,7 +321,7 @@ def test_what_a_learner_that_failed_since_had_ruled_out_is_not_claimed_to_be_wor
     drop = abc.decide(Pool(Curves(seen)))
     assert isinstance(drop, Drop)
     assert drop.learner == 1
-    ruled_out = seen[1].drop(str(drop.reason))
+    ruled_out = seen[1].drop(str(drop.reason), "ruled out")
     failed = seen[0].drop("failed 2 times at 32,000 examples")
     pool = Pool(Curves([failed, ruled_out, seen[2]]))
     gap = abc.interval(pool, 1).upper - abc.interval(pool, 2).lower

@@ -25,10 +25,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.preprocessing import StandardScaler
 
-from optuna_daub.sklearn.description import LONGEST
-from optuna_daub.sklearn.description import bounded
-from optuna_daub.sklearn.description import described
-from optuna_daub.sklearn.description import stable
+from optuna_daub.objective.description import LONGEST
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import described
+from optuna_daub.objective.description import stable
 from optuna_daub.sklearn.space import checked_space
 
 

@@ -1,0 +1,157 @@
+"""What do closed pools lose and cost at each price, and how often do their intervals hold?
+
+    OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.004 0.008 ...]
+        [--prior joint.json]
+
+The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB's, of
+which every second data set was not fitted on, and the tables. At every moment of a run, once all
+learners have a score, the forecasts on all the data of those that are not there yet are compared
+with where they end: the middle 50, 80, 90 and 95 % should hold as often. *Contenders* are forecast
+within 2 points of the best. Moments of a run are alike, so each data set counts as one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.replay_problems import LCDB_FILE
+from benchmarks.replay_problems import SOURCES
+from benchmarks.replay_problems import Problem
+from benchmarks.replay_problems import lcdb
+from benchmarks.replay_problems import lcdb_problems
+from benchmarks.rows import is_there
+from benchmarks.rows import parser_of
+from benchmarks.rows import table
+from optuna_daub.core import Curves
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import Joint
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Pool
+from optuna_daub.core.forecasts.joint import Prior
+from optuna_daub.core.forecasts.joint import fitted
+from optuna_daub.core.policies.closed_pool import Terms
+from optuna_daub.core.policies.closed_pool import decide
+
+
+PRICES = 0.002, 0.004, 0.008, 0.016, 0.032
+STATED = 0.5, 0.8, 0.9, 0.95
+"""Probabilities of intervals around the median."""
+NEAR = 0.02
+"""Contenders are forecast less than this below the best."""
+SIZES = (1024, 4096), (4096, 2**31)
+"""N from and below which problems of LCDB are reported together."""
+
+
+class Outcome(NamedTuple):
+    """What came of one run."""
+
+    loss: float
+    """By how much the verdict of the chosen learner is below the best one's."""
+    cost: float
+    """As a share of training everything."""
+    held: dict[str, list[float]]
+    """For all learners and for contenders: how often each interval of `STATED` held."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print both tables."""
+    parser = parser_of(__doc__, "python -m benchmarks.fit.closed_pools")
+    parser.add_argument("--prices", type=float, nargs="+", default=PRICES)
+    parser.add_argument("--prior", type=Path, help="file with another prior of forecasts")
+    options = parser.parse_args(arguments)
+    prior = fitted()
+    if options.prior:
+        prior = Prior(**json.loads(options.prior.read_text(encoding="utf-8")))
+    groups = dict(_groups(is_smoke=options.smoke))
+    found = {
+        price: {name: [run(p, price, prior) for p in each] for name, each in groups.items()}
+        for price in options.prices
+    }
+    print("Mean loss in points (largest) @ cost in % of training everything:\n")
+    lines = (
+        [f"{price:g}", *(_loss(outcomes) for outcomes in of_price.values())]
+        for price, of_price in found.items()
+    )
+    print(table(["price", *groups], lines))
+    print(f"\nHeld at price {options.prices[len(options.prices) // 2]:g}, in %:\n")
+    middle = found[options.prices[len(options.prices) // 2]]
+    print(table(["data", "of", *(f"{100 * p:g} % stated" for p in STATED)], _held(middle)))
+
+
+def _groups(*, is_smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
+    """Yield problems by name: seen and unseen data sets of LCDB by size, and the tables."""
+    if is_smoke:
+        yield "made", [*SOURCES["made"].problems(0)]
+        return
+    if is_there("lcdb", LCDB_FILE):
+        known = lcdb()
+        for least, most in SIZES:
+            problems = [*lcdb_problems(known, full_sizes=(least, most))]
+            name = f"LCDB, N >= {least:,}"
+            yield name, problems[::2]
+            yield f"{name}, others", problems[1::2]
+    for name in ("parity", "covtype"):
+        if is_there(name, SOURCES[name].path):
+            yield name, [*SOURCES[name].problems(0)]
+
+
+def run(problem: Problem, price: float, prior: Prior) -> Outcome:
+    """Run the rule on one problem."""
+    forecaster = Joint(prior)
+    terms = Terms(problem.sizes, forecaster, problem.unit, price)
+    known = {curve.learner: curve for curve in problem.curves}
+    finals = np.array([c.score if c.size == problem.full_size else np.nan for c in known.values()])
+    pool = Pool(Curves([LearningCurve(learner) for learner in known]), to_come=0)
+    cost, held = 0.0, defaultdict(list)
+    while True:
+        decision = decide(pool, terms)
+        if isinstance(decision, Finish):
+            assert decision.learner is not None
+            shares = {who: np.mean(each, axis=0).tolist() for who, each in held.items()}
+            return Outcome(problem.loss(decision.learner), cost / problem.full_cost, shares)
+        assert isinstance(decision, Extend)
+        seen = known[decision.learner].at(decision.size)
+        cost += problem.costs[decision.learner, decision.size]
+        if seen is None:
+            pool = pool.dropped(decision.learner, "failed")
+        else:
+            pool = pool.observed(decision.learner, seen)
+        curves = pool.curves.values()
+        if all(curve.observations or curve.dropped for curve in curves):
+            left = np.array([0 < c.size < problem.full_size and not c.dropped for c in curves])
+            forecast = forecaster.forecasts(pool, problem.full_size).all
+            near = left & (forecast.mean > forecast.mean[left | (finals == finals)].max() - NEAR)
+            for who, some in (("all", left), ("contenders", near)):
+                known_end = some & np.isfinite(finals)
+                if known_end.any():
+                    lies = [
+                        (finals >= forecast.quantile((1 - p) / 2))
+                        & (finals <= forecast.quantile((1 + p) / 2))
+                        for p in STATED
+                    ]
+                    held[who].append([float(inside[known_end].mean()) for inside in lies])
+
+
+def _loss(outcomes: list[Outcome]) -> str:
+    losses, costs = np.array([(x.loss, x.cost) for x in outcomes]).T
+    return f"{100 * losses.mean():.2f} ({100 * losses.max():.1f}) @ {100 * costs.mean():.1f} %"
+
+
+def _held(found: dict[str, list[Outcome]]) -> Iterator[list[str]]:
+    for name, outcomes in found.items():
+        for who in ("all", "contenders"):
+            each = [x.held[who] for x in outcomes if who in x.held]
+            if each:
+                yield [name, who, *(f"{100 * x:.0f}" for x in np.mean(each, axis=0))]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Fingerprints: what a study's scores belong to, in words that are the same in each process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import optuna
+from optuna.trial import TrialState
+from sklearn.utils import _safe_indexing
+
+from optuna_daub.objective.description import stable
+from optuna_daub.objective.subsets import Fold
+from optuna_daub.study import log
+
+
+SAMPLED_ROWS = 1_000
+"""Rows of the features that a checksum looks at, evenly spaced; of targets it looks at all."""
+
+_MARK = "search"
+"""The mark of a study under which it is kept."""
+
+_UNSAID = "settings that do not say it"
+"""What a study was begun with, in a record that does not say."""
+
+
+def of_table(X: Any, y: Any, *more: Any) -> str:
+    """Return the number of rows of a table, and a checksum.
+
+    Features may be large and of any kind, so only some of their rows count.
+
+    >>> of_table(np.eye(3), np.arange(3)) == of_table(np.eye(3), np.arange(3))
+    True
+    >>> of_table(np.eye(3), np.arange(3)) == of_table(2 * np.eye(3), np.arange(3))
+    False
+
+    Args:
+        X: features, one row per example.
+        y: targets, or None.
+        more: further columns, such as weights, or None.
+    """
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    wanted = np.unique(np.linspace(0, n_rows - 1, SAMPLED_ROWS).astype(np.intp))
+    sample = _safe_indexing(X, wanted)
+    names: list[Any] = []
+    if hasattr(sample, "tocsr"):
+        sample = sample.tocsr()
+        sample.sort_indices()
+        parts = [sample.data, sample.indices, sample.indptr, sample.shape]
+    elif hasattr(sample, "columns"):
+        names = [*sample.columns]
+        columns = getattr(sample, "iloc", sample)  # by place: names may come twice
+        parts = [np.asarray(columns[:, place]) for place in range(len(names))]
+    else:
+        parts = [sample if isinstance(sample, list) else np.asarray(sample)]
+    columns_of_all = [np.asarray(each) for each in (y, *more) if each is not None]
+    return f"{n_rows:,} rows, checksum {crc32(stable([names, parts, columns_of_all]).encode())}"
+
+
+def of_folds(folds: Sequence[Fold]) -> str:
+    """Return the number of folds, and a checksum of their rows.
+
+    >>> of_folds([Fold(np.array([2, 0]), np.array([1]))])
+    '1 fold, checksum 3058697905'
+    """
+    rows = b"".join(fold.training.tobytes() + fold.validation.tobytes() for fold in folds)
+    return f"{len(folds)} fold{'s' * (len(folds) > 1)}, checksum {crc32(rows)}"
+
+
+def check_fingerprint(
+    study: optuna.Study, begun_with: Mapping[str, str], asking: int | None = None
+) -> bool:
+    """Store what a study's scores belong to, or compare with what was stored.
+
+    As long as nothing was observed, and no other trial is running, it may still be mended.
+
+    Args:
+        study: new, or continued.
+        begun_with: what all scores of the study must have in common, by name, in words.
+        asking: number of the trial that asks, if one does.
+
+    Returns:
+        Whether the study keeps to it from now on.
+
+    Raises:
+        ValueError: if something differs.
+    """
+    stored = read_fingerprint(study)
+    is_begun = any(
+        trial.intermediate_values or (trial.state == TrialState.RUNNING and trial.number != asking)
+        for trial in study.get_trials(deepcopy=False)
+    )
+    if not stored or (not is_begun and stored != begun_with):
+        log.write_mark(study, _MARK, {**begun_with})
+    if not stored or not is_begun:
+        return is_begun
+    for name, value in begun_with.items():
+        before = stored.get(name, _UNSAID)
+        if before != value:
+            # Of long texts the part from which they differ, with what stands before it.
+            pairs = zip(before, value, strict=False)
+            start = max(len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) - 80, 0)
+            lead = "..." if start else ""
+            then, now = (
+                text if len(text) <= 200 else f"{lead}{text[start : start + 200]}..."
+                for text in (before, value)
+            )
+            raise ValueError(
+                f"A study must go on with the {name} it was begun with: study "
+                f"'{study.study_name}' was begun with {then}, but now has {now}. Its scores "
+                "would be mixed with others. Use what it was begun with, or another `study_name`."
+            )
+    return True
+
+
+def read_fingerprint(study: optuna.Study) -> Mapping[str, str]:
+    """Return what a study's scores belong to; empty if that is not known."""
+    return log.read_mark(study, _MARK) or {}

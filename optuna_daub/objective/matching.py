@@ -1,0 +1,213 @@
+"""Two tables of features as one: columns are matched by name, never by place.
+
+A validation table is brought into the columns and kinds of the training table once, when it is
+passed. So a model is scored on the columns that it was trained on, and both tables together can
+train it again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+
+def matched(X: Any, like: Any) -> Any:
+    """Return the features of `X_valid` in the columns and kinds of those in `X`.
+
+    >>> import pandas as pd
+    >>> training = pd.DataFrame({"age": [40, 50], "job": pd.Categorical(["nurse", "cook"])})
+    >>> matched(pd.DataFrame({"job": ["cook"], "age": [30]}), training)
+       age   job
+    0   30  cook
+
+    Args:
+        X: the validation table.
+        like: the training table.
+
+    Raises:
+        ValueError: if a column is missing or too many, has values that its namesake cannot have,
+            or the tables cannot be stacked.
+    """
+    kind, wanted = _kind(X), _kind(like)
+    if kind != wanted:
+        raise ValueError(
+            f"`X_valid` must be the kind of table that `X` is, {wanted}, but is {kind}: columns "
+            f"are matched by name, and both are stacked for a last training. Pass {wanted}."
+        )
+    if kind in (_PANDAS, _POLARS):
+        _check_names([*X.columns], [*like.columns])
+        X = _as_pandas(X, like) if kind == _PANDAS else _as_polars(X, like)
+    shapes = [getattr(table, "shape", ())[1:] for table in (like, X)]
+    if all(hasattr(table, "shape") for table in (like, X)) and shapes[0] != shapes[1]:
+        raise ValueError(
+            "`X_valid` must have as many features as `X`, but has rows of shape "
+            f"{shapes[1]} while `X` has {shapes[0]}."
+        )  # a list tells no shape
+    wants_text, has_text = (_is_text(getattr(table, "dtype", None)) for table in (like, X))
+    if kind == _ARRAY and None not in (wants_text, has_text) and wants_text != has_text:
+        raise ValueError(
+            f"`X_valid` must have values of the kind that `X` has, {like.dtype}, but has "
+            f"{X.dtype}. Convert one of them."
+        )
+    try:
+        stacked(like[:1], X[:1])
+    except Exception as error:  # of whatever library made the table
+        raise ValueError(
+            "`X` and `X_valid` must fit together in one table, for a last training on both, but "
+            f"stacking their first rows raised {type(error).__name__}: {error}"
+        ) from error
+    return X
+
+
+def stacked(first: Any, second: Any) -> Any:
+    """Return one table of the rows of two, of the kind that both are."""
+    if hasattr(first, "tocsr") or hasattr(second, "tocsr"):
+        return scipy.sparse.vstack([first, second]).tocsr()
+    if hasattr(first, "iloc"):
+        import pandas as pd  # the caller has it: it passed a data frame
+
+        return pd.concat([first, second])
+    if _kind(first) == _POLARS:
+        import polars as pl  # the caller has it
+
+        return pl.concat([first, second], how="vertical_relaxed")
+    if isinstance(first, list):
+        return [*first, *second]
+    return np.concatenate([first, second])
+
+
+_PANDAS, _COLUMN, _POLARS, _ARRAY = (
+    "a pandas data frame",
+    "a pandas column",
+    "a polars data frame",
+    "an array or list without column names",
+)
+
+
+def _kind(table: Any) -> str:
+    if hasattr(table, "iloc"):
+        return _PANDAS if hasattr(table, "columns") else _COLUMN
+    if hasattr(table, "columns"):
+        library = type(table).__module__.partition(".")[0]
+        return _POLARS if library == "polars" else f"a data frame of {library}"
+    return _ARRAY
+
+
+def _check_names(names: list[Any], wanted: list[Any]) -> None:
+    missing = [name for name in wanted if name not in names]
+    others = [name for name in names if name not in wanted]
+    if missing or others:
+        lacks = f"lacks {_listed(missing)}" if missing else ""
+        has = f"has {_listed(others)}, which `X` has not" if others else ""
+        raise ValueError(
+            "`X_valid` must have the columns of `X`, in any order, but "
+            f"{' and '.join(filter(None, (lacks, has)))}. Rename or add them."
+        )
+    if len({*wanted}) < len(wanted) and names != wanted:
+        twice = next(name for name in wanted if wanted.count(name) > 1)
+        raise ValueError(
+            f"Columns are matched by name, but `X` has {twice!r} more than once, and `X_valid` "
+            "has its columns in another order. Give each column a name of its own."
+        )
+    if len(names) != len(wanted):
+        raise ValueError(
+            f"`X_valid` must have each column of `X` once, but has {len(names)} columns for "
+            f"{len(wanted)}. Give each column a name of its own."
+        )
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _as_pandas(X: Any, like: Any) -> Any:
+    """Return a pandas frame with the columns of another, in its order and of its kinds."""
+    import pandas as pd  # the caller has it: it passed a data frame
+
+    names = [*X.columns]
+    if names != [*like.columns]:
+        X = X.iloc[:, [names.index(name) for name in like.columns]]
+    casts = {}
+    for place, name in enumerate(like.columns):
+        model, column = like.iloc[:, place], X.iloc[:, place]
+        if model.dtype == column.dtype and model.dtype != object:
+            continue
+        if model.dtype == object:  # takes everything: a look at the values tells
+            kinds = [_kind_of_values(values) for values in (model, column)]
+            if None not in kinds and kinds[0] != kinds[1]:
+                raise ValueError(_of_another_kind(name, column[column.notna()].iloc[0], kinds[0]))
+            continue
+        numeric = all(pd.api.types.is_numeric_dtype(values) for values in (model, column))
+        if numeric and pd.concat([model[:1], column[:1]]).dtype != object:
+            continue
+        if isinstance(model.dtype, pd.CategoricalDtype):
+            is_lost = column.notna() & ~column.isin(model.dtype.categories)
+            cast = column.astype(object).where(~is_lost, None).astype(model.dtype)
+        else:
+            try:
+                cast = column.astype(model.dtype)
+            except (TypeError, ValueError):
+                cast = pd.Series([None] * len(column), index=column.index, dtype=object)
+            # What this kind of column cannot hold is missing now, or another value.
+            is_lost = column.notna() & ~(cast.astype(object) == column.astype(object))
+        if is_lost.any():
+            raise ValueError(_of_another_kind(name, column[is_lost].iloc[0], model.dtype))
+        casts[place] = cast
+    if casts:
+        columns = [casts.get(place, X.iloc[:, place]) for place in range(X.shape[1])]
+        X = pd.concat(columns, axis=1)
+        X.columns = like.columns
+    return X
+
+
+def _as_polars(X: Any, like: Any) -> Any:
+    """Return a polars frame with the columns of another, in its order and of its kinds."""
+    X = X.select(like.columns)
+    for name, wanted in like.schema.items():
+        column = X[name]
+        if column.dtype == wanted or (column.dtype.is_numeric() and wanted.is_numeric()):
+            continue
+        cast = column.cast(wanted, strict=False)
+        back = cast.cast(column.dtype, strict=False)
+        is_lost = column.is_not_null() & ~back.eq_missing(column)
+        if _is_polars_text(wanted) != _is_polars_text(column.dtype):  # "1.5" is no number
+            is_lost = column.is_not_null()
+        if is_lost.any():
+            raise ValueError(_of_another_kind(name, column.filter(is_lost)[0], wanted))
+        X = X.with_columns(cast.alias(name))
+    return X
+
+
+def _is_polars_text(dtype: Any) -> bool:
+    return type(dtype).__name__ in ("String", "Categorical", "Enum")
+
+
+def _of_another_kind(name: Any, value: Any, wanted: Any) -> str:
+    categories = getattr(wanted, "categories", None)
+    if categories is not None:
+        return (
+            f"`X_valid` must have the categories of `X`, but column {name!r} has {value!r}, which "
+            "is no category of that column in `X`. Give both columns the same categories, also "
+            "those that only one of them has."
+        )
+    return (
+        f"`X_valid` must have values of the kind that `X` has, but column {name!r} has {value!r} "
+        f"where `X` has {wanted}. Convert one of them."
+    )
+
+
+def _kind_of_values(column: Any) -> str | None:
+    """Return what a column of objects has, None if all of it is missing."""
+    import pandas as pd
+
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    numbers = ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "complex")
+    return None if kind == "empty" else "numbers" if kind in numbers else str(kind)
+
+
+def _is_text(dtype: Any) -> bool | None:
+    """Return whether an array has text or objects, None if it does not tell."""
+    return dtype.kind in "OUS" if isinstance(dtype, np.dtype) else None

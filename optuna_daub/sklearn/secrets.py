@@ -1,0 +1,87 @@
+"""Passwords in the URLs of storages: never shown, and not kept with a model that is stored."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage
+from optuna.storages import InMemoryStorage
+
+
+_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):([^/\s]*)@")
+"""User and password between a URL's scheme and its host; a password may have an @ itself."""
+
+_IN_QUERY = re.compile(r"(?i)([?&](?:password|passwd|pwd|sslpassword|token|secret)=)[^&\s]+")
+
+
+def masked(url: str) -> str:
+    """Return a URL with *** in place of a password.
+
+    >>> masked("postgresql://ann:hunter2@db.example.org/studies")
+    'postgresql://ann:***@db.example.org/studies'
+    >>> masked("sqlite:///study.db")
+    'sqlite:///study.db'
+    """
+    return _IN_QUERY.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+
+
+class StorageURL(str):
+    """A URL of a storage that is shown without its password."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the URL as it may be shown."""
+        return repr(masked(self))
+
+    def __copy__(self) -> StorageURL:
+        """Return itself, as of any string."""
+        return self
+
+    def __deepcopy__(self, _: Any) -> StorageURL:
+        """Return itself: scikit-learn's `clone` asks whether it got the same object."""
+        return self
+
+
+def without_secret(storage: Any) -> Any:
+    """Return a storage as a model may keep it: a URL, its password masked, if it had one.
+
+    >>> without_secret("postgresql://ann:hunter2@db/studies")
+    'postgresql://ann:***@db/studies'
+    """
+    url = url_of(storage)
+    return storage if url is None or masked(url) == url else masked(url)
+
+
+def url_of(storage: Any) -> str | None:
+    """Return the URL of a storage that is reached by one, None of any other."""
+    if storage is None or isinstance(storage, str):
+        return storage
+    storage = getattr(storage, "_backend", storage)  # of one that is wrapped in a cache
+    storage = getattr(storage, "_backend", storage)  # of a journal in Redis
+    url = getattr(storage, "url", None) or getattr(storage, "_url", None)
+    return url if isinstance(url, str) else None
+
+
+def has_secret(storage: Any) -> bool:
+    """Return whether a storage is reached by a URL with a password.
+
+    >>> has_secret("postgresql://ann:hunter2@db/studies"), has_secret("sqlite:///study.db")
+    (True, False)
+    """
+    return without_secret(storage) is not storage
+
+
+def in_memory(study: optuna.Study) -> optuna.Study:
+    """Return a copy of a study in memory, with its sampler and pruner."""
+    storage: BaseStorage = InMemoryStorage()
+    study_id = storage.create_new_study(study.directions, study.study_name)
+    for name, value in study._storage.get_study_system_attrs(study._study_id).items():
+        storage.set_study_system_attr(study_id, name, value)
+    for name, value in study.user_attrs.items():
+        storage.set_study_user_attr(study_id, name, value)
+    for trial in study.get_trials(deepcopy=False):
+        storage.create_new_trial(study_id, template_trial=trial)
+    return optuna.Study(study.study_name, storage, sampler=study.sampler, pruner=study.pruner)

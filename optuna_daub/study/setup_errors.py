@@ -1,0 +1,59 @@
+"""Errors of set-up: they end a study at once, also one that was told to catch errors.
+
+A direction that does not fit the scorer, or sizes that do not fit the rows, fail every trial. With
+`study.optimize(..., catch=(Exception,))` such a study would fail all night. So an objective raises
+`SetupError` within `ending_study`, before it trains anything; the sampler passes what ended a run
+to `raise_anew` in `after_trial`, which Optuna calls outside of what `catch` covers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import optuna
+
+from optuna_daub.study import host
+
+
+_logger = logging.getLogger(__name__)
+
+
+class SetupError(ValueError):
+    """No trial of the study can work until its set-up is mended."""
+
+
+@contextmanager
+def ending_study(study: optuna.Study) -> Iterator[None]:
+    """End `study.optimize` if a `SetupError` is raised in this context.
+
+    The error passes through. With a sampler of another library `catch` may hide it, so the study
+    is stopped, and its whole sentence logged: Optuna's own log cuts long errors off. With ours
+    `raise_anew` ends the study; a stopped one would lose the error in a thread of `n_jobs`.
+
+    >>> study = optuna.create_study()
+    >>> with ending_study(study):
+    ...     pass
+    """
+    from optuna_daub.study.sampler import DataAllocationSampler  # which imports this module
+
+    try:
+        yield
+    except SetupError as error:
+        if not isinstance(study.sampler, DataAllocationSampler):
+            _logger.error("Study '%s' ends: %s", study.study_name, error)
+            host.stop(study)
+        raise
+
+
+def raise_anew(error: BaseException | None) -> None:
+    """Raise an error of set-up out of `sampler.after_trial`, and so out of `study.optimize`.
+
+    Anything else is left to Optuna.
+
+    >>> raise_anew(ValueError("of one learner")), raise_anew(None)
+    (None, None)
+    """
+    if isinstance(error, SetupError):
+        raise error

@@ -1,0 +1,179 @@
+"""The rule of closed pools: laws that hold whatever the curves, and false beliefs mended."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from optuna_daub.core import Cost
+from optuna_daub.core import Curves
+from optuna_daub.core import Extend
+from optuna_daub.core import Finish
+from optuna_daub.core import Joint
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Propose
+from optuna_daub.core import Wait
+from optuna_daub.core.policies.closed_pool import Terms
+from optuna_daub.core.policies.closed_pool import boxes
+from optuna_daub.core.policies.closed_pool import decide
+from optuna_daub.core.policies.closed_pool import expected_cost
+from optuna_daub.core.policies.closed_pool import leader
+
+
+SIZES = (500, 1000, 2000, 4000, 8000, 16000)
+FIRST = 1000
+
+
+def terms(price=0.008, cost="examples"):
+    return Terms(SIZES, Joint(), cost, price)
+
+
+def made(seed, count=12):
+    """Return whole curves: power laws with limits and rates of their own."""
+    rng = np.random.default_rng(seed)
+    limit, lost, rate = rng.uniform([0.7, 0.1, 0.2], [0.9, 0.4, 0.6], (count, 3)).T
+    n = np.array(SIZES) / SIZES[0]
+    scores = limit[:, None] - lost[:, None] * n ** -rate[:, None]
+    return {i: dict(zip(SIZES, row.tolist(), strict=True)) for i, row in enumerate(scores)}
+
+
+def replayed(known, rule, pool=None):
+    """Return every decision, the last a `Finish`."""
+    pool = pool or Pool(Curves([LearningCurve(i) for i in known]), to_come=0)
+    decisions = []
+    while True:
+        decision = decide(pool, rule)
+        decisions.append(decision)
+        if not isinstance(decision, Extend):
+            return decisions
+        seen = Observation(decision.size, known[decision.learner][decision.size])
+        pool = pool.observed(decision.learner, seen)
+
+
+def pool_of(scores, seconds=None):
+    """Return a closed pool, given each learner's scores by size."""
+    curves = []
+    for i, own in enumerate(scores):
+        seen = [
+            Observation(n, score, seconds=seconds[i][k] if seconds else None)
+            for k, (n, score) in enumerate(own.items())
+        ]
+        curves.append(LearningCurve(i, tuple(seen)))
+    return Pool(Curves(curves), to_come=0)
+
+
+@given(seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=6)
+def test_every_run_ends_with_the_best_that_was_trained_on_everything(seed):
+    known = made(seed)
+    decisions = replayed(known, terms())
+    assert isinstance(decisions[-1], Finish)
+    trained = {d.learner for d in decisions[:-1] if d.size == SIZES[-1]}
+    assert decisions[-1].learner == max(trained, key=lambda i: known[i][SIZES[-1]])
+    steps = [(d.learner, d.size) for d in decisions[:-1]]
+    assert len({*steps}) == len(steps)
+    assert steps[: len(known)] == [(i, FIRST) for i in known]
+
+
+@given(seed=st.integers(0, 99), factor=st.sampled_from([1e-3, 8.0]), shift=st.integers(-5, 5))
+@settings(deadline=None, max_examples=6)
+def test_affine_changes_of_scores_change_no_decision(seed, factor, shift):
+    known = made(seed)
+    moved = {i: {n: shift + factor * s for n, s in own.items()} for i, own in known.items()}
+    steps, others = (
+        [(d.learner, getattr(d, "size", None)) for d in replayed(each, terms())]
+        for each in (known, moved)
+    )
+    assert steps == others
+
+
+def test_without_a_price_all_are_trained_on_everything():
+    known = made(3)
+    decisions = replayed(known, terms(price=0.0))
+    assert {d.learner for d in decisions if getattr(d, "size", 0) == SIZES[-1]} == {*known}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_higher_price_costs_no_more(seed):
+    known = made(seed, count=20)
+    costs = [
+        sum(d.size for d in replayed(known, terms(price))[:-1])
+        for price in (0.0, 0.008, 0.1, 10.0)
+    ]
+    assert costs[0] > costs[-1]
+    assert costs == sorted(costs, reverse=True) or max(costs[2:]) <= costs[1]
+
+
+def test_learners_that_failed_or_are_busy_are_left_alone():
+    pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7}, {FIRST: 0.6}])
+    busy = dataclasses.replace(pool, busy=frozenset({0, 1, 2}))
+    assert isinstance(decide(busy, terms()), Wait)
+    only = dataclasses.replace(pool, busy=frozenset({0, 1}))
+    assert decide(only, terms()).learner == 2
+    none = pool.dropped(0, "failed").dropped(1, "failed").dropped(2, "failed")
+    assert decide(none, terms()).learner is None
+    assert isinstance(decide(Pool(to_come=3), terms()), Propose)
+
+
+def test_nobody_starts_who_would_be_late():
+    pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7}], [[1.0], [1.0]])
+    rule = terms(cost="seconds")
+    assert isinstance(decide(pool, rule), Extend)
+    late = dataclasses.replace(pool, left=Cost(seconds=2.0))
+    end = decide(late, rule)
+    assert isinstance(end, Finish)
+    assert end.learner == leader(late, rule) == 0
+
+
+def test_one_gain_does_not_tell_what_all_gain():
+    # Five are level at N / 4, the first of them gained nearly nothing up to N: the others may.
+    near = {FIRST: 0.86, 4000: 0.874}
+    rest = [{FIRST: 0.5 + i / 50} for i in range(10)]
+    before = pool_of([near] * 5 + rest)
+    after = before.observed(0, Observation(16000, 0.880))
+    width_after = float(Joint().forecasts(after, 16000)[1].scale)
+    assert width_after > 0.5 * (0.880 - 0.874)
+    assert float(Joint().forecasts(after, 16000)[1].mean) > 0.877
+    assert decide(after, terms(price=0.001)).learner in {1, 2, 3, 4}
+
+
+def test_one_learner_that_collapses_does_not_make_all_others_uncertain():
+    rows = [{FIRST: 0.7 + i / 100, 4000: 0.75 + i / 100} for i in range(10)]
+    calm, upset = pool_of(rows), pool_of([{FIRST: 0.7, 4000: 0.1}, *rows[1:]])
+    widths = [float(Joint().forecasts(pool, 16000)[9].scale) for pool in (calm, upset)]
+    assert widths[1] < 3.0 * widths[0]
+
+
+def test_the_expected_cost_is_above_the_median_where_less_is_known():
+    pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7, 4000: 0.8}], [[1.0], [1.0, 4.0]])
+    median = [16.0, 16.0]
+    found = expected_cost(pool, "seconds", 16000)
+    assert found[0] > found[1] > 0.95 * median[1]
+
+
+def test_a_decision_among_200_learners_is_cheap():
+    rng = np.random.default_rng(0)
+    scores = [{FIRST: float(x), 2000: float(x) + 0.01} for x in rng.uniform(0.5, 0.8, 200)]
+    pool, rule = pool_of(scores), terms()
+    times = []
+    for i in range(5):
+        pool = pool.observed(i, Observation(16000, 0.8))
+        begin = time.process_time()
+        decide(pool, rule)
+        times.append(time.process_time() - begin)
+    assert min(times) < 0.05
+
+
+def test_indices_do_not_depend_on_who_came_first():
+    known = made(1)
+    pool = pool_of([{n: own[n] for n in (FIRST, 2000)} for own in known.values()])
+    turned = pool_of([{n: own[n] for n in (FIRST, 2000)} for own in reversed(known.values())])
+    one, two = (boxes(each, terms()) for each in (pool, turned))
+    assert one.values == pytest.approx(two.values[::-1])
+    assert one.size.tolist() == two.size[::-1].tolist()

@@ -1,0 +1,219 @@
+"""A study has scores of one table, one division, one scorer and one grid of sizes."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.sklearn import DataAllocationSearchCV
+from optuna_daub.study.setup_errors import SetupError
+from tests.objective.studies import SIZES
+from tests.objective.studies import X
+from tests.objective.studies import Y
+from tests.objective.studies import build
+from tests.objective.studies import study_of
+
+
+def _objective(X: Any = X, Y: Any = Y, **kwargs: Any) -> TrainingSizeObjective:
+    return TrainingSizeObjective(build, X, Y, **kwargs)
+
+
+def _reversed_targets() -> TrainingSizeObjective:
+    return _objective(Y=Y[::-1])
+
+
+FIXED = {"X_valid": X[100:], "y_valid": Y[100:]}
+OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
+    "targets": (_objective, _reversed_targets, "data"),
+    "features": (_objective, lambda: _objective(X + 1), "data"),
+    "fewer rows": (_objective, lambda: _objective(X[:180], Y[:180]), "data"),
+    "names of columns": (
+        lambda: _objective(pd.DataFrame(X).rename(columns=str)),
+        lambda: _objective(pd.DataFrame(X).rename(columns=lambda name: f"x{name}")),
+        "data",
+    ),
+    "weights": (_objective, lambda: _objective(sample_weight=np.arange(200.0)), "data"),
+    "fixed validation set": (
+        lambda: _objective(**FIXED),
+        lambda: _objective(**{**FIXED, "X_valid": X[100:] + 1}),
+        "data",
+    ),
+    "seed": (_objective, lambda: _objective(seed=1), "division into training and validation"),
+    "folds": (lambda: _objective(cv=4), lambda: _objective(cv=5), "division into training"),
+    "held-out rows": (_objective, lambda: _objective(test_size=0.25), "division into training"),
+    "scorer": (_objective, lambda: _objective(scoring="f1_macro"), "scoring"),
+    "weighted scores": (
+        lambda: _objective(sample_weight=np.ones(200)),
+        lambda: _objective(sample_weight=np.ones(200), weighted_score=True),
+        "scoring",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_study_of_something_else_is_refused(case: str) -> None:
+    first, other, name = OTHERS[case]
+    study = study_of(first(), n_learners=2)
+    scores = [trial.intermediate_values for trial in study.trials]
+    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=5)
+    with pytest.raises(SetupError, match=f"must go on with the {name}"):
+        study.optimize(other(), catch=(Exception,))
+    assert [t.intermediate_values for t in study.trials if t.intermediate_values] == [
+        each for each in scores if each
+    ]
+
+
+def test_with_another_sampler_other_sizes_are_refused() -> None:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=optuna.samplers.RandomSampler(seed=0),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    objective = _objective()
+    study.optimize(objective, n_trials=1)
+    study.pruner = DAUBPruner(sizes=(30, 60, 120))
+    with pytest.raises(SetupError, match="must go on with the training sizes"):
+        study.optimize(objective, n_trials=1)
+
+
+@pytest.mark.parametrize("how", ["again", "pickled", "another process's"])
+def test_the_same_goes_on(how: str) -> None:
+    storage = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(
+        storage=storage,
+        study_name="s",
+        direction="maximize",
+        sampler=DataAllocationSampler(n_learners=2),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    objective = _objective(scoring="f1_macro")
+    study.optimize(objective)
+    again = {
+        "again": objective,
+        "pickled": pickle.loads(pickle.dumps(objective)),
+        "another process's": _objective(X.copy(), Y.copy(), scoring="f1_macro"),
+    }[how]
+    loaded = optuna.load_study(
+        storage=storage,
+        study_name="s",
+        sampler=DataAllocationSampler(n_learners=4),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    before = len(loaded.trials)
+    loaded.optimize(again)
+    assert len(loaded.trials) > before
+
+
+def test_a_study_begun_before_goes_on() -> None:
+    objective = _objective()
+    study = study_of(objective, n_learners=2)
+    del study._storage._studies[study._study_id].system_attrs["daub:search"]  # type: ignore[attr-defined]
+    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=3), n_learners=4)
+    study.optimize(_objective())
+    assert "daub:search" in study._storage.get_study_system_attrs(study._study_id)
+
+
+def test_before_anything_is_observed_it_may_be_mended() -> None:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+
+    def fails(trial: optuna.Trial) -> Any:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        study.optimize(TrainingSizeObjective(fails, X, Y[::-1]))
+    study.optimize(_objective())
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+def test_a_worker_whose_table_another_one_has_replaced_before_its_first_score_is_told() -> None:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    one, other = _objective(), _reversed_targets()
+    asked = study.ask()
+    one._check_same_rows(asked, SIZES)
+    with pytest.raises(SetupError, match="must go on with the data"):
+        other._check_same_rows(study.ask(), SIZES)
+
+
+def test_a_search_and_an_objective_are_not_mixed() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(
+        storage=storage,
+        study_name="s",
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    study.optimize(_objective())
+    search = DataAllocationSearchCV(
+        build(optuna.trial.FixedTrial({"var_smoothing": 0.1})),
+        {"var_smoothing": [1e-9, 1e-3, 0.1]},
+        cv=2,
+        storage=storage,
+        study_name="s",
+        random_state=0,
+    )
+    with pytest.raises(ValueError, match="must go on with the cv and random_state"):
+        search.fit(X, Y)
+    search.set_params(study_name="another").fit(X, Y)
+    with pytest.raises(ValueError, match="must go on with the data"):
+        search.fit(X + 1, Y)
+
+
+def test_the_winner_is_not_fitted_on_other_rows_in_silence() -> None:
+    study = study_of(_objective())
+    _objective().refit(study)
+    with pytest.warns(UserWarning, match="was scored on other rows.*the data of the study"):
+        _reversed_targets().refit(study)
+    with pytest.warns(UserWarning, match="was scored on other rows.*the division"):
+        _objective(seed=5).refit(study)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.asarray,
+        pd.DataFrame,
+        lambda a: pd.DataFrame(a).astype(str),
+        lambda a: pd.DataFrame(a).astype("category"),
+        lambda a: pl.DataFrame(a),
+        scipy.sparse.csr_matrix,
+        scipy.sparse.coo_array,
+        lambda a: a.tolist(),
+        lambda a: [str(row) for row in a],
+        lambda a: a.astype(object),
+    ],
+)
+def test_tables_of_any_kind_have_a_fingerprint(kind: Any) -> None:
+    a, y = np.arange(40.0).reshape(20, 2), np.arange(20)
+    changed = a.copy()
+    changed[13, 1] = -1
+    assert of_table(kind(a), y) == of_table(kind(a.copy()), y.copy())
+    assert of_table(kind(a), y) != of_table(kind(changed), y)
+    assert of_table(kind(a), y) != of_table(kind(a), y[::-1])
+    assert of_table(kind(a), y) != of_table(kind(a), y, np.ones(20))
+
+
+def test_a_large_table_is_looked_at_in_parts() -> None:
+    a = np.zeros((100_000, 3))
+    a[::2] = 1
+    assert of_table(a, None) != of_table(a[::-1], None)

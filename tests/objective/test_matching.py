@@ -1,0 +1,270 @@
+"""A validation table is matched by name, and what was searched can be fitted again on both."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.matching import matched
+from tests.objective.studies import study_of
+
+
+RNG = np.random.default_rng(0)
+N = 200
+NUMBERS = RNG.normal(size=(2 * N, 3))
+JOBS = RNG.choice(["cook", "nurse"], 2 * N)
+LABELS = np.where((NUMBERS[:, 0] > 0) ^ (JOBS == "cook"), "yes", "no")
+
+
+def table(rows: slice, **columns: Any) -> pd.DataFrame:
+    own = {"a": NUMBERS[rows, 0], "b": NUMBERS[rows, 1], "job": JOBS[rows]}
+    return pd.DataFrame({**own, **columns})
+
+
+TRAINING, VALIDATION = table(slice(N)), table(slice(N, 2 * N))
+
+
+def tree(trial: optuna.Trial) -> Any:
+    return DecisionTreeClassifier(max_depth=trial.suggest_int("depth", 3, 8), random_state=0)
+
+
+def encoded_tree(trial: optuna.Trial) -> Any:
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
+    return make_pipeline(encoder, tree(trial))
+
+
+def objective(X: Any, X_valid: Any, build: Any = encoded_tree) -> TrainingSizeObjective:
+    return TrainingSizeObjective(
+        build, X, LABELS[:N], X_valid=X_valid, y_valid=LABELS[N : N + len(VALIDATION)]
+    )
+
+
+def score(X: Any, X_valid: Any, build: Any = encoded_tree) -> float:
+    return study_of(objective(X, X_valid, build)).best_value
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+def test_reordered_columns_give_the_same_score(frame: Any) -> None:
+    training = frame(TRAINING[["a", "b"]])
+    orders = (["a", "b"], ["b", "a"])
+    scores = [score(training, frame(VALIDATION[order]), tree) for order in orders]
+    assert scores[0] == scores[1]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t.rename(columns={"a": "A"}), "lacks 'a' and has 'A', which `X` has not"),
+        (lambda t: t.drop(columns="a"), "lacks 'a'"),
+        (lambda t: t.assign(more=1), "has 'more', which `X` has not"),
+    ],
+    ids=["renamed", "missing", "more"],
+)
+def test_other_columns_are_refused(frame: Any, change: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=f"must have the columns of `X`, in any order.*{said}"):
+        objective(frame(TRAINING), frame(change(VALIDATION)))
+
+
+def test_columns_of_one_name_are_refused_unless_both_tables_have_their_order() -> None:
+    twice = TRAINING.set_axis(["a", "a", "job"], axis=1)
+    assert [*matched(twice[:3], twice).columns] == ["a", "a", "job"]
+    with pytest.raises(ValueError, match="'a' more than once"):
+        matched(twice.iloc[:, ::-1], twice)
+    with pytest.raises(ValueError, match="each column of `X` once"):
+        matched(twice, TRAINING[["a", "job"]])
+
+
+@pytest.mark.parametrize(
+    ("X", "X_valid"),
+    [
+        (TRAINING, VALIDATION.to_numpy()),
+        (TRAINING.to_numpy(), VALIDATION),
+        (TRAINING, pl.from_pandas(VALIDATION)),
+        (TRAINING["a"], VALIDATION[["a"]]),
+        ([[1.0]] * N, VALIDATION[["a"]]),
+    ],
+    ids=["frame, array", "array, frame", "pandas, polars", "column, frame", "list, frame"],
+)
+def test_tables_of_two_kinds_are_refused(X: Any, X_valid: Any) -> None:
+    with pytest.raises(ValueError, match="must be the kind of table that `X` is"):
+        objective(X, X_valid)
+
+
+CATEGORIES = TRAINING.astype({"job": "category"})
+FEWER = VALIDATION[JOBS[N:] == "cook"].astype({"job": "category"})
+
+
+def test_fewer_categories_keep_their_codes() -> None:
+    assert [*FEWER["job"].cat.categories] == ["cook"]
+    nurses = VALIDATION[JOBS[N:] == "nurse"].astype({"job": "category"})
+    found = matched(nurses, CATEGORIES)["job"]
+    assert found.dtype == CATEGORIES["job"].dtype
+    assert set(found.cat.codes) == {1}
+    assert [*found] == ["nurse"] * len(nurses)
+    text = matched(VALIDATION, CATEGORIES)["job"]
+    assert text.dtype == CATEGORIES["job"].dtype
+    assert [*text] == [*VALIDATION["job"]]
+
+
+@pytest.mark.parametrize(
+    ("training", "validation", "said"),
+    [
+        (CATEGORIES, VALIDATION.assign(job="pilot").astype({"job": "category"}), "'pilot'"),
+        (CATEGORIES, VALIDATION.assign(job="pilot"), "'pilot'"),
+        (TRAINING, VALIDATION.assign(a="1.5"), "'a' has '1.5'"),
+        (TRAINING, VALIDATION.assign(job=3), "'job' has "),
+        (TRAINING.astype({"job": object}), VALIDATION.assign(job=3), "'job' has "),
+        (TRAINING.assign(b=True), VALIDATION.assign(b=2), "'b' has "),
+        (
+            TRAINING.assign(b=pd.Timestamp(2020, 1, 1)),
+            VALIDATION.assign(b="2020-01-01"),
+            "'b' has '2020-01-01'",
+        ),
+    ],
+)
+def test_values_that_a_column_cannot_have_are_refused(
+    training: pd.DataFrame, validation: pd.DataFrame, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        matched(validation, training)
+
+
+@pytest.mark.parametrize(
+    ("training", "validation", "value"),
+    [
+        (TRAINING.assign(a=1), VALIDATION.assign(a=1.5), 1.5),
+        (TRAINING.assign(a=1.5), VALIDATION.assign(a=1), 1),
+        (TRAINING, VALIDATION.assign(a=Decimal("1.5")), 1.5),
+        (TRAINING.assign(b=True), VALIDATION.assign(b=1), True),
+        (TRAINING.astype({"job": object}), VALIDATION, VALIDATION["job"].iloc[0]),
+    ],
+)
+def test_values_that_say_the_same_are_taken(
+    training: pd.DataFrame, validation: pd.DataFrame, value: object
+) -> None:
+    found = matched(validation, training)
+    name = next(n for n in found if found[n].iloc[0] == value)
+    assert found[name].iloc[0] == value
+    joined = pd.concat([training, found])
+    assert all(joined[n].dtype != object or training[n].dtype == object for n in joined)
+
+
+def test_missing_values_stay_missing() -> None:
+    training = TRAINING.assign(job=TRAINING["job"].astype("category"))
+    validation = VALIDATION.assign(a=np.nan, job=None)
+    found = matched(validation, training)
+    assert found["a"].isna().all()
+    assert found["job"].isna().all()
+    assert found["job"].dtype == training["job"].dtype
+
+
+def test_polars_columns_are_brought_into_the_kinds_of_the_training_table() -> None:
+    jobs = pl.Enum(["cook", "nurse"])
+    training = pl.from_pandas(TRAINING).with_columns(pl.col("job").cast(jobs))
+    validation = pl.from_pandas(VALIDATION)
+    found = matched(validation, training)
+    assert found.schema == training.schema
+    assert found["job"].to_list() == validation["job"].to_list()
+    with pytest.raises(ValueError, match="'pilot'"):
+        matched(validation.with_columns(job=pl.lit("pilot")), training)
+    with pytest.raises(ValueError, match=r"'a' has '1\.5'"):
+        matched(validation.with_columns(a=pl.lit("1.5")), training)
+    with pytest.raises(ValueError, match="'b' has"):
+        matched(validation, training.with_columns(b=pl.lit(value=True)))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pd.DataFrame,
+        lambda t: t.astype({"job": "category"}),
+        pl.from_pandas,
+        lambda t: pl.from_pandas(t).with_columns(pl.col("job").cast(pl.Categorical)),
+    ],
+    ids=["pandas", "categories", "polars", "polars categories"],
+)
+@pytest.mark.parametrize("is_fixed", [True, False])
+def test_frames_can_be_fitted_again_on_all_rows(kind: Any, is_fixed: bool) -> None:
+    if is_fixed:
+        asked = objective(kind(TRAINING), kind(VALIDATION[["job", "b", "a"]]))
+    else:
+        asked = TrainingSizeObjective(encoded_tree, kind(TRAINING), LABELS[:N])
+    study = study_of(asked, (30, 60, asked.n_train))
+    model = asked.refit(study, include_validation=True)
+    assert [*model.feature_names_in_] == ["a", "b", "job"]
+    n_fitted = model[-1].tree_.n_node_samples[0]
+    assert n_fitted == asked.n_train + asked.n_validation
+
+
+@pytest.mark.parametrize(
+    ("training", "validation"),
+    [
+        (NUMBERS[:N], NUMBERS[N:].tolist()),
+        (NUMBERS[:N].tolist(), NUMBERS[N:]),
+        (scipy.sparse.csr_matrix(NUMBERS[:N]), scipy.sparse.csc_matrix(NUMBERS[N:])),
+        (scipy.sparse.csr_matrix(NUMBERS[:N]), NUMBERS[N:]),
+        (NUMBERS[:N], scipy.sparse.csr_matrix(NUMBERS[N:])),
+        (NUMBERS[:N].astype(np.float32), NUMBERS[N:]),
+    ],
+    ids=["array, list", "list, array", "sparse", "sparse, array", "array, sparse", "precision"],
+)
+def test_tables_without_names_can_be_fitted_again_on_all_rows(
+    training: Any, validation: Any
+) -> None:
+    asked = objective(training, validation, tree)
+    model = asked.refit(study_of(asked), include_validation=True)
+    assert model.tree_.n_node_samples[0] == 2 * N
+
+
+def test_text_beside_numbers_is_refused_without_names_too() -> None:
+    with pytest.raises(ValueError, match="`X_valid` must have values of the kind"):
+        objective(NUMBERS[:N], NUMBERS[N:].astype(str), tree)
+    with pytest.raises(ValueError, match="must fit together in one table"):
+        objective(NUMBERS[:N], [[1.0, 2.0]] * N, tree)
+
+
+@pytest.mark.parametrize(
+    ("y", "y_valid", "kwargs"),
+    [
+        (LABELS, np.char.upper(LABELS), {}),
+        (LABELS, (LABELS == "yes").astype(int), {}),
+        ((LABELS == "yes").astype(int), LABELS, {}),
+        (LABELS == "yes", LABELS, {"stratify": False}),
+        (LABELS, np.where(np.arange(2 * N) == N + 7, "maybe", LABELS), {}),
+        (LABELS, pd.Series(LABELS).replace("yes", "Yes").astype("category"), {}),
+        (np.arange(2 * N) % 3, np.arange(2 * N) % 3 + 1, {}),
+        (np.arange(2 * N) % 30, np.arange(2 * N) % 30 + 1, {"stratify": False}),
+    ],
+)
+def test_labels_that_no_training_row_has_are_refused(y: Any, y_valid: Any, kwargs: Any) -> None:
+    tables = NUMBERS[:N], y[:N]
+    valid = {"X_valid": NUMBERS[N:], "y_valid": y_valid[N:]}
+    with pytest.raises(ValueError, match="Every label of `y_valid` must be one of `y`"):
+        TrainingSizeObjective(tree, *tables, **valid, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("y", "kwargs"),
+    [
+        (NUMBERS[:, 0], {"scoring": "r2"}),
+        (np.arange(2 * N), {"scoring": None}),
+        (np.arange(2 * N) // (N // 2), {"scoring": "r2"}),
+        (np.arange(2 * N) // (N // 2), {"scoring": None, "stratify": False}),
+    ],
+)
+def test_amounts_that_no_training_row_has_are_not_labels(y: Any, kwargs: Any) -> None:
+    valid = {"X_valid": NUMBERS[N:], "y_valid": y[N:]}
+    assert TrainingSizeObjective(tree, NUMBERS[:N], y[:N], **valid, **kwargs).n_validation == N

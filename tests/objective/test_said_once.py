@@ -1,0 +1,179 @@
+"""What is lost by a forgotten argument is said once; what cannot be meant is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import make_scorer
+from sklearn.naive_bayes import GaussianNB
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.learners import AdaptiveSamplingBoostClassifier
+from optuna_daub.learners import BudgetedAdaBoostClassifier
+from optuna_daub.learners import sequential_score
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.sklearn import DataAllocationSearchCV
+from optuna_daub.study.limit import read_limit
+from optuna_daub.study.limit import within
+from optuna_daub.study.limit import write_limit
+from tests.objective.studies import SIZES
+from tests.objective.studies import X_REG
+from tests.objective.studies import Y_REG
+from tests.objective.studies import X
+from tests.objective.studies import Y
+from tests.objective.studies import build
+from tests.objective.studies import build_linear
+from tests.objective.studies import study_of
+
+
+def _told(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
+    said = [each.getMessage() for each in caplog.records if each.name.startswith("optuna_daub")]
+    return [each for each in said if words in each]
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        optuna.samplers.RandomSampler(seed=0),
+        optuna.samplers.TPESampler(seed=0),
+        optuna.samplers.NSGAIISampler(seed=0),
+    ],
+    ids=lambda sampler: type(sampler).__name__,
+)
+def test_a_forgotten_sampler_is_said_once(sampler: Any, caplog: pytest.LogCaptureFixture) -> None:
+    objective = TrainingSizeObjective(build, X, Y)
+    study = optuna.create_study(
+        direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES)
+    )
+    study.optimize(objective, n_trials=3)
+    (said,) = _told(caplog, "none is resumed")
+    assert type(sampler).__name__ in said
+    assert "sampler=DataAllocationSampler()" in said
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"cv": 3}, {"X_valid": X, "y_valid": Y}])
+def test_rows_that_are_left_out_are_said_once(
+    kwargs: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    objective = TrainingSizeObjective(build, X, Y, **kwargs)
+    study_of(objective, n_learners=3)
+    (said,) = _told(caplog, "left out")
+    assert said.startswith(f"{objective.n_train - 100} of {objective.n_train} rows")
+    caplog.clear()
+    study_of(TrainingSizeObjective(build, X, Y, **kwargs), (30, 60, objective.n_train))
+    assert not _told(caplog, "left out")
+    assert not _told(caplog, "resumed")
+
+
+def _own(estimator: Any, X: Any, y: Any) -> float:
+    return float(np.mean(estimator.predict(X) == y))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "limit"),
+    [
+        ("accuracy", 1.0),
+        ("f1_macro", 1.0),
+        ("roc_auc_ovr", 1.0),
+        ("neg_log_loss", 0.0),
+        (make_scorer(accuracy_score), 1.0),
+        (sequential_score(epsilon=0.1, delta=0.1), 1.0),
+        (None, 1.0),
+        (_own, None),
+        (make_scorer(lambda y, predicted: 3.0), None),
+    ],
+)
+def test_the_best_score_that_there_can_be_is_a_fact_of_the_study(
+    scoring: Any, limit: float | None
+) -> None:
+    study = study_of(TrainingSizeObjective(build, X, Y, scoring=scoring))
+    assert read_limit(study) == limit
+    assert within(study, 7.0) == (7.0 if limit is None else limit)
+    assert within(study, -7.0) == -7.0
+    if scoring is not None and not hasattr(scoring, "limit"):
+        search = DataAllocationSearchCV(
+            GaussianNB(), {"var_smoothing": [0.1]}, cv=2, scoring=scoring, random_state=0
+        )
+        assert read_limit(search.fit(X, Y).study_) == limit
+
+
+def test_the_limit_of_a_study_that_minimizes_is_below() -> None:
+    study = optuna.create_study(direction="minimize")
+    write_limit(study, 0.0)
+    assert (within(study, -0.1), within(study, 0.1)) == (0.0, 0.1)
+    regression = TrainingSizeObjective(build_linear, X_REG, Y_REG, scoring="r2")
+    assert read_limit(study_of(regression)) == 1.0
+
+
+def test_no_search_shows_an_accuracy_above_1() -> None:
+    sure = np.column_stack([Y, X])
+    search = DataAllocationSearchCV(
+        GaussianNB(), {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]}, cv=2, random_state=0
+    )
+    results = search.fit(sure, Y).cv_results_
+    for name in ("forecast_test_score", "lower_test_score", "upper_test_score"):
+        assert not (results[name] > 1).any()
+
+
+@pytest.mark.parametrize("front", ["objective", "search"])
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ((X, "target"), "`y` must hold a row for each example, but got the text 'target'"),
+        (("table.csv", Y), "`X` must hold a row for each example, but got the text 'table.csv'"),
+        ((Y, X), "Features come first, then targets"),
+        ((Y_REG, X_REG), "Features come first, then targets"),
+    ],
+)
+def test_tables_that_cannot_be_meant_are_refused(front: str, table: Any, said: str) -> None:
+    def ask() -> None:
+        if front == "objective":
+            TrainingSizeObjective(build, *table)
+        else:
+            DataAllocationSearchCV(GaussianNB(), {"var_smoothing": [0.1, 1]}).fit(*table)
+
+    with pytest.raises(ValueError, match=said):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("name", "here"),
+    [("n_iter", "n_candidates"), ("param_grid", "param_distributions"), ("seed", "random_state")],
+)
+def test_names_of_other_searches_are_understood(name: str, here: str) -> None:
+    with pytest.raises(TypeError, match=f"`{name}` is called `{here}` here"):
+        DataAllocationSearchCV(GaussianNB(), **{name: 3})
+
+
+@pytest.mark.parametrize("features", [0.5, 0, [[0]], "a"])
+def test_categorical_features_are_a_list(features: Any) -> None:
+    model = AdaptiveSamplingBoostClassifier(categorical_features=features)
+    with pytest.raises(ValueError, match="`categorical_features` must be a list of columns"):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize("costs", [{}, {1, 2, 3}, "abc", ["a"] * 6])
+def test_feature_costs_are_numbers(costs: Any) -> None:
+    with pytest.raises(ValueError, match="`feature_costs` must be a list of one number"):
+        BudgetedAdaBoostClassifier(feature_costs=costs).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "observations",
+    [(0.5,), None, ((500, 0.5),), (Observation("a", 0.5),), Observation(500, 0.5)],  # type: ignore[arg-type]
+)
+def test_a_curve_is_of_observations(observations: Any) -> None:
+    with pytest.raises(ValueError, match="must be a tuple of `Observation`"):
+        LearningCurve(0, observations)
+
+
+def test_a_curve_of_observations_is_one() -> None:
+    assert LearningCurve(0, (Observation(500, 0.5),)).size == 500
+    assert isinstance(DataAllocationSampler(n_learners=2), DataAllocationSampler)

@@ -1,0 +1,143 @@
+"""What can never work is found once, before anything is trained, and ends the study."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import training_sizes
+from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.study.setup_errors import SetupError
+from tests.objective.studies import SIZES
+from tests.objective.studies import Witness
+from tests.objective.studies import X
+from tests.objective.studies import Y
+from tests.objective.studies import build
+from tests.objective.studies import witness
+
+
+def _study(**kwargs: Any) -> optuna.Study:
+    settings = {
+        "direction": "maximize",
+        "sampler": DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
+        "pruner": DAUBPruner(sizes=SIZES),
+    }
+    return optuna.create_study(**{**settings, **kwargs})
+
+
+def _objective(build: Callable[..., Any] = witness, **kwargs: Any) -> TrainingSizeObjective:
+    return TrainingSizeObjective(build, X, Y, **kwargs)
+
+
+def _returns_no_estimator(trial: optuna.Trial) -> Any:
+    return trial.suggest_float("x", 0, 1)
+
+
+def _suggests_something_else(trial: optuna.Trial, n: int) -> Any:
+    trial.suggest_float(f"x at {n}", 0, 1)
+    return Witness()
+
+
+CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]] = {
+    "direction": (_objective, {"direction": "minimize"}, 'Pass `direction="maximize"` to'),
+    "sizes above the rows": (
+        _objective,
+        {"pruner": DAUBPruner(sizes=(30, 60, 5000))},
+        "Pass `max_resource=objective.n_train`",
+    ),
+    "sizes below the classes": (
+        _objective,
+        {"pruner": DAUBPruner(sizes=(1, 60, 100))},
+        "`min_resource=3` or more",
+    ),
+    "another pruner": (
+        _objective,
+        {"pruner": optuna.pruners.MedianPruner()},
+        "pass `pruner=DAUBPruner",
+    ),
+    "no estimator": (
+        lambda: _objective(_returns_no_estimator),
+        {},
+        "`build` must return an unfitted estimator",
+    ),
+    "other parameters at another size": (
+        lambda: _objective(_suggests_something_else),
+        {},
+        "must suggest the same parameters",
+    ),
+    "fit_params": (
+        lambda: _objective(fit_params=lambda training, validation: 3),
+        {},
+        "`fit_params` must return a mapping",
+    ),
+}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("case", CASES)
+def test_it_ends_the_study_whatever_is_caught(case: str, n_jobs: int) -> None:
+    objective, settings, way_out = CASES[case]
+    study = _study(**settings)
+    with pytest.raises(SetupError, match=way_out):
+        study.optimize(objective(), timeout=20, n_jobs=n_jobs, catch=(Exception,))
+    assert len(study.trials) <= n_jobs
+    assert all(trial.state == optuna.trial.TrialState.FAIL for trial in study.trials)
+    assert not Witness.fits
+    assert not any(trial.intermediate_values for trial in study.trials)
+
+
+@pytest.mark.parametrize("case", ["direction", "sizes above the rows", "no estimator"])
+def test_with_another_sampler_the_study_ends_and_the_log_has_the_whole_sentence(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    objective, settings, way_out = CASES[case]
+    study = _study(**settings, sampler=optuna.samplers.RandomSampler(seed=0))
+    with caplog.at_level(logging.ERROR, "optuna_daub"):
+        study.optimize(objective(), n_trials=50, catch=(Exception,))
+    assert len(study.trials) == 1
+    (record,) = [each for each in caplog.records if each.name.startswith("optuna_daub")]
+    assert way_out in record.getMessage()
+
+
+@pytest.mark.parametrize("score", [None, "good", [0.5, 0.6]])
+def test_a_scorer_that_returns_no_number_ends_the_study(score: object) -> None:
+    study = _study()
+    objective = _objective(build, scoring=lambda estimator, X, y: score)
+    with pytest.raises(SetupError, match="`scoring` must return one number"):
+        study.optimize(objective, timeout=20, catch=(Exception,))
+    assert len(study.trials) == 1
+
+
+def test_an_objective_of_ones_own_in_a_study_of_another_pruner_ends_it_too() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        return float(trial.suggest_float("x", 0, 1) + sum(training_sizes(trial)))
+
+    study = _study(pruner=optuna.pruners.NopPruner())
+    with pytest.raises(SetupError, match="must be one of optuna_daub"):
+        study.optimize(objective, n_trials=50, catch=(Exception,))
+    assert len(study.trials) == 1
+
+
+def test_a_study_goes_on_once_its_set_up_is_mended() -> None:
+    study = _study(pruner=DAUBPruner(sizes=(30, 60, 5000)))
+    with pytest.raises(SetupError, match="max_resource"):
+        study.optimize(_objective(build), catch=(Exception,))
+    study.pruner = DAUBPruner(sizes=SIZES)
+    study.optimize(_objective(build))
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+def test_errors_of_one_learner_are_caught_as_before() -> None:
+    def some_fail(trial: optuna.Trial) -> Any:
+        x = trial.suggest_float("x", 0, 1)
+        return Witness(ValueError if x < 0.6 else None)
+
+    study = _study()
+    study.optimize(_objective(some_fail), catch=(ValueError,))
+    assert {trial.state.name for trial in study.trials} >= {"FAIL", "COMPLETE"}
