@@ -98,7 +98,7 @@ PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
     "paper": (DAUBPruner.paper(max_resource=20_000), {"n_learners": 5}),
 }
 
-MOST_FILES, MOST_MOVES = 12, 45
+MOST_FILES, MOST_MOVES = 14, 70
 """Of the study layer, on either way: what `python tests/test_hops.py` prints, and a little."""
 
 
