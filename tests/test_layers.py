@@ -28,10 +28,13 @@ BELOW = {
     "visualization": {"core", "study"},
     "dashboard": {"core", "study", "visualization"},
     "sklearn": {"core", "study", "objective"},
+    "spaces": set[str](),
+    "tabular": {"core", "study", "objective", "visualization", "spaces"},
+    "lightgbm": {"core", "study", "objective", "spaces"},
 }
 """The layers that each may import from, besides itself; the root imports from all of them."""
 
-OUTER = ("study", "objective", "visualization", "dashboard", "sklearn")
+OUTER = ("study", "objective", "visualization", "dashboard", "sklearn", "spaces", "tabular")
 
 
 def modules(package: str) -> list[str]:

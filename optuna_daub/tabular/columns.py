@@ -15,8 +15,11 @@ from optuna_daub.tabular.reading import imported
 from optuna_daub.tabular.target import Target
 
 
-LOOKED_AT = 10_000
-"""Rows at most on which a column is asked whether it gives the target away."""
+LOOKED_AT, FEWEST_LOOKED_AT = 10_000, 400
+"""Rows on which a column is asked whether it gives the target away: fewer if there are many."""
+
+MANY = 50
+"""Columns up to which each is asked on the largest number of rows."""
 
 GIVEN_AWAY = 0.98
 """Part of the error of a constant guess that a column alone removes if it gives the target away."""
@@ -69,30 +72,37 @@ def _lost(column: Any, name: str) -> str:
     known = column.dropna()
     if not len(known):
         return "has no value in any row"
+    is_whole = len(known) == len(column)
+    if types.is_complex_dtype(column.dtype):
+        return "has complex numbers"
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        numbers = known.to_numpy()
+        if is_whole and numbers.min() == numbers.max():
+            return "has one value only"
+        return "numbers the rows" if column.dtype.kind in "iu" and _counts(known, name) else ""
     try:
         n_values = known.nunique()
     except TypeError:  # lists, dicts and the like
         return f"has values that are no numbers, dates or words ({type(known.iloc[0]).__name__})"
-    if types.is_complex_dtype(column.dtype):
-        return "has complex numbers"
-    if n_values == 1 and len(known) == len(column):
+    if n_values == 1 and is_whole:
         return "has one value only"
-    if n_values < len(column) or types.is_float_dtype(column.dtype):
-        return ""
-    if types.is_integer_dtype(column.dtype):
-        steps = np.diff(known.to_numpy(dtype=np.int64))
-        word = name.lower().replace(" ", "_")
-        is_called_so = word in ("id", "index", "row", "unnamed:_0") or word.endswith("_id")
-        if (steps == 1).all() or is_called_so:
-            return "numbers the rows"
-        return ""
-    if types.is_string_dtype(column.dtype) or types.is_object_dtype(column.dtype):
+    if n_values == len(column) and not types.is_numeric_dtype(column.dtype):
         words = known.iloc[:LOOKED_AT]
-        if all(isinstance(w, str) and w and " " not in w.strip() for w in words) and not (
+        is_one_word = all(isinstance(w, str) and w and " " not in w.strip() for w in words)
+        if is_one_word and not (
             _is_date(words.iloc[0]) or all(_is_number(word) for word in words)
         ):
             return "has another word in each row"
     return ""
+
+
+def _counts(known: Any, name: str) -> bool:
+    """Return whether whole numbers number the rows: one up each row, or different and called so."""
+    word = name.lower().replace(" ", "_")
+    if (np.diff(known.to_numpy().astype(np.int64)) == 1).all() and len(known) > 1:
+        return True
+    is_called_so = word in ("id", "index", "row", "unnamed:_0") or word.endswith("_id")
+    return is_called_so and bool(known.is_unique)
 
 
 def _is_number(word: str) -> bool:
@@ -112,7 +122,8 @@ def _is_date(word: str) -> bool:
 
 def _giving_away(frame: Any, target: Target) -> Iterator[str]:
     """Yield a sentence for each column that alone tells the target."""
-    rows = np.random.default_rng(0).permutation(len(frame))[:LOOKED_AT]
+    n_rows = max(FEWEST_LOOKED_AT, LOOKED_AT * MANY // max(MANY, frame.shape[1]))
+    rows = np.random.default_rng(0).permutation(len(frame))[:n_rows]
     y = target.values[rows]
     half = len(rows) // 2
     constant = _error_of_constant(y[:half], y[half:], has_classes=target.task == "classification")

@@ -66,7 +66,9 @@ ROWS_FOR_THREADS = 10_000
 
 Say = Callable[[str], object]
 
-_ANY = dict.fromkeys(("rate", "rows", "columns", "l1", "l2", "leaf_weight"), 1.0) | {"leaf_rows": 2}
+_ANY = dict.fromkeys(("rate", "rows", "columns", "l1", "l2", "leaf_weight"), 1.0) | {
+    "leaf_rows": 2
+}
 
 
 def fit(
@@ -276,8 +278,12 @@ class _Search:
                     objective, timeout=seconds, catch=(Exception,), callbacks=[progress]
                 )
             if best_learner(study) is None:  # the first training took longer than there was
-                study.optimize(objective, n_trials=len(spaces.SPACES), catch=(Exception,),
-                               callbacks=[_first_is_enough])
+                study.optimize(
+                    objective,
+                    n_trials=len(spaces.SPACES),
+                    catch=(Exception,),
+                    callbacks=[_first_is_enough],
+                )
         except KeyboardInterrupt:
             say("Interrupted: the best model so far is taken.")
             if best_learner(study) is None:
@@ -368,9 +374,7 @@ def _first_is_enough(study: optuna.Study, trial: FrozenTrial) -> None:
         study.stop()
 
 
-def _rows(
-    curves: Sequence[LearnerCurve], best: BestLearner, metric: Metric
-) -> tuple[Row, ...]:
+def _rows(curves: Sequence[LearnerCurve], best: BestLearner, metric: Metric) -> tuple[Row, ...]:
     scored = [c for c in curves if c.observations and c.state != "dropped"]
     scored.sort(key=lambda c: (c.learner != best.learner, -c.size, -(c.score or 0.0)))
     return tuple(_row(curve, metric) for curve in scored)

@@ -57,13 +57,14 @@ def page(model: TabularModel) -> str:
         ),
         (
             "Where the time went",
-            "Rows that each training was given, one training after the other.",
+            "Seconds of the trainings of each model, by the number of rows.",
             plot_allocations(model.study),
         ),
     ]
-    sign = " (scores are shown with their sign turned, larger is better)"
+    sign = " Scores are shown with their sign turned: larger is better."
     parts = [
         f"<h1>A model for <code>{escape(model.target)}</code></h1>",
+        f"<p>{model.found.n_rows:,} rows, learnt from {len(model.columns):,} columns.</p>",
         _listed(model.notes),
         f"<pre>{escape(summary(model).rsplit(chr(10) * 2, 1)[0])}</pre>",
         "<h2>Models</h2>",
@@ -94,7 +95,17 @@ def _drawn(figure: Any, *, is_first: bool) -> str:
 
 
 def _listed(notes: tuple[str, ...]) -> str:
-    return "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>"
+    return "<ul>" + "".join(f"<li>{_coded(note)}</li>" for note in notes) + "</ul>"
+
+
+def _coded(note: str) -> str:
+    """Return a sentence with its names of columns as code.
+
+    >>> _coded("Left out: `a<b`.")
+    'Left out: <code>a&lt;b</code>.'
+    """
+    parts = escape(note).split("`")
+    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))
 
 
 def _models(model: TabularModel) -> str:

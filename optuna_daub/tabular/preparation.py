@@ -51,26 +51,42 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> NDArray[np.float32]:
         """Learn what is in the columns, and return them as numbers."""
         del y, params
+        used = self._used(X)
+        # skrub looks at each column for some 10 ms; those that are numbers already need no look.
+        self.plain_ = [n for n, kind in used.dtypes.items() if _is_plain(kind)]
+        self.other_ = [name for name in self.columns if name not in {*self.plain_}]
+        self.n_infinite_ = _n_infinite(used)
+        self.categories_: tuple[int, ...] = ()
+        if not self.other_:
+            return _as_matrix(used)
         codes = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=-1, dtype=np.float32
         )
         self.vectorizer_ = imported("skrub").TableVectorizer(low_cardinality=codes)
-        given = self._dense(X)
-        self.n_infinite_ = _n_infinite(given)
-        prepared = self.vectorizer_.fit_transform(given)
+        prepared = self.vectorizer_.fit_transform(used[self.other_])
         of_words = {*self.vectorizer_.kind_to_columns_.get("low_cardinality", ())}
         source = self.vectorizer_.output_to_input_
         self.categories_ = tuple(
-            at for at, name in enumerate(prepared.columns) if source[name] in of_words
+            at
+            for at, name in enumerate(prepared.columns, start=len(self.plain_))
+            if source[name] in of_words
         )
-        return _as_matrix(prepared)
+        return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the columns of a table as numbers; what was not there before is missing."""
         check_is_fitted(self)
-        return _as_matrix(self.vectorizer_.transform(self._dense(X)))
+        used = self._used(X)
+        strange = [name for name in self.plain_ if not _is_plain(used[name].dtype)]
+        if strange:  # words among numbers, such as a gap that is written as one
+            numbers = {n: imported("pandas").to_numeric(used[n], errors="coerce") for n in strange}
+            used = used.assign(**numbers)
+        if not self.other_:
+            return _as_matrix(used)
+        prepared = self.vectorizer_.transform(used[self.other_])
+        return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
 
-    def _dense(self, X: Any) -> Any:
+    def _used(self, X: Any) -> Any:
         if missing := [name for name in self.columns if name not in X.columns]:
             raise TableError(
                 f"A table must have the columns that the model learnt from, but {missing} "
@@ -81,8 +97,14 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return used.assign(**{name: used[name].sparse.to_dense() for name in sparse})
 
 
-def _as_matrix(prepared: Any) -> NDArray[np.float32]:
-    matrix = prepared.to_numpy(dtype=np.float32, na_value=np.nan)
+def _is_plain(kind: Any) -> bool:
+    """Return whether a column is an array of numbers of NumPy."""
+    return isinstance(kind, np.dtype) and kind.kind in "biuf"
+
+
+def _as_matrix(columns: Any) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # beyond 3e38 numbers become infinite, and so missing
+        matrix = columns.to_numpy(dtype=np.float32, na_value=np.nan, copy=True)
     matrix[np.isinf(matrix)] = np.nan
     return np.ascontiguousarray(matrix)
 

@@ -181,7 +181,7 @@ def _read_text(path: Path, header: Header) -> tuple[Any, list[str]]:
             said = f"Columns are called {', '.join(frame.columns)}"
         if frame.shape[1] > 4:
             said = said.replace(", ".join(frame.columns), f"column_1 ... {frame.columns[-1]}")
-        notes.append(said + ('.' if header == "no" else ' (header="yes" if it holds names).'))
+        notes.append(said + ("." if header == "no" else ' (header="yes" if it holds names).'))
     return frame, notes
 
 

@@ -40,9 +40,7 @@ class Target:
     """Sentences for the user; the first says what the target is taken for."""
 
 
-def checked_target(
-    frame: Any, name: Any, task: Task | Literal["auto"] | None = None
-) -> Target:
+def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = None) -> Target:
     """Return the target column as classes or amounts, as it is or as `task` says.
 
     Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
@@ -63,7 +61,7 @@ def checked_target(
         )
     name = _column(frame, name)
     column = frame[name]
-    kept = column.notna().to_numpy(dtype=bool)
+    kept = column.notna().to_numpy(dtype=bool, copy=True)
     notes = []
     if not kept.any():
         raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
@@ -87,7 +85,7 @@ def checked_target(
     if n_values == 1:
         raise TableError(
             f"`target` must have at least two different values, but `{name}` is "
-            f"{known.iloc[0]!r} in every row."
+            f"{known.iloc[0]} in every row."
         )
     if kind == "text":
         guessed, said = "classification", f"`{name}` has {n_values:,} classes"
@@ -130,7 +128,7 @@ def _of_classes(
         is_lone = known.isin(lone).to_numpy(dtype=bool)
         kept[np.flatnonzero(kept)[is_lone]] = False
         known = known[~is_lone]
-        some = ", ".join(map(repr, [*lone[:3]])) + (", ..." if len(lone) > 3 else "")
+        some = ", ".join(map(str, lone[:3])) + (", ..." if len(lone) > 3 else "")
         notes.append(
             f"{_rows(len(lone))} of classes with one row only ({some}) left out: nothing could be "
             "both learnt and checked."
