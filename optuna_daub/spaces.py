@@ -1,7 +1,7 @@
 """Search spaces for models of tables: ranges that fit the number of rows, and points to start at.
 
 Each space is a function from an Optuna trial and a number of rows to an unfitted estimator of
-scikit-learn's interface. `first_points` are the points to enqueue: cheap ones first, then good ones.
+scikit-learn's interface. `first_points` are points to enqueue: cheap ones first, then good ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MOST_NEIGHBOURS = 100
 """Neighbours that are asked at most."""
 
 MOST_ROWS_OF_NEIGHBOURS = 50_000
-"""Rows up to which `tabular` has neighbours among its models: each prediction looks at all rows."""
+"""Rows up to which `tabular` has neighbours among its models: a prediction looks at all rows."""
 
 _SOME: Point = {"rate": 0.1, "rows": 1.0, "columns": 1.0, "l1": 2**-10, "l2": 1.0}
 _FORESTS: tuple[Point, ...] = (
@@ -302,7 +302,7 @@ def neighbours(
 ) -> Any:
     """Return unfitted nearest neighbours behind imputation and scaling.
 
-    Parameters of the study: neighbours, weights. At most a hundredth of the rows are asked, so that
+    Parameters of the study: neighbours, weights. At most a hundredth of the rows are asked, so
     small training sizes have enough of them. Arguments and errors are those of `linear`; `jobs` is
     the number of threads of each prediction.
 

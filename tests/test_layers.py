@@ -30,7 +30,7 @@ BELOW = {
     "sklearn": {"core", "study", "objective"},
     "spaces": set[str](),
     "tabular": {"core", "study", "objective", "visualization", "spaces"},
-    "lightgbm": {"core", "study", "objective", "spaces"},
+    "lightgbm": {"core", "study", "objective", "visualization", "spaces", "tabular"},
 }
 """The layers that each may import from, besides itself; the root imports from all of them."""
 

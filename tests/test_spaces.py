@@ -157,7 +157,7 @@ def test_wrong_arguments_are_named(arguments: dict[str, object], match: str) -> 
 
 
 def test_an_unknown_space_has_no_first_points() -> None:
-    with pytest.raises(ValueError, match="`space` must be one of .* but got 'svm'"):
+    with pytest.raises(ValueError, match=r"`space` must be one of .* but got 'svm'"):
         first_points("svm", 100)
 
 

@@ -260,7 +260,7 @@ def _rank_correlations(here: NDArray[np.float64], drawn: NDArray[np.float64]) ->
     first, others = first - first.mean(), others - others.mean(axis=1, keepdims=True)
     norms = np.sqrt((first**2).sum() * (others**2).sum(axis=1))
     products = others @ first
-    return np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
 
 
 def _moves(

@@ -22,7 +22,7 @@ MANY = 50
 """Columns up to which each is asked on the largest number of rows."""
 
 GIVEN_AWAY = 0.98
-"""Part of the error of a constant guess that a column alone removes if it gives the target away."""
+"""Part of a constant guess's error that a column removes if it gives the target away."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _lost(column: Any, name: str) -> str:
 
 
 def _counts(known: Any, name: str) -> bool:
-    """Return whether whole numbers number the rows: one up each row, or different and called so."""
+    """Return whether numbers count the rows: one up each row, or different and called so."""
     word = name.lower().replace(" ", "_")
     if (np.diff(known.to_numpy().astype(np.int64)) == 1).all() and len(known) > 1:
         return True

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.samplers import TPESampler
 from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
@@ -29,12 +28,12 @@ from optuna_daub import spaces
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.spaces import Task
 from optuna_daub.study import BestLearner
-from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
+from optuna_daub.tabular import pair
 from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.metrics import checked_metric
@@ -59,8 +58,6 @@ error. Of fewer than 100,000 rows it is a fifth."""
 SCORED_SHARE = 0.2
 LAST_SHARE = 0.1
 """Share of the time that is kept for the last training, on all rows."""
-FIRST_ROWS = 300
-"""Rows of a first training at least, if there are four times as many."""
 ROWS_FOR_THREADS = 10_000
 """Below so many rows a training has one thread: to start and wait for others takes longer."""
 
@@ -153,7 +150,8 @@ def fit(
         say(notes[-1])
     if X.shape[1] == 0:
         raise TableError(
-            f"A table must have a column to learn `{goal.name}` from, but none can be made numbers."
+            f"A table must have a column to learn `{goal.name}` from, but none can be made a "
+            "number."
         )
     cores = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs
     search = _Search(
@@ -264,7 +262,7 @@ class _Search:
         study = optuna.create_study(
             direction="maximize",
             storage=storage,
-            sampler=_sampler(self.seed, max(seconds, 1.0)),
+            sampler=pair.sampler(self.seed, max(seconds, 1.0)),
             pruner=_pruner(objective),
         )
         points = spaces.first_points("tabular", n, task=self.target.task, among=self.models)
@@ -326,23 +324,14 @@ def _warm_up(models: Sequence[str] | None) -> None:
             model.fit(np.arange(16.0)[:, None], np.arange(16.0))
 
 
-def _sampler(seed: int, seconds: float) -> DataAllocationSampler:
-    """Return the default pair's sampler; the one place that makes it."""
-    return DataAllocationSampler(TPESampler(seed=seed), seconds=seconds)
-
-
 def _pruner(objective: TrainingSizeObjective) -> DAUBPruner:
-    n = objective.n_train
-    smallest = max(objective.smallest_size, n // 64, min(FIRST_ROWS, n // 4), 2)
-    try:
-        return DAUBPruner(min_resource=smallest, max_resource=n)
-    except ValueError:  # classes so rare that nearly all rows are needed to have each
-        if objective.smallest_size + 2 > n:
-            raise TableError(
-                f"A table must have more rows of its rarest class: {n:,} rows to learn from hold "
-                f"each class from {objective.smallest_size:,} on only."
-            ) from None
-        return DAUBPruner(sizes=[objective.smallest_size, (objective.smallest_size + n) // 2, n])
+    n, smallest = objective.n_train, objective.smallest_size
+    if smallest + 2 > n:
+        raise TableError(
+            f"A table must have more rows of its rarest class: {n:,} rows to learn from hold each "
+            f"class from {smallest:,} on only."
+        )
+    return pair.pruner(n, smallest)
 
 
 class _Progress:

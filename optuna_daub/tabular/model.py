@@ -106,7 +106,7 @@ class TabularModel:
             TableError: if the table cannot be read, or a column is missing.
         """
         found = self.pipeline.predict(read_table(table, header=header).frame)
-        return self.classes[found] if self.task == "classification" else found
+        return np.asarray(self.classes[found] if self.task == "classification" else found)
 
     def predict_proba(self, table: Any, *, header: Header = "auto") -> NDArray[np.float64]:
         """Return the probability of each class, shape (rows, classes), columns as in `classes`.
@@ -158,8 +158,8 @@ def summary(model: TabularModel) -> str:
         lines.append("  No model is better than a guess: the columns say nothing of the target.")
     if best.size < found.n_train:
         lines.append(
-            f"  It learnt from {best.size:,} of {found.n_train:,} rows only: there was no time for "
-            "more."
+            f"  It learnt from {best.size:,} of {found.n_train:,} rows only: there was no time "
+            "for more."
         )
     lines += [
         f"The saved model was fitted on {found.n_fitted:,} of {found.n_rows:,} rows.",

@@ -11,10 +11,12 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 from typing import Any
 from typing import Literal
+from typing import cast
 
 
 Header = Literal["auto", "yes", "no"]
@@ -201,33 +203,25 @@ def _looked_at(path: Path, header: Header) -> _Text:
     lines = [line for line in lines if line.strip()][:LINES]
     if not lines:
         raise TableError(f"A table must have rows to learn from, but {path} is empty.")
-    if told and told[1] in SEPARATORS:
-        separator = told[1]
-    else:
-        separator = _separator(lines, path)
+    separator = told[1] if told and told[1] in SEPARATORS else _separator(lines, path)
     rows = [*csv.reader(lines, delimiter=separator)]
     cells = [cell for row in rows[1:] for cell in row if cell]
     decimal, thousands = ".", None
-    if separator != "," and any(map(_COMMA.fullmatch, cells)):
-        if not any("." in cell and _NUMBER.fullmatch(cell) for cell in cells):
-            decimal = ","
+    has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
+    if separator != "," and any(map(_COMMA.fullmatch, cells)) and not has_points:
+        decimal = ","
     if separator != "," and any(map(_GROUPS.fullmatch, cells)):
         decimal, thousands = ",", "."
-    elif decimal == "." and any(c.count(",") and map_groups(c) for c in cells):
+    elif decimal == "." and any("," in c and _GROUPS_BY_COMMA.fullmatch(c) for c in cells):
         thousands = ","
     has_header = header == "yes" or (header == "auto" and not _looks_like_data(rows))
     return _Text(encoding, separator, decimal, thousands, skipped, has_header, tuple(rows[0]))
 
 
-def map_groups(cell: str) -> bool:
-    """Return whether a cell is a number whose thousands are set apart by commas."""
-    return bool(_GROUPS_BY_COMMA.fullmatch(cell))
-
-
 def _opened(path: Path) -> IO[bytes]:
     match path.suffix.lower():
         case ".gz":
-            return gzip.open(path)
+            return cast(IO[bytes], gzip.open(path))
         case ".bz2":
             return bz2.open(path)
         case ".xz":
@@ -288,7 +282,7 @@ def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
         return False
     if all(cell.strip().isdigit() for cell in over) and len(over) > 1:
         numbers = [int(cell) for cell in over]
-        return any(later <= first for first, later in zip(numbers, numbers[1:], strict=False))
+        return any(later <= first for first, later in pairwise(numbers))
     return True
 
 

@@ -59,7 +59,7 @@ class TestAModel:
         model.save(tmp_path / "m.joblib")
         loaded = joblib.load(tmp_path / "m.joblib")
         np.testing.assert_array_equal(loaded.predict(table(50, seed=1)), answers)
-        with pytest.raises(ValueError, match="loaded from a file has none"):
+        with pytest.raises(ValueError, match=r"loaded from a file has none"):
             loaded.report(tmp_path / "r.html")
 
     def test_it_predicts_amounts(self) -> None:
@@ -68,7 +68,7 @@ class TestAModel:
         assert model.task == "regression"
         assert model.score < model.found.guess / 5
         assert model.predict(frame).shape == (N,)
-        with pytest.raises(ValueError, match="`predict_proba` is of classes"):
+        with pytest.raises(ValueError, match=r"`predict_proba` is of classes"):
             model.predict_proba(frame)
 
     def test_all_kinds_of_models_take_part(self) -> None:
@@ -207,7 +207,7 @@ class TestTheCommands:
         pytest.importorskip("plotly")
         table().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
         paths = {name: str(tmp_path / name) for name in ("t.csv", "m", "r.html", "out.csv")}
-        quick = "--minutes 0.05 --models linear extra_trees --jobs 1".split()
+        quick = ["--minutes", "0.05", "--models", "linear", "extra_trees", "--jobs", "1"]
         code, said, error = self.run(
             capsys,
             "fit",
@@ -263,7 +263,7 @@ class TestTheCommands:
         assert error.count("\n") == 1
 
     def test_help_names_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with pytest.raises(SystemExit, match="0"):
+        with pytest.raises(SystemExit, match=r"0"):
             self.run(capsys, "--help")
         assert "fit" in capsys.readouterr().out
 

@@ -123,7 +123,7 @@ def test_what_cannot_be_predicted_is_said_in_one_sentence(kind: str) -> None:
 
 
 def test_text_is_no_amount() -> None:
-    with pytest.raises(TableError, match='`task="regression"` needs numbers'):
+    with pytest.raises(TableError, match=r'`task="regression"` needs numbers'):
         checked_target(frame(CLASSES["text"]), "y", "regression")
 
 
@@ -134,5 +134,5 @@ def test_a_column_that_is_not_there_is_named(name: str, hint: str) -> None:
 
 
 def test_an_unknown_task_is_named() -> None:
-    with pytest.raises(ValueError, match="`task` must be .* but got 'ranking'"):
+    with pytest.raises(ValueError, match=r"`task` must be .* but got 'ranking'"):
         checked_target(frame([1, 7] * HALF), "y", "ranking")  # type: ignore[arg-type]
