@@ -30,6 +30,7 @@ from optuna_daub.spaces import Task
 from optuna_daub.study import BestLearner
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
+from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
@@ -88,6 +89,9 @@ def fit(
     Most models learn from a part of the rows only; those that promise most learn from more, and
     the best from all. Text, dates, gaps and categories are prepared by skrub. Needs
     `pip install 'optuna-daub[tabular]'`.
+
+    The last tenth of the time is for fitting the best model once more, on all rows. If that would
+    take longer, the model is the one that was scored, which has not seen the rows set aside.
 
     Args:
         table: path of a CSV, Parquet or Excel file, or a frame of pandas, polars or pyarrow.
@@ -295,9 +299,18 @@ class _Search:
         best: BestLearner,
         left: float,
     ) -> tuple[Any, int]:
-        """Return the best model fitted, and the number of rows that it was fitted on."""
-        del best, left
-        return objective.refit(study, include_validation=self.folds == 1), len(self.y)
+        """Return the best model fitted, and the number of rows that it was fitted on.
+
+        If there is no time to fit it on all rows, it is the model that was scored.
+        """
+        n = len(self.y)
+        at_hand = objective.model(study)
+        if at_hand is not None:
+            last = allocations(study)
+            took = max(a.observation.seconds or 0.0 for a in last if a.learner == best.learner)
+            if took * n / best.size > left:
+                return at_hand, objective.n_train
+        return objective.refit(study, include_validation=self.folds == 1), n
 
     def guess(self) -> float:
         """Return the score of the best constant guess."""
