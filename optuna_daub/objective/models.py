@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import joblib
+from numpy.typing import NDArray
 
 from optuna_daub.core.checks import whole_number
+from optuna_daub.objective.data import Rows
 
 
 KEPT = 32
@@ -107,7 +108,7 @@ class KeptModels:
 
 
 def extended(
-    model: Any, rows: Any, arguments: Mapping[str, Any], classes: Sequence[Any] | None
+    model: Any, rows: Rows, arguments: Mapping[str, Any], classes: NDArray[Any] | None
 ) -> Any:
     """Return the model after it has learnt from these rows too, by `partial_fit`."""
     if not hasattr(model, "partial_fit"):
