@@ -16,7 +16,6 @@ from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.study import StudyDirection
-from scipy.special import ndtr
 from scipy.stats import rankdata
 
 from optuna_daub.core.costs import expected_seconds
@@ -36,9 +35,6 @@ FEWEST = 3
 
 DRAWS = 400
 """Draws of the scores on all the data: an interval's ends are to within 0.02 of its width."""
-
-COMMON = 0.5
-"""Part of the variance of forecasts that all learners share: it moves all scores alike."""
 
 INTERVAL = 0.05, 0.95
 """Probabilities of the ends of all intervals."""
@@ -219,7 +215,6 @@ def _draws(
     quantiles = np.array([np.atleast_1d(forecasts.all.quantile(p)) for p in levels])
     places = [*forecasts]
     columns = []
-    common = rng.standard_normal(DRAWS)
     for curve in curves:
         of_learner = quantiles[:, places.index(curve.learner)]
         own = _score(curve, policy.sizes[-1])
@@ -227,9 +222,7 @@ def _draws(
             of_learner = np.full(len(levels), sign * own)
         elif not np.isfinite(of_learner).all():  # nothing bounds it: as good as the last score
             of_learner = np.full(len(levels), sign * curve.observations[-1].score)
-        own_part = rng.standard_normal(DRAWS)
-        deviate = math.sqrt(COMMON) * common + math.sqrt(1 - COMMON) * own_part
-        columns.append(np.interp(ndtr(deviate), levels, of_learner))
+        columns.append(np.interp(rng.uniform(size=DRAWS), levels, of_learner))
     return np.array(columns).T
 
 

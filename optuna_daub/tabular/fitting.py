@@ -30,7 +30,6 @@ from optuna_daub.spaces import Task
 from optuna_daub.study import BestLearner
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
-from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
@@ -180,17 +179,18 @@ def fit(
             raise RuntimeError(f"No model could be trained: {reasons}.")
         everything = sample_agreement(study).everything.seconds
         left = seconds - (time.monotonic() - began)
-        model, n_fitted = search.last(study, objective, best, left)
+        winner = search.winner(curves, best, left)
+        model, n_fitted = search.last(study, objective, winner, left)
     found = Found(
         n_rows=len(X),
         n_train=objective.n_train,
         n_validation=objective.n_validation,
         folds=search.folds,
-        best=_row(next(c for c in curves if c.learner == best.learner), measure),
+        best=_row(winner, measure),
         guess=measure.shown(search.guess()),
-        error=search.error(best.score, objective.n_validation),
+        error=search.error(winner.score or 0.0, objective.n_validation),
         n_fitted=n_fitted,
-        models=_rows(curves, best, measure),
+        models=_rows(curves, winner, measure),
         failures=failures,
         seconds=time.monotonic() - began,
         everything=everything,
@@ -292,25 +292,39 @@ class _Search:
                 raise
         return study, objective
 
+    def winner(
+        self, curves: Sequence[LearnerCurve], best: BestLearner, left: float
+    ) -> LearnerCurve:
+        """Return the learner to fit last.
+
+        It is the best one on all the data, unless another is ahead of it on fewer rows already,
+        and there is time to fit that one.
+        """
+        ahead = [c for c in curves if c.observations and c.state != "dropped"]
+        ahead = [c for c in ahead if (c.score or 0.0) > best.score and self.takes(c) <= left]
+        leader = next(c for c in curves if c.learner == best.learner)
+        return max(ahead, key=lambda c: c.score or 0.0, default=leader)
+
+    def takes(self, curve: LearnerCurve) -> float:
+        """Return the seconds that fitting a learner on all rows takes, in proportion to rows."""
+        last = curve.observations[-1]
+        return (last.seconds or 0.0) / self.folds * len(self.y) / last.size
+
     def last(
         self,
         study: optuna.Study,
         objective: TrainingSizeObjective,
-        best: BestLearner,
+        winner: LearnerCurve,
         left: float,
     ) -> tuple[Any, int]:
-        """Return the best model fitted, and the number of rows that it was fitted on.
+        """Return the winner fitted, and the number of rows that it was fitted on.
 
         If there is no time to fit it on all rows, it is the model that was scored.
         """
         n = len(self.y)
-        at_hand = objective.model(study)
-        if at_hand is not None:
-            last = allocations(study)
-            took = max(a.observation.seconds or 0.0 for a in last if a.learner == best.learner)
-            if took * n / best.size > left:
-                return at_hand, objective.n_train
-        return objective.refit(study, include_validation=self.folds == 1), n
+        if self.takes(winner) > left and (at_hand := objective.model(study)) is not None:
+            return at_hand, objective.n_train
+        return self.build(FixedTrial(dict(winner.params)), n).fit(self.X, self.y), n
 
     def guess(self) -> float:
         """Return the score of the best constant guess."""
@@ -376,9 +390,9 @@ def _first_is_enough(study: optuna.Study, trial: FrozenTrial) -> None:
         study.stop()
 
 
-def _rows(curves: Sequence[LearnerCurve], best: BestLearner, metric: Metric) -> tuple[Row, ...]:
+def _rows(curves: Sequence[LearnerCurve], winner: LearnerCurve, metric: Metric) -> tuple[Row, ...]:
     scored = [c for c in curves if c.observations and c.state != "dropped"]
-    scored.sort(key=lambda c: (c.learner != best.learner, -c.size, -(c.score or 0.0)))
+    scored.sort(key=lambda c: (c.learner != winner.learner, -c.size, -(c.score or 0.0)))
     return tuple(_row(curve, metric) for curve in scored)
 
 

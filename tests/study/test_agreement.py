@@ -1,4 +1,4 @@
-"""`sample_agreement` beside the truth: rank correlations of studies whose full scores are known."""
+"""`sample_agreement` beside the truth: rank correlations where all full scores are known."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_is_known_in_full_is_spearman_s_correlation(sign: int) -> None:
 
 def test_intervals_hold_the_correlation_of_learners_that_were_not_trained_on_all() -> None:
     held = total = 0
-    for seed in range(6):
+    for seed in range(10):
         curves = np.array(made(seed=seed))
         study = study_of(curves.tolist())
         for row in sample_agreement(study).sizes:
@@ -86,7 +86,7 @@ def test_intervals_hold_the_correlation_of_learners_that_were_not_trained_on_all
             real = spearmanr(curves[:, SIZES.index(row.size)], curves[:, -1]).statistic
             held += row.lower <= real <= row.upper
             total += 1
-    assert total >= 5
+    assert total >= 10
     assert held >= 0.7 * total
 
 

@@ -15,9 +15,15 @@ import optuna
 import pytest
 
 from optuna_daub import __main__ as program
+from optuna_daub.core import Observation
+from optuna_daub.study import BestLearner
+from optuna_daub.study import LearnerCurve
 from optuna_daub.tabular import TableError
 from optuna_daub.tabular import TabularModel
 from optuna_daub.tabular import fit
+from optuna_daub.tabular.fitting import _Search
+from optuna_daub.tabular.metrics import checked_metric
+from optuna_daub.tabular.target import checked_target
 
 
 for extra in ("skrub", "lightgbm", "xgboost", "pyarrow"):
@@ -300,3 +306,38 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(name: str, tmp_path: P
     assert model.found.failures == ()
     rows = json.loads((SHARED / "META.json").read_text())[name]["rows"]
     assert len(model.predict(path)) == rows
+
+
+class TestTheWinner:
+    """Whom the last training is for: the best on all rows, or who is ahead of it on fewer."""
+
+    def curve(self, learner: int, score: float, size: int, seconds: float = 0.1) -> LearnerCurve:
+        seen = (Observation(size, score, seconds=seconds),)
+        state = "best" if size == 240 else "suspended"
+        return LearnerCurve(learner, {"model": "linear"}, seen, state, None, None, "")  # type: ignore[arg-type]
+
+    def winner(self, *others: LearnerCurve, left: float = 10.0) -> int:
+        goal = checked_target(table(), "target")
+        search = _Search(
+            X=np.zeros((N, 1), np.float32),
+            target=goal,
+            metric=checked_metric(None, goal.task, 2),
+            models=None,
+            jobs=1,
+            seed=0,
+            categories=(),
+        )
+        best = BestLearner(0, {}, 0.9, 240, None, None, True, "", "", None, 1, 1.0)
+        return search.winner([self.curve(0, 0.9, 240), *others], best, left).learner
+
+    def test_it_is_the_best_on_all_rows(self) -> None:
+        assert self.winner() == 0
+        assert self.winner(self.curve(1, 0.9, 60)) == 0
+
+    def test_it_is_one_that_is_ahead_on_fewer_rows(self) -> None:
+        assert self.winner(self.curve(1, 0.91, 60), self.curve(2, 0.93, 60)) == 2
+
+    def test_there_must_be_time_to_fit_it(self) -> None:
+        # Five folds of 60 rows took 20 s, so 300 rows in one go take as long.
+        assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=19.0) == 0
+        assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=21.0) == 1
