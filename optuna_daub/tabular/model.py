@@ -158,8 +158,8 @@ def summary(model: TabularModel) -> str:
         lines.append("  No model is better than a guess: the columns say nothing of the target.")
     if best.size < found.n_train:
         lines.append(
-            f"  This is the score after {best.size:,} of {found.n_train:,} rows: there was no time "
-            "to score it on more."
+            f"  This is the score after {best.size:,} of {found.n_train:,} rows: there was no "
+            "time to score it on more."
         )
     lines += [
         f"The saved model was fitted on {found.n_fitted:,} of {found.n_rows:,} rows.",
