@@ -18,10 +18,10 @@ from optuna.distributions import IntDistribution
 from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
-from optuna_daub.core.costs import expected_seconds
+from optuna_daub.core.costs.cost_model import expected_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.core.policy import Policy
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -181,7 +181,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
         moves=_moves(study, scored, drawn, sign, at),
         spent=Cost(sum(s.size for s in spent), math.fsum(s.seconds or 0.0 for s in spent)),
         everything=Cost(
-            full * len(curves), math.fsum(expected_seconds(pool.curves, full).values())
+            full * len(curves), math.fsum(expected_seconds(pool.curves, full, full).values())
         ),
     )
 
@@ -207,10 +207,12 @@ def _draws(
 
     The one place that asks for forecasts. Learners' errors are drawn as if they were independent.
     """
-    forecaster = getattr(policy, "forecaster", None) or Joint()
     if not curves:
         return np.empty((DRAWS, 0))
-    forecasts = forecaster.forecasts(_pool(curves, sign), policy.sizes[-1])
+    pool = _pool(curves, sign)
+    forecasts = policy.forecasts(pool, policy.sizes[-1])
+    if forecasts is None:  # by a rule that forecasts nothing
+        forecasts = Joint().forecasts(pool, policy.sizes[-1])
     levels = np.linspace(0.005, 0.995, 100)
     quantiles = np.array([np.atleast_1d(forecasts.all.quantile(p)) for p in levels])
     places = [*forecasts]
