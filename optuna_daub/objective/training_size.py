@@ -92,6 +92,9 @@ _logger = logging.getLogger(__name__)
 TRAINING_SCORED = 5_000
 """Rows trained on that are scored: enough for a share to within 0.007, one standard error."""
 
+MOST_TIES = 8
+"""Models at hand that share the best score on all rows."""
+
 _DIVISION = "division into training and validation rows"
 
 
@@ -319,14 +322,14 @@ class TrainingSizeObjective:
         self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
         self._agreed = weakref.WeakKeyDictionary()
         self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
-        # The best score on all rows, larger is better, and whose model it is.
-        self._best: tuple[float, dict[str, Any], Any] | None = None
+        # The best score on all rows, larger is better, and whose models have it.
+        self._best: list[tuple[float, dict[str, Any], Any]] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave what is known of studies, and the best model, to this process."""
         own = ("_agreed", "_told")
         known = {name: value for name, value in vars(self).items() if name not in own}
-        return known | {"_best": None}
+        return known | {"_best": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin with no study known."""
@@ -391,8 +394,10 @@ class TrainingSizeObjective:
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
             if size == self.n_train and len(models) == 1:
                 sign = 1 if trial.study.direction == StudyDirection.MAXIMIZE else -1
-                if self._best is None or sign * score > self._best[0]:
-                    self._best = sign * score, params, models[0]
+                level = max((each[0] for each in self._best), default=sign * score)
+                if sign * score >= level:
+                    ties = [each for each in self._best if each[0] == sign * score]
+                    self._best = [*ties[: MOST_TIES - 1], (sign * score, params, models[0])]
         return score
 
     @contextmanager
@@ -440,10 +445,10 @@ class TrainingSizeObjective:
         It is the very model of the winner's score, without another training. This process must
         have trained it, on a held-out or a fixed validation set.
         """
-        if self._best is None:
+        if not self._best:
             return None
-        params, _ = self._winner(study)
-        return self._best[2] if self._best[1] == params else None
+        winner, _ = self._winner(study)
+        return next((model for _, params, model in self._best if params == winner), None)
 
     def _estimator(self, trial: BaseTrial, size: int, previous: Any = None) -> Any:
         more = ((size,) if self._takes_size else ()) + (
