@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
+from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
@@ -112,7 +113,9 @@ def test_the_winner_is_at_hand_as_it_was_scored() -> None:
     study = searched(objective)
     n_calls = len(Counting.calls)
     model = objective.model(study)
-    assert model.var_smoothing == study.best_params["var_smoothing"]
+    best = best_learner(study)
+    assert best is not None
+    assert model.var_smoothing == best.params["var_smoothing"]
     assert len(Counting.calls) == n_calls, "nothing was trained"
     rows = np.setdiff1d(np.arange(len(X)), objective._folds[0].training)
     assert np.mean(model.predict(X[rows]) == Y[rows]) == pytest.approx(study.best_value)

@@ -47,15 +47,12 @@ def study_of(
     return study
 
 
-def made(n: int = 20, noise: float = 0.02, seed: int = 0) -> list[list[float]]:
-    """Return curves that rise by a gain of their own, with noise that is less on more data."""
+def made(n: int = 20, noise: float = 0.005, seed: int = 0) -> list[list[float]]:
+    """Return curves that rise as n^-0.35, with gains as far apart as those of real tables."""
     rng = np.random.default_rng(seed)
-    level, gain = rng.uniform(0.6, 0.9, n), rng.uniform(0.05, 0.1, n)
+    level, gain = rng.uniform(0.7, 0.9, n), 0.045 * rng.lognormal(-0.32, 0.8, n)
     return [
-        [
-            level[i] - gain[i] * ((4000 / s) ** 0.5 - 1) / 3 + rng.normal(0, noise * (250 / s))
-            for s in SIZES
-        ]
+        [level[i] - gain[i] * ((s / 4000) ** -0.35 - 1) + rng.normal(0, noise) for s in SIZES]
         for i in range(n)
     ]
 
