@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/small_samples.py [--smoke] [--time-limit S]
         [--problems real-flightlate-400k ...] [--learners 120]
 
-Learners are drawn from the space of examples/automl.py, its enqueued points first, and trained on
+Learners are drawn from the space `spaces.tabular`, its first points first, and trained on
 four sizes, N / 64 to N; one that takes longer than `LONGEST` is left out. On the curves so known
 an open pool is replayed with newcomers in random orders, each once, and beside it plain training
 on all the data in the same order. What is lost is how far the best model on all the data is below
@@ -33,15 +33,10 @@ from typing import TypeAlias
 
 import numpy as np
 import optuna
-import pandas as pd
 from optuna.samplers import RandomSampler
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
-from benchmarks.from_examples import AUTOML_STARTS
-from benchmarks.from_examples import build_automl
 from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import grouped
@@ -54,6 +49,7 @@ from benchmarks.rows import write_report
 from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import Data
 from benchmarks.search_problems import Training
+from optuna_daub import spaces
 from optuna_daub.core import Curves
 from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
@@ -117,12 +113,11 @@ def measured(name: str, learner: int) -> Mapping[str, Any]:
     """Return a learner's parameters and its curve: sizes, scores, CPU seconds."""
     problem = opened(name)
     study = optuna.create_study(sampler=RandomSampler(seed=learner))
-    if learner < len(AUTOML_STARTS):
-        study.enqueue_trial(AUTOML_STARTS[learner])
+    points = spaces.first_points("tabular", problem.full)
+    if learner < len(points):
+        study.enqueue_trial(points[learner])
     trial = study.ask()
-    named = FunctionTransformer(pd.DataFrame)  # the example chooses columns by their types
-    n_classes = int(problem.data.y.max()) + 1
-    model = make_pipeline(named, build_automl(trial, problem.full, n_classes))
+    model = spaces.tabular(trial, problem.full)
     curve: list[tuple[int, float, float]] = []
     for share in SHARES:
         size = problem.full // share
