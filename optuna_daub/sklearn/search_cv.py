@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 import math
 import threading
@@ -307,6 +308,11 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.storage = storage
         self.study_name = study_name
         self.random_state = random_state
+
+    # `__new__` takes any name, and would be shown in place of `__init__`.
+    _parameters = [*inspect.signature(__init__).parameters.values()][1:]
+    __signature__ = inspect.Signature(_parameters)
+    del _parameters
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
