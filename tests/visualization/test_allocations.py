@@ -45,7 +45,7 @@ def test_seconds_are_projected_from_those_that_were_measured() -> None:
     assert record.measured == 0.0
     finished = allocations_record(studies.finished(), "seconds", 60)
     assert finished.measured == 16.0
-    assert finished.everything == pytest.approx(24.0, rel=0.02)
+    assert finished.everything == pytest.approx(24.0, rel=0.05)
 
 
 def test_seconds_where_every_probe_was_timed_else_examples() -> None:
