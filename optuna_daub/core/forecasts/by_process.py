@@ -170,15 +170,13 @@ def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Kn
             so that workers that look at the same pool go different ways.
     """
     facts = curves.columns(_facts)
-    size, score, first, _, last = facts.T
+    size, score, first, last, count = facts.T
     is_seen = size > 0
     if not is_seen.any():
         return _Known(None, _unseen(len(size)), size, score, 0.0, 1.0, 1.0)
     # Hyperparameters rest on the first so many trainings, as they were then.
-    orders = np.sort(np.concatenate([first[is_seen], last[is_seen & (last > first)]]))
-    until = orders[_milestone(len(orders)) - 1]
-    then = facts[:, 2] <= until
-    taught = _take_part(np.where(then, np.where(last <= until, score, facts[:, 3]), np.nan))
+    until = _until(curves, last, int(count.sum()))
+    taught = _take_part(_scores_then(curves, score, first, last, until))
     theta = fit(_seen(curves, taught, space, full, until)[0])
     places = _take_part(score)
     # Learners without a score are points like candidates, except that a busy one will have one.
@@ -209,11 +207,43 @@ def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Kn
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    """Return the last size and score, order and score of the first, and order of the last."""
+    """Return the last size and score, order of the first and of the last, and how many."""
     seen = [x for x in curve.observations if is_finite(x.score)]
     if not seen:
-        return 0.0, math.nan, math.inf, math.nan, math.inf
-    return seen[-1].size, seen[-1].score, seen[0].order, seen[0].score, seen[-1].order
+        return 0.0, math.nan, math.inf, math.inf, 0.0
+    return seen[-1].size, seen[-1].score, seen[0].order, seen[-1].order, len(seen)
+
+
+def _until(curves: Curves, last: Numbers, count: int) -> float:
+    """Return the order of the training up to which hyperparameters are learnt.
+
+    Args:
+        curves: all that was seen.
+        last: order of each learner's last training.
+        count: number of trainings.
+    """
+    n_later = count - _milestone(count)
+    # So many learners were trained last: no others can have one of the so many last trainings.
+    latest = np.argsort(-np.where(np.isfinite(last), last, -1.0), kind="stable")[: n_later + 1]
+    orders = [
+        x.order
+        for i in curves.learners[latest].tolist()
+        for x in curves[i].observations
+        if is_finite(x.score)
+    ]
+    return float(sorted(orders, reverse=True)[n_later])
+
+
+def _scores_then(
+    curves: Curves, score: Numbers, first: Numbers, last: Numbers, until: float
+) -> Numbers:
+    """Return each learner's last score up to a time; NaN if it had none."""
+    then = np.where(first <= until, score, np.nan)
+    for place in np.flatnonzero((first <= until) & (last > until)):
+        curve = curves[int(curves.learners[place])]
+        known = [x.score for x in curve.observations if x.order <= until and is_finite(x.score)]
+        then[place] = known[-1]
+    return then
 
 
 def _is_waiting(curve: LearningCurve) -> tuple[float]:
@@ -284,7 +314,9 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
         process: what others show of a learner at no particular point.
         score, doublings: of the last training of each learner, standardized; NaN without any.
     """
-    nobody = np.full((1, process.seen.rows.shape[1]), np.nan)
+    rows = process.seen.rows
+    # What all have alike this one has too: a word that says nothing must not set it apart.
+    nobody = np.where((rows == rows[:1]).all(axis=0), rows[:1], np.nan)
     new = process.lines(nobody)
     share = phi(doublings)
     variance = new.level_variance - 2 * share * new.covariance + share**2 * new.gain_variance
