@@ -233,6 +233,8 @@ def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)
     learners[is_allowed, -1] = known.learners[is_allowed, -1]
+    if not is_allowed.any() and scored.any() and not len(candidates):
+        return known  # the space has no further point: there is nothing else to start small
     # A new learner starts small, and so do candidates until some learner is affordable.
     learners[~scored, 0] = known.learners[~scored, 0]
     if not is_allowed.any():
