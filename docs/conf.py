@@ -26,6 +26,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # no widgets on a page
+os.environ["MATPLOTLIBRC"] = os.path.dirname(__file__)
 
 # Docstrings: single backticks are code, arguments have their types in the signature.
 default_role = "code"
@@ -39,11 +40,19 @@ python_maximum_signature_line_length = 88
 
 html_theme = "furo"
 html_title = "optuna_daub"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_js_files = ["pages.js"]
 html_theme_options = {
     "source_repository": "https://github.com/optuna-daub/optuna-daub",
     "source_branch": "main",
     "source_directory": "docs/",
 }
+
+FIRST = {
+    "optuna_daub.TrainingSizeObjective": ("build", "X", "y", "scoring", "cv", "fit_params"),
+}
+"""Arguments that a page shows first; `pages.js` folds all beyond the sixth."""
 
 
 def setup(app: Sphinx) -> None:
@@ -59,6 +68,7 @@ def setup(app: Sphinx) -> None:
             return
         if what not in ("class", "function"):
             return
+        lines[:] = with_first(lines, FIRST.get(name, ()))
         prose = " ".join(line for line in lines if not line.lstrip().startswith((">>>", "...")))
         listed = references(getattr(sys.modules.get(obj.__module__), "__doc__", None) or "")
         cited = [text for text in listed if text[:3] in prose]
@@ -89,3 +99,18 @@ def references(text: str) -> list[str]:
     """Return the numbered references of a module's docstring, each on one line."""
     found = re.findall(r"^\[\d\] .*?(?=^\[\d\]|^$|\Z)", text, re.MULTILINE | re.DOTALL)
     return [" ".join(entry.split()) for entry in found]
+
+
+def with_first(lines: list[str], names: tuple[str, ...]) -> list[str]:
+    """Return a docstring in which the description of these arguments comes before all others."""
+    starts = [place for place, line in enumerate(lines) if line.startswith(":param ")]
+    if not names or not starts:
+        return lines
+    behind = range(starts[-1] + 1, len(lines))  # indented lines go on with the last argument
+    end = next((place for place in behind if lines[place][:1].strip()), len(lines))
+    parts = [lines[a:b] for a, b in zip(starts, [*starts[1:], end], strict=True)]
+    found = {part[0].split(":")[1].split()[-1].lstrip("*"): part for part in parts}
+    missing = [name for name in names if name not in found]
+    assert not missing, f"no arguments: {missing}"
+    order = [*names, *(name for name in found if name not in names)]
+    return [*lines[: starts[0]], *(line for name in order for line in found[name]), *lines[end:]]

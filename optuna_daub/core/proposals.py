@@ -175,7 +175,7 @@ def _random(
     """
     of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
     _, first = np.unique(np.hstack([of, np.isnan(rows)]), axis=0, return_index=True)
-    drawn = rows[rng.choice(first, size=count)].copy()
+    drawn: Rows = rows[rng.choice(first, size=count)].copy()
     for place, (_, one) in enumerate(space.dimensions):
         is_there = ~np.isnan(drawn[:, place])
         if isinstance(one, Words):
@@ -198,7 +198,8 @@ def _new(space: Space, rows: Rows, known: Rows) -> Rows:
     rows = np.unique(space.snapped(rows).round(12), axis=0)
     taken = {row.tobytes() for row in space.snapped(known).round(12)}
     is_new = np.array([row.tobytes() not in taken for row in rows], bool)
-    return np.asarray(rows[is_new])
+    found: Rows = rows[is_new]
+    return found
 
 
 def _near(

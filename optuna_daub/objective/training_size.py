@@ -67,9 +67,11 @@ from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
+from optuna_daub.study import DAUBPruner
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
+from optuna_daub.study import log
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limit import write_limit
@@ -369,7 +371,7 @@ class TrainingSizeObjective:
                 validation rows have no weights while the training rows have.
         """
         self._warn_of_other_rows(study)
-        params, number = self._winner(study)
+        params, number = self._winner(_with_pruner(study))
         training, validation = self._refit_rows(include_validation)
         with named_in_errors(params, len(training)):
             estimator = self._estimator(FixedTrial(params, number=number), len(training))
@@ -604,6 +606,19 @@ class TrainingSizeObjective:
         if include_validation:
             return joined(training, self._validation[0]), None
         return training, self._validation[0]
+
+
+def _with_pruner(study: optuna.Study) -> optuna.Study:
+    """Return a study that was loaded without its pruner with one of the sizes that it has."""
+    sizes = (log.read_mark(study, "settings") or {}).get("sizes")
+    if isinstance(study.pruner, AllocationPruner) or sizes is None:
+        return study
+    return optuna.load_study(
+        study_name=study.study_name,
+        storage=log.storage_of(study),
+        sampler=study.sampler,
+        pruner=DAUBPruner(sizes=sizes),
+    )
 
 
 def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-MAX_BANDS = 5
+MAX_BANDS = 3
 """Bands in a picture, of the foremost learners; more over each other are mud."""
 
 TRAINING_SCORE = "training score"
@@ -102,7 +102,7 @@ def plot_learning_curves(
     """Plot score against training size, one line per learner, all its runs merged.
 
     Dashed lines are training scores. A band is the forecast of a learner's scores beyond its last
-    one; the five foremost suspended learners have one. On all the data it ends as the study
+    one; the three foremost suspended learners have one. On all the data it ends as the study
     reports: an interval of ABC, a forecast, or all scores up to DAUB's bound. Resting on a line
     tells the learner's parameters and the reason of the last decision on it.
 

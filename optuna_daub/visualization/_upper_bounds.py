@@ -7,16 +7,15 @@ import math
 import weakref
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 import optuna
 
-from optuna_daub.core.curve import Observation
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
+from optuna_daub.study import keys
 from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
@@ -274,7 +273,7 @@ def _bound_steps(
         seen, before = made.observation, pool.curves[made.learner]
         if not math.isfinite(seen.score) or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
-        pool = pool.observed(made.learner, _signed(seen, sign))
+        pool = pool.observed(made.learner, keys.signed(seen, sign))
         bounds[made.learner] = None
         for learner in pool.curves if _is_moment(number) else (made.learner,):
             upper, curve = policy.interval(pool, learner).upper, pool.curves[learner]
@@ -286,14 +285,6 @@ def _bound_steps(
     known = _Replay(policy, n_learners, tuple(sequence), pool, tuple(steps))
     _REPLAYS[study] = known
     return known.steps
-
-
-def _signed(seen: Observation, sign: int) -> Observation:
-    """Return an observation in the direction in which larger scores are better."""
-    trained = seen.training_score
-    return replace(
-        seen, score=sign * seen.score, training_score=None if trained is None else sign * trained
-    )
 
 
 def _is_moment(number: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,30 @@ def test_a_curve_is_of_observations(observations: Any) -> None:
 def test_a_curve_of_observations_is_one() -> None:
     assert LearningCurve(0, (Observation(500, 0.5),)).size == 500
     assert isinstance(DataAllocationSampler(n_learners=2), DataAllocationSampler)
+
+
+@pytest.mark.parametrize("n_trials", [1, 4, None])
+def test_a_study_that_was_loaded_plainly_can_be_refitted(n_trials: int | None) -> None:
+    objective, storage = TrainingSizeObjective(build, X, Y), optuna.storages.InMemoryStorage()
+    sizes = (30, 60, 100, objective.n_train)
+    study = optuna.create_study(
+        study_name="s",
+        storage=storage,
+        direction="maximize",
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=3),
+        pruner=DAUBPruner(sizes=sizes, cost="examples"),
+    )
+    study.optimize(objective, n_trials=n_trials)
+    with warnings.catch_warnings():  # an unfinished study warns of that
+        warnings.simplefilter("ignore")
+        whole = objective.refit(study)
+        plain = objective.refit(optuna.load_study(study_name="s", storage=storage))
+    assert plain.var_smoothing == whole.var_smoothing
+    np.testing.assert_array_equal(plain.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 20])
+def test_the_smallest_size_of_an_objective_is_one_that_its_study_takes(n_classes: int) -> None:
+    objective = TrainingSizeObjective(build, X, np.arange(200) % n_classes)
+    pruner = DAUBPruner(min_resource=objective.smallest_size, max_resource=objective.n_train)
+    assert study_of(objective, pruner=pruner).best_trial.last_step == objective.n_train

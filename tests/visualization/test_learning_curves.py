@@ -121,11 +121,11 @@ def test_an_unfinished_study_of_abc_plots_what_it_reports() -> None:
 
 
 def test_forecasts_are_drawn_as_a_band() -> None:
-    pruner = DAUBPruner(sizes=SIZES, bound="calibrated", first_sizes=(100, 200), price=0.0)
+    pruner = DAUBPruner(sizes=SIZES)
     known = {"oak": (0.25, 0.5, 0.75, 0.875), "elm": (0.125, 0.25, 0.375, 0.5)}
-    study = studies.run(studies.new_study(known, pruner), studies.Table(known), n_trials=1)
-    (oak,) = learning_curves_record(study, None, 12).lines
-    assert [edge.size for edge in oak.band] == [200, 400, 800]
+    study = studies.run(studies.new_study(known, pruner), studies.Table(known), n_trials=2)
+    oak, _ = learning_curves_record(study, None, 12).lines
+    assert [edge.size for edge in oak.band] == [100, 200, 400, 800]
     assert oak.band[-1].best == oak.curve.bound
     widths = [edge.best - edge.worst for edge in oak.band]
     assert widths == sorted(widths), "the farther, the wider"
