@@ -33,10 +33,8 @@ from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
-from optuna_daub.core.costs.cost_model import is_timed
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecaster
-from optuna_daub.core.forecasts.forecast import moments
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.steps import nearest
 
@@ -155,14 +153,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         raise ValueError("No step has a price before any learner has a score.")
     is_full = scored & (table.size >= full)
     has_model = bool(is_full.any())
-    mean, sd = (
-        np.concatenate(pair)
-        for pair in zip(
-            moments(terms.forecaster.forecasts(pool, full).all),
-            moments(terms.forecaster.candidates(pool, full)),
-            strict=True,
-        )
-    )
+    mean, sd = terms.forecaster.beliefs(pool, full)
     # Before a model the median forecast is to beat; a learner in training will reach its forecast.
     best = (
         float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
@@ -178,8 +169,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     found = np.full((len(mean), len(stops)), -math.inf)
     mean, sd = mean[rows], sd[rows]
     costs = terms.cost.seconds(pool, stops).part(rows)
-    spent = pool.spent.seconds if pool.curves.once(is_timed) else float(pool.spent.examples)
-    left = math.inf if pool.left is None else pool.left.seconds
+    spent, left = float(pool.spent.examples), math.inf
+    if terms.cost.is_in_seconds(pool):
+        spent = pool.spent.seconds
+        left = math.inf if pool.left is None else pool.left.seconds
     expected, chance = costs.expected, costs.within(left)[:, -1]
     if has_model:
         chance = np.where(chance > 0.5, chance, 0.0)
@@ -233,6 +226,8 @@ def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)
     learners[is_allowed, -1] = known.learners[is_allowed, -1]
+    if not is_allowed.any() and scored.any() and not len(candidates):
+        return known  # the space has no further point: there is nothing else to start small
     # A new learner starts small, and so do candidates until some learner is affordable.
     learners[~scored, 0] = known.learners[~scored, 0]
     if not is_allowed.any():

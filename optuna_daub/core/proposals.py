@@ -103,12 +103,16 @@ class Given:
 def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str, Any]:
     """Return the parameters of the candidate with the largest price, after a closer look.
 
+    There are none if every point of the space is a learner.
+
     Args:
         pool: with a proposer, and at least one score.
         prices: of the steps of a pool.
         seed: of the draws.
     """
     space, rows = pool.known_space, pool.once(candidates_of)
+    if not len(rows):
+        return {}
     values = prices(pool).candidates.max(axis=1)
     rng = np.random.default_rng([seed, len(pool.curves), 1])
     known = pool.curves.once(_rows, space)
@@ -164,11 +168,13 @@ def _random(
 ) -> Rows:
     """Return points drawn at random, each in the branch of some learner; branches are as likely.
 
+    A branch is the deciding words, and which parameters there are: a number may decide that too.
+
     A word that decides on others and that no learner has yet gets points too: what else they
     have is not known.
     """
     of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
-    _, first = np.unique(of, axis=0, return_index=True)
+    _, first = np.unique(np.hstack([of, np.isnan(rows)]), axis=0, return_index=True)
     drawn: Rows = rows[rng.choice(first, size=count)].copy()
     for place, (_, one) in enumerate(space.dimensions):
         is_there = ~np.isnan(drawn[:, place])

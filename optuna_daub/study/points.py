@@ -19,6 +19,7 @@ from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 
 from optuna_daub.study.records import word
+from optuna_daub.study.spaces import distinct
 
 
 MOST_VALUES = 100
@@ -36,20 +37,18 @@ def unexplored(
     known: Sequence[Point],
     seed: int,
 ) -> tuple[Any, ...]:
-    """Return the value of a parameter that leads to a new point; empty where none is known.
+    """Return the value of a parameter that leads to a new point; empty if none is known.
 
-        Args:
-            name: of the parameter.
-            spaces: the distribution of each parameter, this one among them.
-            so_far: the parameters that were suggested before it.
-            known: all points that there are.
-            seed: decides between several values.
+    Args:
+        name: of the parameter.
+        spaces: the distribution of each parameter, this one among them.
+        so_far: the parameters that were suggested before it.
+        known: all points that there are.
+        seed: decides between several values.
 
-        >>> from optuna.distributions import IntDistribution
-
-    from optuna_daub.study.records import word
-        >>> unexplored("x", {"x": IntDistribution(1, 3)}, {}, [{"x": "1"}, {"x": "3"}], seed=0)
-        (2,)
+    >>> from optuna.distributions import IntDistribution
+    >>> unexplored("x", {"x": IntDistribution(1, 3)}, {}, [{"x": "1"}, {"x": "3"}], seed=0)
+    (2,)
     """
     values = [
         value
@@ -95,7 +94,7 @@ def is_short(distribution: BaseDistribution) -> bool:
 def _values(distribution: BaseDistribution) -> list[Any]:
     """Return all values of a parameter, none where there are too many."""
     if isinstance(distribution, CategoricalDistribution):
-        return [*distribution.choices]
+        return [*distinct(distribution.choices)]
     assert isinstance(distribution, IntDistribution | FloatDistribution)
     if distribution.single():
         return [distribution.low]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.distributions import CategoricalDistribution
@@ -23,12 +25,21 @@ def dimension_of(distribution: BaseDistribution) -> Dimension:
     Range(low=1, high=64, is_log=True, step=None, is_whole=True)
     """
     if isinstance(distribution, CategoricalDistribution):
-        return Words(tuple(distribution.choices))
+        return Words(distinct(distribution.choices))
     if isinstance(distribution, IntDistribution):
         step = distribution.step if distribution.step > 1 else None
         return Range(distribution.low, distribution.high, distribution.log, step, is_whole=True)
     assert isinstance(distribution, FloatDistribution)
     return Range(distribution.low, distribution.high, distribution.log, distribution.step)
+
+
+def distinct(choices: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the choices that Optuna tells apart: it stores the first of those that are equal.
+
+    >>> distinct([None, False, 0, 1, True, "1"])
+    (None, False, 1, '1')
+    """
+    return tuple(one for place, one in enumerate(choices) if choices.index(one) == place)
 
 
 def widened(space: Space, given: Iterable[Mapping[str, BaseDistribution]]) -> Space:
@@ -50,9 +61,7 @@ def widened(space: Space, given: Iterable[Mapping[str, BaseDistribution]]) -> Sp
 
 def _united(old: Dimension, new: Dimension) -> Dimension:
     if isinstance(old, Words) and isinstance(new, Words):
-        texts = {repr(choice) for choice in old.choices}
-        added = (choice for choice in new.choices if repr(choice) not in texts)
-        return Words((*old.choices, *added))
+        return Words(distinct((*old.choices, *new.choices)))
     if isinstance(old, Range) and isinstance(new, Range):
         step = new.step if new.step == old.step and new.low == old.low else None
         is_whole = old.is_whole and new.is_whole

@@ -610,7 +610,7 @@ class TestDeclinedNewcomers:
 
     def test_with_a_sampler_that_proposes_nothing_else_it_ends(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        with patch("optuna_daub.study.sampler.MOST_DECLINED", 12):
+        with patch("optuna_daub.study.ending.MOST_DECLINED", 12):
             study, _ = self.search(Listed(map(float, trees)))
         numbers = {trial.number for trial in self.declined(study)}
         is_declined = [trial.number in numbers for trial in study.get_trials()]
@@ -618,7 +618,7 @@ class TestDeclinedNewcomers:
 
     def test_those_of_an_earlier_optimize_do_not_end_a_later_one(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        with patch("optuna_daub.study.sampler.MOST_DECLINED", 12):
+        with patch("optuna_daub.study.ending.MOST_DECLINED", 12):
             study, _ = self.search(Listed(map(float, trees)))
             before = len(study.get_trials())
             with clock():

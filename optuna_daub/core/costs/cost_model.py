@@ -86,6 +86,9 @@ class CostModel(Protocol):
         Points are the learners, in the order of ids, and behind them the pool's candidates.
         """
 
+    def is_in_seconds(self, pool: Pool) -> bool:
+        """Return whether costs are seconds; only these can be compared with the time left."""
+
 
 @dataclass(frozen=True)
 class InExamples:
@@ -100,6 +103,11 @@ class InExamples:
         """Return the sizes, for every learner and candidate."""
         shape = len(pool.curves) + len(pool.once(candidates_of)), len(sizes)
         return Seconds(np.broadcast_to(np.log(sizes), shape), np.zeros(shape))
+
+    def is_in_seconds(self, pool: Pool) -> bool:
+        """Return False, also if trainings were timed."""
+        del pool
+        return False
 
 
 @dataclass(frozen=True)
@@ -125,6 +133,10 @@ class InSeconds:
         own = known.seconds(sizes)
         new = known.model.predict(pool.once(candidates_of), np.log(sizes))
         return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
+
+    def is_in_seconds(self, pool: Pool) -> bool:
+        """Return whether any training was timed."""
+        return pool.curves.once(is_timed)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ from optuna_daub.core.checks import named
 from optuna_daub.core.checks import number
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
-from optuna_daub.core.costs.cost_model import is_timed
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
@@ -198,7 +197,7 @@ class ValuePerSecond(Policy):
 
     def _open_terms(self, pool: Pool) -> Terms:
         full = self.sizes[-1]
-        cost = InSeconds(full) if self._unit(pool) == "second" else InExamples()
+        cost = InSeconds(full) if self.cost == "seconds" else InExamples()
         return Terms(stops_of(self.sizes), self.forecaster or Process(full), cost)
 
     def _closed_terms(self, pool: Pool) -> closed_pool.Terms:
@@ -212,8 +211,7 @@ class ValuePerSecond(Policy):
 
     def _unit(self, pool: Pool) -> Literal["second", "example"]:
         """Return the unit of costs: examples also if no training was timed."""
-        is_in_seconds = self.cost == "seconds" and pool.curves.once(is_timed)
-        return "second" if is_in_seconds else "example"
+        return "second" if self._open_terms(pool).cost.is_in_seconds(pool) else "example"
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, a row each."""
