@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable
-from collections.abc import Iterator
 from typing import Any
 
 import optuna
@@ -278,7 +277,7 @@ if testing is not None:
             return lambda: Assigning(seed=0)
 
         @pytest.fixture(autouse=True)
-        def paired(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        def paired(self, monkeypatch: pytest.MonkeyPatch) -> None:
             """Give studies the pair's pruner."""
             created = optuna.create_study
 
@@ -287,7 +286,6 @@ if testing is not None:
 
             monkeypatch.setattr(optuna, "create_study", create_study)
             monkeypatch.setattr(optuna.study, "create_study", create_study)
-            yield
 
         def test_partial_fixed_sampling(self, sampler: Callable[[], BaseSampler]) -> None:
             """`PartialFixedSampler` is to be within, not around."""
