@@ -58,13 +58,13 @@ def by_content(function: Callable[..., _Value]) -> Callable[..., _Value]:
     lock = threading.Lock()
 
     @wraps(function)
-    def remembered(*arguments: Any) -> _Value:
-        key = _contents(arguments)
+    def remembered(*arguments: Any, **named: Any) -> _Value:
+        key = _contents(arguments), _contents(tuple(named.items()))
         with lock:
             if key in known:
                 known.move_to_end(key)
                 return known[key]
-        value = function(*arguments)
+        value = function(*arguments, **named)
         with lock:
             known[key] = value
             while len(known) > N_REMEMBERED:
