@@ -9,8 +9,6 @@ from benchmarks.rows import ROOT
 
 sys.path.insert(0, str(ROOT / "examples"))
 
-from automl import STARTS as AUTOML_STARTS
-from automl import build as build_automl
 from data import LARGEST_TRAINING_SET
 from data import LARGEST_VALIDATION_SET
 from data import parity
@@ -24,11 +22,9 @@ from tables import read
 
 
 __all__ = [
-    "AUTOML_STARTS",
     "LARGEST_TRAINING_SET",
     "LARGEST_VALIDATION_SET",
     "POOL",
-    "build_automl",
     "build_one_of_five",
     "build_one_of_pool",
     "features_and_classes",

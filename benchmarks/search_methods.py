@@ -572,29 +572,23 @@ def _clock_of(problem: Evaluated) -> Iterator[None]:
         yield
 
 
-def automl_example(problem: Race, seed: int) -> None:
-    """Run the search of examples/automl.py: spaces like FLAML's, their cheapest points first."""
+def tabular_space(problem: Race, seed: int) -> None:
+    """Search the space `spaces.tabular`, which is like FLAML's, its cheapest points first."""
     import optuna
-    import pandas as pd
     from sklearn.base import clone
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
 
-    from benchmarks.from_examples import AUTOML_STARTS
-    from benchmarks.from_examples import build_automl
     from benchmarks.search_problems import Training
     from optuna_daub import DataAllocationSampler
     from optuna_daub import DAUBPruner
     from optuna_daub import report
+    from optuna_daub import spaces
     from optuna_daub import training_sizes
 
     training = problem.problem
     assert isinstance(training, Training)
-    n_classes = int(training.data.y.max()) + 1
 
     def objective(trial: optuna.Trial) -> float:
-        named = FunctionTransformer(pd.DataFrame)  # the example chooses columns by their types
-        model = make_pipeline(named, build_automl(trial, problem.full, n_classes))
+        model = spaces.tabular(trial, problem.full)
         for size in training_sizes(trial):
             train = partial(training.train_model, clone(model), size)
             score, seconds = problem.charge(train, size)
@@ -605,7 +599,7 @@ def automl_example(problem: Race, seed: int) -> None:
     pair = DataAllocationSampler(base, seconds=problem.budget)
     pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
     study = _study(problem, seed, pair, pruner)
-    for point in AUTOML_STARTS:
+    for point in spaces.first_points("tabular", problem.full):
         study.enqueue_trial(point)
     with _clock_of(problem):
         study.optimize(objective)
@@ -676,7 +670,7 @@ METHODS: dict[str, Method] = {
     "ours, pruner alone": Method(pruner_alone, "ours, closed"),
     "ours": Method(partial(ours, _tpe, {}), "ours"),
     "ours, seconds known": Method(partial(ours, _tpe, {"seconds": None}), "ours"),
-    "ours, examples/automl.py": Method(automl_example, "ours", is_for_rows_only=True),
+    "ours, spaces.tabular": Method(tabular_space, "ours", is_for_rows_only=True),
     "ours, TPE's defaults": Method(partial(ours, _default_tpe, {}), "ours"),
     "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
 }

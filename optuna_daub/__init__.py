@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from optuna_daub.study import report as report
     from optuna_daub.study import training_sizes as training_sizes
     from optuna_daub.study import what_if as what_if
+    from optuna_daub.study.agreement import sample_agreement as sample_agreement
 
 __version__ = "0.2.0"
 
@@ -39,16 +40,20 @@ __all__ = [
     "one_row_per_learner",
     "plan",
     "what_if",
+    "sample_agreement",
 ]
 
 
-_OUTSIDE_THE_STUDY = {"TrainingSizeObjective": "optuna_daub.objective"}
-"""The layers of names that come from elsewhere."""
+_ELSEWHERE = {
+    "TrainingSizeObjective": "optuna_daub.objective",
+    "sample_agreement": "optuna_daub.study.agreement",
+}
+"""The modules of names that `optuna_daub.study` does not have."""
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        layer = _OUTSIDE_THE_STUDY.get(name, "optuna_daub.study")
+        layer = _ELSEWHERE.get(name, "optuna_daub.study")
         return getattr(import_module(layer), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

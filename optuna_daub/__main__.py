@@ -1,4 +1,7 @@
-"""Versions, extras and a self-test of a few seconds: `python -m optuna_daub`."""
+"""Versions, extras and a self-test of a few seconds: `python -m optuna_daub`.
+
+`python -m optuna_daub fit` and `predict` are the commands for tables.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,21 @@ from optuna_daub import training_sizes
 
 
 DISTRIBUTION = "optuna-daub"
-EXTRAS = ("boosters", "data", "plot", "dashboard", "workers")
+EXTRAS = ("tabular", "boosters", "data", "plot", "dashboard", "workers")
 """The extras for users; the others are for tests, benchmarks and the documentation."""
 
 
 def main() -> int:
-    """Print what is installed and train eight small learners; 0 if that went as it should."""
-    argparse.ArgumentParser(prog="python -m optuna_daub", description=__doc__).parse_args()
+    """Run a command; without one print what is installed and test it. 0 if that went well."""
+    parser = argparse.ArgumentParser(prog="python -m optuna_daub", description=__doc__)
+    commands = parser.add_subparsers(title="commands", metavar="")
+    # Tables need packages that a self-test of a bare installation must not ask for.
+    from optuna_daub.tabular import commands as of_tables
+
+    of_tables.add_commands(commands)
+    asked = parser.parse_args()
+    if "run" in asked:
+        return of_tables.run(asked, print)
     print(f"{DISTRIBUTION} {__version__}")
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in ("optuna", "numpy", "scikit-learn", "scipy"):

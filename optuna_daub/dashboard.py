@@ -94,7 +94,7 @@ _BLUE = "#3b82c4"
 
 
 @dataclass(frozen=True)
-class Drawing:
+class _Drawing:
     """The last drawing of a study's pictures."""
 
     mark: str
@@ -102,23 +102,23 @@ class Drawing:
     pause: float
     """Seconds after which the next one is due."""
     trials: int = 0
-    """How many trials the study had when all of it was drawn."""
+    """Number of trials that the study had when all of it was drawn."""
 
 
-def write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> Drawing:
+def _write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> _Drawing:
     """Store that the study is being drawn, and for how long that is enough."""
-    drawing = Drawing(uuid.uuid4().hex, pause, trials)
+    drawing = _Drawing(uuid.uuid4().hex, pause, trials)
     log.write_mark(study, "drawing", {**vars(drawing)})
     return drawing
 
 
-def read_drawing(study: optuna.Study) -> Drawing | None:
+def _read_drawing(study: optuna.Study) -> _Drawing | None:
     """Return the last drawing of the study, None before the first."""
     stored = log.read_mark(study, "drawing")
     if stored is None:
         return None
     trials = int(stored.get("trials", 0))  # not said by versions that always drew all
-    return Drawing(str(stored["mark"]), float(stored["pause"]), trials)
+    return _Drawing(str(stored["mark"]), float(stored["pause"]), trials)
 
 
 class DashboardCallback:
@@ -171,7 +171,7 @@ class DashboardCallback:
         imported("plotly.graph_objects", extra="dashboard")
         self._every = every
         self._next = 0.0
-        self._last: Drawing | None = None
+        self._last: _Drawing | None = None
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Draw, if it is time."""
@@ -190,7 +190,7 @@ class DashboardCallback:
 
     def _draw(self, study: optuna.Study, is_ending: bool) -> None:
         begun = time.monotonic()
-        known, last = self._last, read_drawing(study)
+        known, last = self._last, _read_drawing(study)
         if last is not None and last != known and not is_ending:
             # Another worker has drawn since this one looked last. The clocks of two machines are
             # not compared: the pause counts from here. How long ago it was is not known at first.
@@ -201,7 +201,7 @@ class DashboardCallback:
         trials = len(study.get_trials(deepcopy=False))
         is_whole = is_ending or trials >= GROWTH * before or not bulk.keeps_all(study._storage)
         drawn = trials if is_whole else before
-        self._last = write_drawing(study, self._every, drawn)
+        self._last = _write_drawing(study, self._every, drawn)
         if is_whole:
             update_dashboard(study)
         else:
@@ -210,7 +210,7 @@ class DashboardCallback:
         pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
         self._next = begun + spent + pause
         if pause > self._every:
-            self._last = write_drawing(study, pause, drawn)
+            self._last = _write_drawing(study, pause, drawn)
 
 
 def update_dashboard(study: optuna.Study) -> None:

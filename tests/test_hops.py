@@ -18,6 +18,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study import keys
 
 
 PACKAGE = str(Path(optuna_daub.__file__).parent)
@@ -68,7 +69,8 @@ def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace]
         with traced() as trace:
             sizes = training_sizes(trial)
             n = next(sizes, None)
-        if not trial._cached_frozen_trial.intermediate_values:  # it inherits nothing
+        run = keys.read_run(trial.study.trials[trial.number])
+        if run is not None and run.learner == trial.number:
             started.append(trace)
         score = 0.0
         while n is not None:
@@ -96,7 +98,7 @@ PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
     "paper": (DAUBPruner.paper(max_resource=20_000), {"n_learners": 5}),
 }
 
-MOST_FILES, MOST_MOVES = 12, 45
+MOST_FILES, MOST_MOVES = 14, 70
 """Of the study layer, on either way: what `python tests/test_hops.py` prints, and a little."""
 
 

@@ -28,10 +28,13 @@ BELOW = {
     "visualization": {"core", "study"},
     "dashboard": {"core", "study", "visualization"},
     "sklearn": {"core", "study", "objective"},
+    "spaces": set[str](),
+    "tabular": {"core", "study", "objective", "visualization", "spaces"},
+    "lightgbm": {"core", "study", "objective", "visualization", "spaces", "tabular"},
 }
 """The layers that each may import from, besides itself; the root imports from all of them."""
 
-OUTER = ("study", "objective", "visualization", "dashboard", "sklearn")
+OUTER = ("study", "objective", "visualization", "dashboard", "sklearn", "spaces", "tabular")
 
 
 def modules(package: str) -> list[str]:
@@ -176,7 +179,7 @@ class TestTheCheckCanFail:
         }
 
     def test_it_finds_arrows_in_each_of_them(self) -> None:
-        for layer in ("learners", *OUTER):
+        for layer in ("learners", *(layer for layer in OUTER if BELOW[layer])):
             found = [p for p in SOURCES if layer_of(p) == layer]
             assert {a for p in found for a in arrows(p.read_text())} - {layer}
 

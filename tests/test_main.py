@@ -112,7 +112,7 @@ def test_sources_that_were_not_installed_are_tested_too(
     assert "passed" in printed
 
 
-def test_the_program_takes_no_arguments(
+def test_an_unknown_argument_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["optuna_daub", "--quiet"])

@@ -35,7 +35,6 @@ from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecaster
-from optuna_daub.core.forecasts.forecast import moments
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.steps import nearest
 
@@ -154,14 +153,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         raise ValueError("No step has a price before any learner has a score.")
     is_full = scored & (table.size >= full)
     has_model = bool(is_full.any())
-    mean, sd = (
-        np.concatenate(pair)
-        for pair in zip(
-            moments(terms.forecaster.forecasts(pool, full).all),
-            moments(terms.forecaster.candidates(pool, full)),
-            strict=True,
-        )
-    )
+    mean, sd = terms.forecaster.beliefs(pool, full)
     # Before a model the median forecast is to beat; a learner in training will reach its forecast.
     best = (
         float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))

@@ -232,7 +232,11 @@ def fit_arguments(
 
 def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
     """Return a fresh copy of the estimator fitted on the rows, with their weights if any."""
-    fresh = clone(estimator)
+    return fitted_as_is(clone(estimator), rows, arguments)
+
+
+def fitted_as_is(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
+    """Return the estimator itself after its `fit` on the rows, with their weights if any."""
     if rows.sample_weight is not None:
         name = _weight_name(fresh)
         if name in arguments:
@@ -260,12 +264,23 @@ def takes_size(build: Any) -> bool:
         )
     if _accepts(build, 1):
         return False
-    if _accepts(build, 2):
+    if _accepts(build, 2) or takes_previous(build):
         return True
     raise ValueError(
-        "`build` must take a trial, or a trial and a training size, but got a function of "
-        f"{inspect.signature(build)}. Give what else it takes a default."
+        "`build` must take a trial, or a trial and a training size, or these and `previous`, but "
+        f"got a function of {inspect.signature(build)}. Give what else it takes a default."
     )
+
+
+def takes_previous(build: Any) -> bool:
+    """Return whether a function that builds estimators wants `previous`, the model before, too.
+
+    >>> takes_previous(lambda trial, n, previous: ...), takes_previous(lambda trial, X, y: ...)
+    (True, False)
+    """
+    if _accepts(build, 1) or _accepts(build, 2) or not _accepts(build, 3):
+        return False
+    return [*inspect.signature(build).parameters][2:3] == ["previous"]
 
 
 @contextmanager

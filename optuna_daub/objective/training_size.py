@@ -8,8 +8,10 @@ import weakref
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from typing import Literal
 from typing import cast
@@ -23,6 +25,7 @@ from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
 from optuna.trial import TrialState
+from sklearn.base import clone
 from sklearn.base import is_classifier
 from sklearn.base import is_regressor
 
@@ -48,13 +51,18 @@ from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
+from optuna_daub.objective.models import KeptModels
+from optuna_daub.objective.models import Trained
+from optuna_daub.objective.models import extended
 from optuna_daub.objective.scoring import FitParams
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import checked_fit_params
 from optuna_daub.objective.scoring import checked_scoring
 from optuna_daub.objective.scoring import fit_arguments
 from optuna_daub.objective.scoring import fitted
+from optuna_daub.objective.scoring import fitted_as_is
 from optuna_daub.objective.scoring import named_in_errors
+from optuna_daub.objective.scoring import takes_previous
 from optuna_daub.objective.scoring import takes_size
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
@@ -83,6 +91,9 @@ _logger = logging.getLogger(__name__)
 
 TRAINING_SCORED = 5_000
 """Rows trained on that are scored: enough for a share to within 0.007, one standard error."""
+
+MOST_TIES = 8
+"""Models at hand that share the best score on all rows."""
 
 _DIVISION = "division into training and validation rows"
 
@@ -152,6 +163,18 @@ class TrainingSizeObjective:
     The rows that end the training are then those that are scored, so that scores are a little too
     good, of all learners alike.
 
+    **Training further instead of anew** saves the rows that a learner has learnt from. With
+    `incremental=True` estimators with `partial_fit` learn from the new rows only. A function
+    `build(trial, n, previous)` is given this learner's model from its last size, which has seen
+    the first rows of this one, or None, and returns what is to be fitted, such as `previous`
+    itself; what it returns is fitted as it is, not a copy. A learner whose model was not kept
+    starts anew. Costs are what each training took, and `refit` trains anew::
+
+        def build(trial, n, previous):
+            rate = trial.suggest_float("rate", 0.01, 1.0, log=True)
+            model = MLPClassifier(learning_rate_init=rate, warm_start=True)
+            return model if previous is None else previous
+
     Args:
         build: Function from a trial to an unfitted estimator or pipeline. Where it has a second
             parameter without a default, `build(trial, n)`, it is given the training size and
@@ -191,6 +214,11 @@ class TrainingSizeObjective:
             have classes. With groups or time order, which come first, the objective only insists
             that every class is present.
         shuffle: Whether rows are permuted; False for time order.
+        incremental: Whether estimators learn from new rows only, by `partial_fit`. Of time order,
+            these are older rows.
+        keep_models: Where models are kept to go on from: a number of learners, those trained last,
+            in memory, or a folder, one for each study. None: 32 learners. Without `incremental`
+            or a third argument of `build` none are kept.
         seed: Of all permutations, from 0 to 2**32 - 1. The same seed gives the same subsets
             everywhere.
 
@@ -220,10 +248,20 @@ class TrainingSizeObjective:
         fit_params: FitParams | None = None,
         stratify: bool | Literal["auto"] = "auto",
         shuffle: bool = True,
+        incremental: bool = False,
+        keep_models: int | str | Path | None = None,
         seed: int = 0,
     ) -> None:
         self._build: Callable[..., Any] = build
         self._takes_size = takes_size(build)
+        self._takes_previous = takes_previous(build)
+        self._incremental = flag("incremental", incremental)
+        if self._incremental and self._takes_previous:
+            raise ValueError(
+                "`incremental=True` goes on with `partial_fit`, `build(trial, n, previous)` by "
+                "itself, but got both. Leave out one or the other."
+            )
+        self._kept: KeptModels | None = None
         self._scoring, self._has_warned = checked_scoring(scoring), False
         self._has_named = False
         self._weighted_score = flag("weighted_score", weighted_score)
@@ -273,15 +311,25 @@ class TrainingSizeObjective:
             check_all_scored(self._folds, all_classes, scored, self._scoring.given)
             classes = all_classes  # each subset must hold them too, stratified or not
         self._complete = complete_from(self._folds, classes)
+        if self._incremental or self._takes_previous:
+            self._kept = KeptModels(keep_models, str(self._fingerprint))
+        elif keep_models is not None:
+            raise ValueError(
+                "`keep_models` is of models to go on from, but got it without "
+                "`incremental=True` or a `build(trial, n, previous)`. Leave it out."
+            )
         # Studies that are known to be of these rows, each with the sizes it was compared by.
         self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
         self._agreed = weakref.WeakKeyDictionary()
         self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+        # The best score on all rows, larger is better, and whose models have it.
+        self._best: list[tuple[float, dict[str, Any], Any]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is known of studies to this process."""
+        """Leave what is known of studies, and the best model, to this process."""
         own = ("_agreed", "_told")
-        return {name: value for name, value in vars(self).items() if name not in own}
+        known = {name: value for name, value in vars(self).items() if name not in own}
+        return known | {"_best": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Begin with no study known."""
@@ -313,7 +361,8 @@ class TrainingSizeObjective:
             estimator = self._estimator(trial, self.n_train)
             with named_in_errors(trial.params, self.n_train):
                 unscored = Needs(training_scores="unused")  # on the rows that it was trained on
-                score, _ = self._probe(estimator, self.n_train, self._validation, unscored)
+                models = self._anew(trial, estimator, self.n_train, None)
+                score, _ = self._scores(models, self.n_train, self._validation, unscored)
             return score
         with ending_study(trial.study):
             return self._run(trial)
@@ -333,12 +382,22 @@ class TrainingSizeObjective:
         for size in sizes:
             validation = self._validation_at(needs, size)
             with self._explaining(), named_in_errors(params, size):
-                if self._takes_size:
+                if self._takes_size and not self._takes_previous:
                     estimator = self._estimator(trial, size)
                     _check_same(params, trial.params)
-                score, training_score = self._probe(estimator, size, validation, needs)
+                before = None if self._kept is None else self._kept.take(params)
+                models = self._anew(trial, estimator, size, before)
+                score, training_score = self._scores(models, size, validation, needs)
+                if self._kept is not None:
+                    self._kept.put(params, Trained(size, tuple(models)))
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
+            if size == self.n_train and len(models) == 1:
+                sign = 1 if trial.study.direction == StudyDirection.MAXIMIZE else -1
+                level = max((each[0] for each in self._best), default=sign * score)
+                if sign * score >= level:
+                    ties = [each for each in self._best if each[0] == sign * score]
+                    self._best = [*ties[: MOST_TIES - 1], (sign * score, params, models[0])]
         return score
 
     @contextmanager
@@ -376,10 +435,26 @@ class TrainingSizeObjective:
         with named_in_errors(params, len(training)):
             estimator = self._estimator(FixedTrial(params, number=number), len(training))
             arguments = self._fit_arguments(estimator, training, validation)
+            if self._incremental:
+                return extended(clone(estimator), training, arguments, self._classes)
             return fitted(estimator, training, arguments)
 
-    def _estimator(self, trial: BaseTrial, size: int) -> Any:
-        estimator = self._build(trial, size) if self._takes_size else self._build(trial)
+    def model(self, study: optuna.Study) -> Any:
+        """Return the winner as it was trained on all `n_train` rows; None if it is not at hand.
+
+        It is the very model of the winner's score, without another training. This process must
+        have trained it, on a held-out or a fixed validation set.
+        """
+        if not self._best:
+            return None
+        winner, _ = self._winner(study)
+        return next((model for _, params, model in self._best if params == winner), None)
+
+    def _estimator(self, trial: BaseTrial, size: int, previous: Any = None) -> Any:
+        more = ((size,) if self._takes_size else ()) + (
+            (previous,) if self._takes_previous else ()
+        )
+        estimator = self._build(trial, *more)
         if not hasattr(estimator, "fit") or isinstance(estimator, type):
             raise SetupError(
                 "`build` must return an unfitted estimator, an object with a method `fit`, but "
@@ -534,28 +609,59 @@ class TrainingSizeObjective:
         codes = None if classes is None else classes.codes
         return nested_order(len(rows), self._layout.seed, codes)
 
-    def _probe(
-        self, estimator: Any, size: int, validation: tuple[Rows, ...], needs: Needs
-    ) -> tuple[float, float | None]:
-        """Train on `size` examples; return the validation and the training score.
+    def _anew(
+        self, trial: BaseTrial, estimator: Any, size: int, before: Trained | None
+    ) -> list[Any]:
+        """Return a model for each fold, trained on `size` rows, or further from `before`."""
+        if before is not None and not before.size < size:
+            before = None
+        models = []
+        for place, (fold, held_out) in enumerate(zip(self._folds, self._validation, strict=True)):
+            rows = fold.subset(size)
+            previous = None if before is None else before.models[place]
+            if self._takes_previous:
+                params = trial.params
+                estimator = self._estimator(trial, size, previous)
+                _check_same(params, trial.params)
+            elif self._incremental and before is not None:
+                rows = rows[~np.isin(rows, fold.subset(before.size))]
+            training = self._rows.take(rows)
+            arguments = self._fit_arguments(estimator, training, held_out)
+            if self._incremental:
+                fresh = clone(estimator) if previous is None else previous
+                models.append(extended(fresh, training, arguments, self._classes))
+            elif self._takes_previous:
+                models.append(fitted_as_is(estimator, training, arguments))
+            else:
+                models.append(fitted(estimator, training, arguments))
+        return models
 
-        The training score is None where the policy does not use it.
+    def _scores(
+        self, models: Sequence[Any], size: int, validation: tuple[Rows, ...], needs: Needs
+    ) -> tuple[float, float | None]:
+        """Return the mean of the models' validation scores, and of their training scores.
+
+        The latter is None where the policy does not use it.
         """
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
         if self._scoring.needs_all_classes:
             known = max(known, min(size, self._complete[0]))
         weighted = self._weighted_score
         scores, training_scores = [], []
-        for fold, held_out in zip(self._folds, validation, strict=True):
-            training = self._rows.take(fold.subset(size))
-            arguments = self._fit_arguments(estimator, training, held_out)
-            model = fitted(estimator, training, arguments)
+        for model, fold, held_out in zip(models, self._folds, validation, strict=True):
             scores.append(self._scoring(model, held_out, weighted=weighted))
             if needs.training_scores != "unused":
                 seen = self._rows.take(fold.subset(known))
                 training_scores.append(self._scoring(model, seen, weighted=weighted))
         training_score = float(np.mean(training_scores)) if training_scores else None
         return float(np.mean(scores)), training_score
+
+    @cached_property
+    def _classes(self) -> NDArray[Any] | None:
+        """All classes, which `partial_fit` is told of before it has seen each; None of amounts."""
+        labels = class_labels(self._rows.y)
+        is_of_classes = self._layout.classes is not None or self._scoring.task == "classification"
+        return labels.names if labels is not None and is_of_classes else None
 
     def _fit_arguments(
         self, estimator: Any, training: Rows, validation: Rows | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 import math
 import threading
@@ -108,7 +109,6 @@ _FOLDS = "folds:"
 """The mark of a trial under which, with the size, what was measured in each fold is kept."""
 
 _NAMES_OF_OTHERS = {
-    "n_iter": "n_candidates",
     "n_trials": "n_candidates",
     "param_grid": "param_distributions",
     "search_spaces": "param_distributions",
@@ -172,6 +172,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
         timeout: seconds of search, above 0; new candidates are proposed for as long as it lasts.
         n_candidates: number of candidates to choose among, at least 1.
+        n_iter: the same by the name that `RandomizedSearchCV` has for it; give one of the two.
         scoring: as in scikit-learn. Of several scorers the one that `refit` names is searched by,
             without one the first; the others are recorded.
         n_jobs: number of candidates trained at a time, in threads. None means 1, -1 one for each
@@ -235,6 +236,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         "param_distributions": [dict, list, tuple, callable],
         "timeout": [Interval(Real, 0, None, closed="neither"), None],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "n_iter": [Interval(Integral, 1, None, closed="left"), None],
         "min_resources": [
             Interval(Integral, 1, None, closed="left"),
             StrOptions({"auto", "smallest"}),
@@ -266,6 +268,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         *,
         timeout: float | None = None,
         n_candidates: int | None = None,
+        n_iter: int | None = None,
         scoring: Any = None,
         n_jobs: int | None = None,
         refit: Any = True,
@@ -295,6 +298,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.param_distributions = param_distributions
         self.timeout = timeout
         self.n_candidates = n_candidates
+        self.n_iter = n_iter
         self.min_resources = min_resources
         self.max_resources = max_resources
         self.factor = factor
@@ -303,6 +307,11 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.storage = storage
         self.study_name = study_name
         self.random_state = random_state
+
+    # `__new__` takes any name, and would be shown in place of `__init__`.
+    _parameters = [*inspect.signature(__init__).parameters.values()][1:]
+    __signature__ = inspect.Signature(_parameters)
+    del _parameters
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -516,7 +525,12 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _n_candidates(self, space: Any, grid: tuple[int, ...]) -> int | None:
         """Return the number of candidates to choose among, None for no limit."""
-        wanted = self.n_candidates
+        if self.n_candidates is not None and self.n_iter is not None:
+            raise ValueError(
+                "`n_candidates` and `n_iter` are the same number by two names, but got "
+                f"{self.n_candidates} and {self.n_iter}: give one of them."
+            )
+        wanted = self.n_iter if self.n_candidates is None else self.n_candidates
         n_points = space.n_points if isinstance(space, Space) else math.inf
         if n_points == 1:
             return 1

@@ -162,7 +162,7 @@ class Known:
             self,
             learners=self.learners.with_items(made),
             curves=_put(self.curves, [learner.curve for learner in made.values()]),
-            space=widened(self.space, (learner.distributions for learner in made.values())),
+            space=widened(self.space, [learner.distributions for learner in made.values()]),
             spent=spent,
             unfinished={**self.unfinished, **{n: t for n, t in new.items() if not t.is_finished}},
             runs={**self.runs, **{n: r for n, r in runs.items() if _goes_on(ours[n])}},

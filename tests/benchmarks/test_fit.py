@@ -1,28 +1,19 @@
-"""How often forecasts hold, if what learners gain is known."""
+"""How often forecasts hold, if their distribution is known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks.fit.open_intervals import held
+from benchmarks.fit.process import STATED
+from benchmarks.fit.process import _held
+from optuna_daub.core.forecasts.student import Student
 
 
-@pytest.mark.parametrize(("late", "least", "most"), [(0.0, 0.85, 1.0), (0.3, 0.0, 0.6)])
-def test_intervals_hold_where_learners_gain_alike_and_not_where_dear_ones_gain_late(
-    late: float, least: float, most: float
+@pytest.mark.parametrize(("wider", "is_true"), [(1.0, True), (3.0, False)])
+def test_what_is_held_is_what_is_stated_if_and_only_if_the_truth_is_drawn_from_the_forecast(
+    wider: float, is_true: bool
 ) -> None:
-    rng = np.random.default_rng(0)
-    sizes = (500, 1000, 2000, 4000, 8000, 16_000)
-    rise = 0.3 - 2.0 / np.sqrt(sizes)
-    known = []
-    for i in range(60):
-        # Every second learner takes ten times as long, and may catch up on all the data only.
-        scores = 0.5 + 0.1 * rng.random() + rise + rng.normal(0.0, 0.002, len(sizes))
-        scores -= late * (i % 2) * (np.array(sizes) < 16_000)
-        seconds = [size / 1000 * (1 + 9 * (i % 2)) for size in sizes]
-        known.append({"point": {"kind": i % 2}, "sizes": sizes, "scores": scores, "s": seconds})
-    found = [pair for seed in range(5) for pair in held(known, seed)[30]]
-    inside, above = np.mean(found, axis=0)
-    assert least <= inside <= most
-    assert inside + above == pytest.approx(1.0), "none ends below"
+    truths = wider * np.random.default_rng(0).standard_t(4, size=2000)
+    shares = np.mean([_held(Student(0.0, 1.0), float(truth)) for truth in truths], axis=0)
+    assert (np.abs(shares - STATED) < 0.04).all() == is_true

@@ -13,11 +13,10 @@ from benchmarks import opening
 from benchmarks import replay
 from benchmarks import search_cv
 from benchmarks import slow_probe
-from benchmarks import small_samples
 from benchmarks import training
 from benchmarks import two_workers
 from benchmarks import watching
-from benchmarks.fit import open_intervals
+from benchmarks.fit import process
 from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
@@ -43,7 +42,6 @@ pytestmark = [
         opening,
         search_cv,
         slow_probe,
-        small_samples,
         two_workers,
         watching,
         abc,
@@ -93,8 +91,8 @@ def test_the_intervals_of_open_pools_are_judged(
     seconds.main(["--smoke", "--write", "--results", str(tmp_path)])
     assert seconds.FILE.read_bytes() == believed
     assert "made, new" in (tmp_path / "seconds.md").read_text(encoding="utf-8")
-    open_intervals.main(["--smoke", "--results", str(tmp_path)])
-    assert "| made | " in capsys.readouterr().out
+    process.main(["--smoke"])
+    assert "| new |" in capsys.readouterr().out
 
 
 def test_no_program_has_nothing_to_say_where_the_files_are_absent(

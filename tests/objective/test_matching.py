@@ -93,7 +93,7 @@ def test_columns_of_one_name_are_refused_unless_both_tables_have_their_order() -
         (TRAINING, VALIDATION.to_numpy()),
         (TRAINING.to_numpy(), VALIDATION),
         (TRAINING, pl.from_pandas(VALIDATION)),
-        (TRAINING["a"], VALIDATION[["a"]]),
+        (TRAINING["job"], VALIDATION[["job"]]),
         ([[1.0]] * N, VALIDATION[["a"]]),
     ],
     ids=["frame, array", "array, frame", "pandas, polars", "column, frame", "list, frame"],

@@ -1193,3 +1193,17 @@ def test_callbacks_see_the_search_as_one_task() -> None:
     counter = Counter()
     Search(GaussianNB(), {}, **ONE).set_callbacks(counter).fit(X, Y)
     assert counter.events == ["setup", "begin", "end", "teardown"]
+
+
+def test_n_iter_is_the_number_of_candidates() -> None:
+    """As `RandomizedSearchCV` calls it, so that one can stand in for the other."""
+    space = {"var_smoothing": loguniform(1e-9, 1)}
+    options = {"cv": 2, "cost": "examples", "random_state": 0}
+    by_iter = Search(GaussianNB(), space, n_iter=7, n_candidates=None, **options).fit(X, Y)
+    by_name = Search(GaussianNB(), space, n_candidates=7, **options).fit(X, Y)
+    assert by_iter.n_candidates_ == 7
+    assert by_iter.best_params_ == by_name.best_params_
+    with pytest.raises(ValueError, match=r"`n_candidates` and `n_iter` are the same number"):
+        Search(GaussianNB(), space, n_iter=7, n_candidates=7, **options).fit(X, Y)
+    with pytest.raises(ValueError, match=r"The 'n_iter' parameter"):
+        Search(GaussianNB(), space, n_iter=0, n_candidates=None, **options).fit(X, Y)

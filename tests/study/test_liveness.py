@@ -496,9 +496,7 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
     trial = study.ask()
     worker = looking(study)
     was_there: list[bool] = []
-    inner = {
-        owner: getattr(owner, name) for owner, name in ((log, "read"), (Known, "with_trials"))
-    }
+    inner: dict[Any, Any] = {keys: keys.read, Known: Known.with_trials}
 
     def watched(owner: Any) -> Any:
         def watching(*given: Any) -> Any:

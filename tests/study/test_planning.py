@@ -23,7 +23,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.study import AllocationPruner
-from optuna_daub.study import planning
+from optuna_daub.study.what_if import _completed
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from tests.visualization import studies
@@ -232,7 +232,7 @@ class TestWhatIf:
             return LearningCurve(learner, tuple(seen))
 
         pool = Pool(Curves([curve(0, 100, 800), curve(1, 200, 800)]))
-        whole = planning._completed(pool, (100, 200, 400, 800), set())
+        whole = _completed(pool, (100, 200, 400, 800), set())
         for learner, found in whole.items():
             assert found.sizes == (100, 200, 400, 800)
             assert [seen.score for seen in found.observations] == pytest.approx(

@@ -39,11 +39,13 @@ def test_seconds_are_projected_from_those_that_were_measured() -> None:
     record = allocations_record(studies.running(), "seconds", 60)
     assert record.layers[0].costs == (1.0, 1.0)
     assert record.spent == 8.0
-    assert record.everything == pytest.approx(16.0, rel=0.15), "a second per hundred examples"
+    assert record.everything == pytest.approx(16.0, rel=0.25), (
+        "a second per hundred examples; a mean, which is above the median"
+    )
     assert record.measured == 0.0
     finished = allocations_record(studies.finished(), "seconds", 60)
     assert finished.measured == 16.0
-    assert finished.everything == pytest.approx(24.0, rel=0.02)
+    assert finished.everything == pytest.approx(24.0, rel=0.05)
 
 
 def test_seconds_where_every_probe_was_timed_else_examples() -> None:

@@ -109,6 +109,18 @@ class Forecaster(ABC):
         mean, sd = moments(new)
         return Normal(np.full(count, mean), np.full(count, sd))
 
+    def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
+        """Return means and standard deviations by which steps are weighed.
+
+        Of learners in the order of ids, and of candidates behind them. By default they are those
+        of the forecasts.
+        """
+        known, new = self.forecasts(pool, size).all, self.candidates(pool, size)
+        mean, sd = (
+            np.concatenate(pair) for pair in zip(moments(known), moments(new), strict=True)
+        )
+        return mean, sd
+
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the standard deviation of what scores at `at` will change of forecasts at `size`.
 

@@ -1,0 +1,316 @@
+"""Tuning of LightGBM in its own terms: datasets and parameters in, a booster out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.trial import BaseTrial
+from optuna.trial import Trial
+
+from optuna_daub import spaces
+from optuna_daub.objective.subsets import nested_order
+from optuna_daub.study import best_learner
+from optuna_daub.study import report
+from optuna_daub.study import training_sizes
+from optuna_daub.tabular import pair
+
+
+ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "n_estimators": (
+            "num_boost_round",
+            "num_iterations",
+            "num_iteration",
+            "n_iter",
+            "num_trees",
+            "num_tree",
+            "num_round",
+            "num_rounds",
+            "nrounds",
+            "max_iter",
+        ),
+        "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
+        "learning_rate": ("shrinkage_rate", "eta"),
+        "min_child_samples": (
+            "min_data_in_leaf",
+            "min_data_per_leaf",
+            "min_data",
+            "min_samples_leaf",
+        ),
+        "subsample": ("bagging_fraction", "sub_row", "bagging"),
+        "subsample_freq": ("bagging_freq",),
+        "colsample_bytree": ("feature_fraction", "sub_feature"),
+        "reg_alpha": ("lambda_l1", "l1_regularization"),
+        "reg_lambda": ("lambda_l2", "lambda", "l2_regularization"),
+        "random_state": ("seed", "random_seed"),
+        "n_jobs": ("num_threads", "num_thread", "nthread", "nthreads"),
+    }
+)
+"""Other names that LightGBM has for what the space searches; from LightGBM's documentation."""
+
+SMALL = 1_000
+"""Rows of the first training, which tells whether a larger score is better."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What `tune` found."""
+
+    booster: Any
+    """The best booster, trained on all rows of `train_set`."""
+    best_params: Mapping[str, Any]
+    """Its parameters, what was given included, with `num_boost_round`."""
+    best_score: float
+    """Its score on the validation set."""
+    metric: str
+    """What the score is, as LightGBM calls it."""
+    study: optuna.Study = field(repr=False)
+    """The search, for `optuna_daub.learning_curves` and pictures."""
+
+
+def tune(
+    params: Mapping[str, Any],
+    train_set: Any,
+    valid_sets: Any,
+    *,
+    seconds: float = 600.0,
+    n_trials: int | None = None,
+    feval: Any = None,
+    callbacks: Sequence[Callable[..., Any]] = (),
+    seed: int = 0,
+    storage: Any = None,
+) -> Tuned:
+    """Return the best booster that so many seconds find, most of them trained on few rows.
+
+    In the form of `LightGBMTuner`: pass what `lightgbm.train` takes. Searched are the parameters
+    of `optuna_daub.spaces.lightgbm`; what `params` has is kept. Subsets are of the rows of
+    `train_set`, each holds the smaller ones, and classes keep their shares.
+
+    Args:
+        params: parameters of LightGBM, with `objective`. Scores are of the first metric.
+        train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`.
+        valid_sets: a dataset to score, with `reference=train_set`, or a list of them, of which the
+            first other than `train_set` is taken.
+        seconds: time for the search, above 0.
+        n_trials: number of trials at most; None for no limit.
+        feval: as for `lightgbm.train`.
+        callbacks: as for `lightgbm.train`, such as `lightgbm.early_stopping(20)`; each is used
+            in all trainings.
+        seed: of subsets, candidates and boosters.
+        storage: where Optuna keeps the search; None: in memory.
+
+    Raises:
+        ValueError: if there is no set to score, an argument breaks its rule, or rows have groups,
+            which subsets would cut.
+        ImportError: if LightGBM is not installed.
+        RuntimeError: if no booster could be trained.
+
+    >>> import lightgbm
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> train = lightgbm.Dataset(X[:400], y[:400])
+    >>> valid = lightgbm.Dataset(X[400:], y[400:], reference=train)
+    >>> given = {"objective": "binary", "metric": "auc", "verbose": -1, "num_threads": 1}
+    >>> tuned = tune(given, train, valid, seconds=3, n_trials=8)
+    >>> tuned.metric, tuned.best_score > 0.9, tuned.booster.predict(X[:3]).shape
+    ('auc', True, (3,))
+    """
+    try:
+        package = import_module("lightgbm")
+    except ImportError as error:
+        raise ImportError(
+            "This needs lightgbm, which is not installed: pip install 'optuna-daub[boosters]'"
+        ) from error
+    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
+        raise ValueError(f"`seconds` must be above 0 and finite, but got {seconds!r}.")
+    sets = [valid_sets] if isinstance(valid_sets, package.Dataset) else [*(valid_sets or ())]
+    held_out = next((each for each in sets if each is not train_set), None)
+    if held_out is None:
+        raise ValueError(
+            "`valid_sets` must have a dataset other than `train_set`, to be scored, but got "
+            f"{valid_sets!r}."
+        )
+    _construct(train_set, params)
+    search = _Search(package, params, train_set, held_out, feval, tuple(callbacks), seed)
+    with _quiet():
+        search.probe()
+        study = optuna.create_study(
+            direction="maximize" if search.is_larger_better else "minimize",
+            storage=storage,
+            sampler=pair.sampler(seed, seconds),
+            pruner=pair.pruner(search.n_rows, search.smallest),
+        )
+        for point in spaces.first_points("lightgbm", search.n_rows, task=search.task):
+            study.enqueue_trial(point)
+        study.optimize(
+            search.objective,
+            timeout=seconds,
+            n_trials=n_trials,
+            catch=(package.basic.LightGBMError,),
+        )
+        best = best_learner(study)
+        if best is None:
+            raise RuntimeError("No booster could be trained: see the trials of the study.")
+        booster, score = search.best or (None, math.nan)
+        if booster is None:  # no time was left to train the leader on all rows
+            booster, score = search.train(search.chosen(_fixed(best.params)), search.n_rows)
+        chosen = search.chosen(_fixed(best.params))
+    chosen["num_boost_round"] = chosen.pop("n_estimators")
+    return Tuned(booster, MappingProxyType(chosen), score, search.metric, study)
+
+
+class _Search:
+    """One search: how boosters are trained, and the best one so far."""
+
+    def __init__(
+        self,
+        package: Any,
+        params: Mapping[str, Any],
+        train_set: Any,
+        held_out: Any,
+        feval: Any,
+        callbacks: tuple[Callable[..., Any], ...],
+        seed: int,
+    ) -> None:
+        self._package, self._params, self._seed = package, {**params}, seed
+        self._train_set, self._held_out = train_set, held_out
+        self._feval, self._callbacks = feval, callbacks
+        kind = str(self._params.get("objective", self._params.get("application", "regression")))
+        of_classes = kind.startswith(("binary", "multiclass", "softmax", "cross_entropy"))
+        self.task: spaces.Task = "classification" if of_classes else "regression"
+        self.n_rows = int(train_set.num_data())
+        labels = np.asarray(train_set.get_label())
+        codes = np.unique(labels, return_inverse=True)[1] if of_classes else None
+        self._order = nested_order(self.n_rows, seed, codes)
+        self.smallest = 1 if codes is None else _complete(codes[self._order])
+        self.is_larger_better, self.metric = True, ""
+        self.best: tuple[Any, float] | None = None
+
+    def probe(self) -> None:
+        """Train once on few rows for one round, to see what the metric is."""
+        self.train(
+            {**self._params, "n_estimators": 1}, max(self.smallest, min(SMALL, self.n_rows))
+        )
+
+    def objective(self, trial: Trial) -> float:
+        chosen = self.chosen(trial)
+        for size in training_sizes(trial):
+            booster, score = self.train(chosen, size)
+            report(trial, size, score)
+            if size == self.n_rows and self._is_best(score):
+                self.best = booster, score
+        return score
+
+    def chosen(self, trial: BaseTrial) -> dict[str, Any]:
+        """Return the parameters of a trial; what was given is kept."""
+        model = spaces.lightgbm(trial, self.n_rows, task=self.task, seed=self._seed)
+        found = {name: value for name, value in model.get_params().items() if name in ALIASES}
+        del found["n_jobs"]  # LightGBM's own default: all cores
+        given = {*self._params}
+        kept = {n: v for n, v in found.items() if not given & {n, *ALIASES[n]}}
+        rounds = next((self._params[n] for n in _ROUNDS if n in given), found["n_estimators"])
+        rest = {n: v for n, v in self._params.items() if n not in _ROUNDS}
+        return {**kept, **rest, "n_estimators": int(rounds)}
+
+    def train(self, chosen: Mapping[str, Any], size: int) -> tuple[Any, float]:
+        """Return a booster trained on the first rows of the order, and its score."""
+        rows = self._train_set
+        if size < self.n_rows:
+            rows = rows.subset(np.sort(self._order[:size]).tolist())
+        options = {name: value for name, value in chosen.items() if name not in _ROUNDS}
+        seen: list[tuple[str, str, float, bool]] = []
+
+        def note(env: Any) -> None:
+            seen[:] = [each[:4] for each in env.evaluation_result_list]
+
+        booster = self._package.train(
+            {"verbosity": -1, **options},
+            rows,
+            num_boost_round=chosen["n_estimators"],
+            valid_sets=[self._held_out],
+            valid_names=["valid"],
+            feval=self._feval,
+            callbacks=[note, *self._callbacks],
+        )
+        if not seen:
+            raise ValueError(
+                "`params` must have a metric to compare boosters by, but LightGBM has scored "
+                f"nothing with metric={self._params.get('metric')!r}."
+            )
+        _, self.metric, score, self.is_larger_better = seen[0]
+        if booster.best_iteration > 0 and booster.best_score:  # of early stopping
+            score = booster.best_score["valid"][self.metric]
+        return booster, float(score)
+
+    def _is_best(self, score: float) -> bool:
+        if self.best is None:
+            return math.isfinite(score)
+        return score > self.best[1] if self.is_larger_better else score < self.best[1]
+
+
+_ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
+
+
+def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
+    """Construct the dataset so that leaves of any number of rows can be tried on it.
+
+    Raises:
+        ValueError: if it was constructed otherwise, or has groups.
+    """
+    try:
+        train_set.num_data()
+    except Exception:  # LightGBM raises its own kind: it was not constructed
+        train_set.params = {**params, **(train_set.params or {}), "feature_pre_filter": False}
+        train_set.construct()
+    else:
+        if {**params, **(train_set.params or {})}.get("feature_pre_filter", True):
+            raise ValueError(
+                "`train_set` must not be constructed before, or with "
+                'params={"feature_pre_filter": False}: features that large leaves cannot use are '
+                "gone from it, and smaller leaves are tried."
+            )
+    if train_set.get_group() is not None:
+        raise ValueError(
+            "`train_set` must have no groups: subsets of its rows would cut them. Rank with an "
+            "objective of your own and `training_sizes`."
+        )
+
+
+def _complete(codes: NDArray[Any]) -> int:
+    """Return how many of the first rows hold every class.
+
+    >>> _complete(np.array([1, 1, 0, 1]))
+    3
+    """
+    return int(np.unique(codes, return_index=True)[1].max()) + 1
+
+
+def _fixed(params: Mapping[str, Any]) -> BaseTrial:
+    return optuna.trial.FixedTrial(dict(params))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Optuna's log quiet, and LightGBM's warnings of names that it has twice."""
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(verbosity)

@@ -1,0 +1,124 @@
+"""Models that learners were trained to so far, for going on instead of starting anew."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import joblib
+from numpy.typing import NDArray
+
+from optuna_daub.core.checks import whole_number
+from optuna_daub.objective.data import Rows
+
+
+KEPT = 32
+"""Learners whose models are kept in memory unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The models of one learner, and on what they were trained."""
+
+    size: int
+    """Rows of each fold."""
+    models: tuple[Any, ...]
+    """A model for each fold."""
+
+
+class KeptModels:
+    """The last models of learners, up to a number of learners or in a folder.
+
+    What is not kept is forgotten without harm: such a learner starts anew. A model is taken out
+    while it learns, so one whose training fails is not used again.
+
+    >>> kept = KeptModels(1)
+    >>> kept.put({"depth": 3}, Trained(100, ("first",)))
+    >>> kept.put({"depth": 4}, Trained(100, ("second",)))
+    >>> kept.take({"depth": 3}) is None, kept.take({"depth": 4})
+    (True, Trained(size=100, models=('second',)))
+    """
+
+    def __init__(self, where: int | str | Path | None, made_of: str = "") -> None:
+        """Keep models of `where` learners at most, or all of them in that folder.
+
+        Args:
+            where: number of learners, at least 1; a folder, which is made if it is not there; None
+                for 32 learners.
+            made_of: what the models' rows are; models of other rows are not found.
+
+        Raises:
+            ValueError: if it is neither.
+        """
+        self._made_of = made_of
+        self._folder: Path | None = None
+        self._most = KEPT
+        self._models: OrderedDict[str, Trained] = OrderedDict()
+        if isinstance(where, str | Path):
+            self._folder = Path(where)
+            self._folder.mkdir(parents=True, exist_ok=True)
+        elif where is not None:
+            self._most = whole_number("keep_models", where)
+            if self._most < 1:
+                raise ValueError(
+                    f"`keep_models` must be at least 1 learner, a folder or None, but got {where}."
+                )
+
+    def put(self, params: Mapping[str, Any], trained: Trained) -> None:
+        """Keep the models of a learner in place of its earlier ones."""
+        key = self._key(params)
+        if self._folder is not None:
+            part = self._folder / f"{key}.part"
+            joblib.dump(trained, part)
+            part.replace(self._folder / f"{key}.joblib")  # a reader sees all of it or nothing
+            return
+        self._models.pop(key, None)
+        self._models[key] = trained
+        while len(self._models) > self._most:
+            try:
+                self._models.popitem(last=False)
+            except KeyError:  # another thread was first
+                break
+
+    def take(self, params: Mapping[str, Any]) -> Trained | None:
+        """Return the models of a learner and forget them; None if there are none."""
+        key = self._key(params)
+        if self._folder is None:
+            return self._models.pop(key, None)
+        path = self._folder / f"{key}.joblib"
+        try:
+            trained = joblib.load(path)
+            path.unlink(missing_ok=True)
+        except Exception:  # absent, cut off, of other versions: it starts anew
+            return None
+        return trained if isinstance(trained, Trained) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave models in memory to this process."""
+        return {**vars(self), "_models": OrderedDict()}
+
+    def _key(self, params: Mapping[str, Any]) -> str:
+        said = json.dumps([self._made_of, sorted(params.items())], default=repr)
+        return sha256(said.encode()).hexdigest()[:32]
+
+
+def extended(
+    model: Any, rows: Rows, arguments: Mapping[str, Any], classes: NDArray[Any] | None
+) -> Any:
+    """Return the model after it has learnt from these rows too, by `partial_fit`."""
+    if not hasattr(model, "partial_fit"):
+        raise ValueError(
+            "`incremental=True` needs estimators with `partial_fit`, but "
+            f"{type(model).__name__} has none. Leave it out, or let `build(trial, n, previous)` "
+            "go on from the model before."
+        )
+    more = {} if classes is None else {"classes": classes}
+    if rows.sample_weight is not None:
+        more["sample_weight"] = rows.sample_weight
+    model.partial_fit(rows.X, rows.y, **{**more, **arguments})
+    return model

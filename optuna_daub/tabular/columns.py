@@ -1,0 +1,175 @@
+"""Columns that are lost, and columns that tell too much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeRegressor
+
+from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.target import Target
+
+
+LOOKED_AT, FEWEST_LOOKED_AT = 10_000, 400
+"""Rows on which a column is asked whether it gives the target away: fewer if there are many."""
+
+MANY = 50
+"""Columns up to which each is asked on the largest number of rows."""
+
+GIVEN_AWAY = 0.98
+"""Part of a constant guess's error that a column removes if it gives the target away."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns to learn from, and what is to be said of the others."""
+
+    used: tuple[str, ...]
+    notes: tuple[str, ...]
+    """Sentences for the user."""
+
+
+def checked_columns(frame: Any, target: Target) -> Columns:
+    """Return the columns that are worth learning from.
+
+    Left out are columns of one value, those without any, and those that number or name the rows.
+    A column that gives the target away stays, but is named: only the user knows whether it will be
+    known when the target is not.
+
+    Args:
+        frame: features of the kept rows.
+        target: of these rows.
+
+    >>> import pandas as pd
+    >>> from optuna_daub.tabular.target import checked_target
+    >>> paid = pd.DataFrame({"id": range(40), "euros": 1, "late": ["no", "yes"] * 20})
+    >>> columns = checked_columns(paid.drop(columns="late"), checked_target(paid, "late"))
+    >>> columns.used
+    ()
+    >>> print(*columns.notes, sep="\\n")
+    Left out: `id`, which numbers the rows.
+    Left out: `euros`, which has one value only.
+    """
+    lost = {name: reason for name in frame.columns if (reason := _lost(frame[name], name))}
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in lost.items():
+        by_reason.setdefault(reason, []).append(name)
+    notes = [f"Left out: {_listed(names)}, which {r}." for r, names in by_reason.items()]
+    used = tuple(name for name in frame.columns if name not in lost)
+    notes += _giving_away(frame[[*used]], target)
+    return Columns(used, tuple(notes))
+
+
+def _lost(column: Any, name: str) -> str:
+    """Return why a column is of no use, or an empty string."""
+    pandas = imported("pandas")
+    types = pandas.api.types
+    known = column.dropna()
+    if not len(known):
+        return "has no value in any row"
+    is_whole = len(known) == len(column)
+    if types.is_complex_dtype(column.dtype):
+        return "has complex numbers"
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        numbers = known.to_numpy()
+        if is_whole and numbers.min() == numbers.max():
+            return "has one value only"
+        return "numbers the rows" if column.dtype.kind in "iu" and _counts(known, name) else ""
+    try:
+        n_values = known.nunique()
+    except TypeError:  # lists, dicts and the like
+        return f"has values that are no numbers, dates or words ({type(known.iloc[0]).__name__})"
+    if n_values == 1 and is_whole:
+        return "has one value only"
+    if n_values == len(column) and not types.is_numeric_dtype(column.dtype):
+        words = known.iloc[:LOOKED_AT]
+        is_one_word = all(isinstance(w, str) and w and " " not in w.strip() for w in words)
+        if is_one_word and not (
+            _is_date(words.iloc[0]) or all(_is_number(word) for word in words)
+        ):
+            return "has another word in each row"
+    return ""
+
+
+def _counts(known: Any, name: str) -> bool:
+    """Return whether numbers count the rows: one up each row, or different and called so."""
+    word = name.lower().replace(" ", "_")
+    if (np.diff(known.to_numpy().astype(np.int64)) == 1).all() and len(known) > 1:
+        return True
+    is_called_so = word in ("id", "index", "row", "unnamed:_0") or word.endswith("_id")
+    return is_called_so and bool(known.is_unique)
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date(word: str) -> bool:
+    pandas = imported("pandas")
+    return bool(word[:1].isdigit() and not _is_number(word)) and pandas.notna(
+        pandas.to_datetime(word, errors="coerce")
+    )
+
+
+def _giving_away(frame: Any, target: Target) -> Iterator[str]:
+    """Yield a sentence for each column that alone tells the target."""
+    n_rows = max(FEWEST_LOOKED_AT, LOOKED_AT * MANY // max(MANY, frame.shape[1]))
+    rows = np.random.default_rng(0).permutation(len(frame))[:n_rows]
+    y = target.values[rows]
+    half = len(rows) // 2
+    constant = _error_of_constant(y[:half], y[half:], has_classes=target.task == "classification")
+    if constant <= 0:
+        return
+    for name in frame.columns:
+        x = _as_numbers(frame[name].iloc[rows])
+        error = _error(x, y, half, has_classes=target.task == "classification")
+        if error <= (1 - GIVEN_AWAY) * constant:
+            yield (
+                f"`{name}` alone gives `{target.name}` away ({1 - error / constant:.1%} of the "
+                f"error of a guess is gone). Leave it out (ignore) if it is not known before "
+                f"`{target.name}` is."
+            )
+
+
+def _as_numbers(column: Any) -> NDArray[np.float64]:
+    """Return numbers as they are, and words in the order of their first rows."""
+    pandas = imported("pandas")
+    types = pandas.api.types
+    if types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif types.is_datetime64_any_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype):
+        numbers = column.astype("int64").to_numpy(dtype=np.float64)
+    else:
+        numbers = pandas.factorize(column.map(str))[0].astype(np.float64)
+    return np.where(np.isfinite(numbers), numbers, np.nan)[:, None]
+
+
+def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: bool) -> float:
+    """Return the error, on the second half, of a tree that knows this column of the first half."""
+    kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
+    tree = kind(min_samples_leaf=3, random_state=0).fit(x[:half], y[:half])
+    return _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)
+
+
+def _error_of_constant(seen: NDArray[Any], y: NDArray[Any], *, has_classes: bool) -> float:
+    if has_classes:
+        return float(np.mean(y != np.bincount(seen).argmax()))
+    return float(np.mean((y - seen.mean()) ** 2))
+
+
+def _mean_error(guess: NDArray[Any], y: NDArray[Any], *, has_classes: bool) -> float:
+    return float(np.mean(guess != y) if has_classes else np.mean((guess - y) ** 2))
+
+
+def _listed(names: list[str]) -> str:
+    some = ", ".join(f"`{name}`" for name in names[:8])
+    return some + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")

@@ -1,0 +1,144 @@
+"""The commands `python -m optuna_daub fit` and `predict`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from optuna_daub.spaces import SPACES
+from optuna_daub.tabular.fitting import fit
+from optuna_daub.tabular.model import TabularModel
+from optuna_daub.tabular.reading import READABLE
+from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.reading import imported
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to what `ArgumentParser.add_subparsers` returned."""
+    train = commands.add_parser(
+        "fit",
+        help="find the best model for a table",
+        description="Find the best model for a table, and save it.",
+    )
+    train.add_argument("table", type=Path, help=f"a file: {READABLE}")
+    train.add_argument("--target", default="target", help="the column to predict (target)")
+    train.add_argument("--minutes", type=_positive, default=10.0, help="time for all of it (10)")
+    train.add_argument("--save", type=Path, default=Path("model.joblib"), help="(model.joblib)")
+    train.add_argument("--report", type=Path, help="an HTML file to write, with pictures")
+    train.add_argument(
+        "--task", choices=["classification", "regression"], help="what to predict; else guessed"
+    )
+    train.add_argument("--metric", help='such as "auc", "log_loss", "rmse" (accuracy or r2)')
+    train.add_argument("--ignore", nargs="+", default=[], metavar="COLUMN", help="to leave out")
+    train.add_argument("--models", nargs="+", choices=[*SPACES], help="kinds of models (all)")
+    train.add_argument("--jobs", type=int, help="threads of each training (one per core)")
+    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--storage", help="where Optuna keeps the search: sqlite:///search.db")
+    _add_header(train)
+    train.set_defaults(run=_fit)
+
+    apply = commands.add_parser(
+        "predict",
+        help="apply a saved model to a table",
+        description="Apply a saved model to a table. Load only models that you trust.",
+    )
+    apply.add_argument("table", type=Path, help=f"a file: {READABLE}")
+    apply.add_argument("--model", type=Path, default=Path("model.joblib"), help="(model.joblib)")
+    apply.add_argument("--out", type=Path, help="a CSV file to write; else it is printed")
+    apply.add_argument(
+        "--proba", action="store_true", help="probabilities of all classes as columns too"
+    )
+    _add_header(apply)
+    apply.set_defaults(run=_predict)
+
+
+def run(asked: argparse.Namespace, say: Any) -> int:
+    """Carry out a command; 0 if it went well, 2 with one sentence if the table is to blame."""
+    try:
+        asked.run(asked, say)
+    except (TableError, ImportError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except RuntimeError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+def _fit(asked: argparse.Namespace, say: Any) -> None:
+    for name, path in (("--save", asked.save), ("--report", asked.report)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise TableError(f"`{name}` must be in a folder that is there, but got {path}.")
+    if asked.report is not None:
+        imported("plotly")
+    model = fit(
+        asked.table,
+        asked.target,
+        seconds=60 * asked.minutes,
+        task=asked.task,
+        metric=asked.metric,
+        ignore=asked.ignore,
+        models=asked.models,
+        jobs=asked.jobs,
+        seed=asked.seed,
+        header=asked.header,
+        storage=asked.storage,
+        say=say,
+    )
+    model.save(asked.save)
+    say("")
+    say(str(model))
+    say("")
+    say(f"Saved as {asked.save}: python -m optuna_daub predict NEW_TABLE --model {asked.save}")
+    if asked.report is not None:
+        model.report(asked.report)
+        say(f"Report: {asked.report}")
+
+
+def _predict(asked: argparse.Namespace, say: Any) -> None:
+    pandas, joblib = imported("pandas"), imported("joblib")
+    if not asked.model.is_file():
+        raise TableError(
+            f"`--model` must be a file that `fit` has saved, but {asked.model} is no file."
+        )
+    try:
+        model = joblib.load(asked.model)
+    except Exception as error:  # a file of any other kind
+        raise TableError(
+            f"`--model` must be a file that `fit` has saved, but {asked.model} cannot be loaded: "
+            f"{type(error).__name__}."
+        ) from error
+    if not isinstance(model, TabularModel):
+        raise TableError(
+            "`--model` must be a file that `fit` has saved, but "
+            f"{asked.model} holds {type(model).__name__}."
+        )
+    found = pandas.DataFrame({model.target: model.predict(asked.table, header=asked.header)})
+    if asked.proba:
+        if model.task != "classification":
+            raise TableError("`--proba` is of classes, but this model predicts amounts.")
+        shares = model.predict_proba(asked.table, header=asked.header)
+        for code, name in enumerate(model.classes):
+            found[f"{model.target}={name}"] = shares[:, code]
+    if asked.out is None:
+        say(found.to_csv(index=False).rstrip("\n"))
+    else:
+        found.to_csv(asked.out, index=False)
+
+
+def _add_header(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--header",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether the first line of a CSV file holds names (auto)",
+    )
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be above 0, but got {text}")
+    return value

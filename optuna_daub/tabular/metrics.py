@@ -1,0 +1,177 @@
+"""Metrics by the names that scikit-learn, FLAML and AutoGluon have for them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from optuna_daub.spaces import Task
+from optuna_daub.tabular.reading import TableError
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What models are compared by."""
+
+    name: str
+    """As the user asked for it."""
+    scoring: str
+    """The scorer of scikit-learn; larger is better."""
+    is_loss: bool
+    """Whether users know it as a loss, whose sign is the scorer's turned round."""
+
+    def shown(self, score: float) -> float:
+        """Return a scorer's score as users know it."""
+        return -score if self.is_loss else score
+
+    def said(self, shown: float) -> str:
+        """Return a score as users know it, with as many digits as mean something.
+
+        >>> metric = Metric("rmse", "neg_root_mean_squared_error", is_loss=True)
+        >>> metric.said(0.87654), metric.said(11301.37842), metric.said(0.000034567)
+        ('0.8765', '11,301', '3.457e-05')
+        """
+        size = abs(shown)
+        if 0 < size < 0.001:
+            return f"{shown:.4g}"
+        return f"{shown:.4f}" if size < 10 else f"{shown:,.{2 if size < 1000 else 0}f}"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({'smaller' if self.is_loss else 'larger'} is better)"
+
+
+ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
+    {
+        "classification": {
+            "acc": "accuracy",
+            "log_loss": "neg_log_loss",
+            "logloss": "neg_log_loss",
+            "nll": "neg_log_loss",
+            "cross_entropy": "neg_log_loss",
+            "auc": "roc_auc",
+            "ap": "average_precision",
+            "macro_f1": "f1_macro",
+            "micro_f1": "f1_micro",
+            "weighted_f1": "f1_weighted",
+            "mcc": "matthews_corrcoef",
+            "brier": "neg_brier_score",
+            "brier_score": "neg_brier_score",
+        },
+        "regression": {
+            "rmse": "neg_root_mean_squared_error",
+            "root_mean_squared_error": "neg_root_mean_squared_error",
+            "mse": "neg_mean_squared_error",
+            "mean_squared_error": "neg_mean_squared_error",
+            "mae": "neg_mean_absolute_error",
+            "mean_absolute_error": "neg_mean_absolute_error",
+            "medae": "neg_median_absolute_error",
+            "median_absolute_error": "neg_median_absolute_error",
+            "mape": "neg_mean_absolute_percentage_error",
+            "mean_absolute_percentage_error": "neg_mean_absolute_percentage_error",
+            "rmsle": "neg_root_mean_squared_log_error",
+        },
+    }
+)
+"""Names of FLAML, AutoGluon and everyday use, and the scorers of scikit-learn that they mean."""
+
+OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
+    {
+        "classification": (
+            "accuracy",
+            "balanced_accuracy",
+            "neg_log_loss",
+            "neg_brier_score",
+            "roc_auc",
+            "roc_auc_ovr",
+            "roc_auc_ovo",
+            "roc_auc_ovr_weighted",
+            "roc_auc_ovo_weighted",
+            "average_precision",
+            "f1",
+            "f1_macro",
+            "f1_micro",
+            "f1_weighted",
+            "precision",
+            "precision_macro",
+            "precision_micro",
+            "precision_weighted",
+            "recall",
+            "recall_macro",
+            "recall_micro",
+            "recall_weighted",
+            "matthews_corrcoef",
+        ),
+        "regression": (
+            "r2",
+            "explained_variance",
+            "neg_root_mean_squared_error",
+            "neg_mean_squared_error",
+            "neg_mean_absolute_error",
+            "neg_median_absolute_error",
+            "neg_mean_absolute_percentage_error",
+            "neg_root_mean_squared_log_error",
+            "neg_mean_squared_log_error",
+            "neg_mean_gamma_deviance",
+            "neg_mean_poisson_deviance",
+        ),
+    }
+)
+"""The scorers of scikit-learn that compare predictions of a table."""
+
+OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
+"""Metrics of one class against one other."""
+
+
+def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
+    """Return the metric of that name; None is accuracy of classes and r2 of amounts.
+
+    Args:
+        name: in any of the three vocabularies, in capitals or not.
+        task: what is predicted.
+        n_classes: number of classes, 0 for amounts.
+
+    Raises:
+        TableError: if there is no such metric, it is one of the other task, or it compares two
+            classes and there are more.
+
+    >>> checked_metric("RMSE", "regression", 0).scoring
+    'neg_root_mean_squared_error'
+    >>> checked_metric("auc", "classification", 3).scoring
+    'roc_auc_ovr'
+    """
+    if name is None:
+        name = "accuracy" if task == "classification" else "r2"
+    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
+    scoring = ALIASES[task].get(key, key)
+    if scoring not in OWN[task]:
+        other: Task = "regression" if task == "classification" else "classification"
+        known = [*ALIASES[task], *OWN[task]]
+        if ALIASES[other].get(key, key) in OWN[other]:
+            raise TableError(
+                f"`metric` must be one of {task}, but {name!r} is one of {other}: give "
+                f'`task="{other}"`, or one of {", ".join(_SHORT[task])}.'
+            )
+        alike = difflib.get_close_matches(key, known, n=1)
+        hint = f"did you mean {alike[0]!r}" if alike else f"such as {', '.join(_SHORT[task])}"
+        raise TableError(f"`metric` must be a metric of {task}, but got {name!r}: {hint}?")
+    if n_classes > 2 and scoring == "roc_auc":
+        scoring = "roc_auc_ovr"
+    if n_classes > 2 and scoring in OF_TWO_CLASSES:
+        rest = "log_loss" if scoring == "average_precision" else f"{scoring}_macro"
+        raise TableError(
+            f"`metric={name!r}` compares two classes, but the target has {n_classes}: take "
+            f'"{rest}".'
+        )
+    is_loss = scoring.startswith("neg_")
+    return Metric(key.removeprefix("neg_"), scoring, is_loss)
+
+
+_SHORT: Mapping[Task, tuple[str, ...]] = MappingProxyType(
+    {
+        "classification": ("accuracy", "log_loss", "auc", "f1_macro"),
+        "regression": ("r2", "rmse", "mae"),
+    }
+)

@@ -1,0 +1,216 @@
+"""A fitted model of a table, and what a person wants to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from optuna_daub.spaces import Task
+from optuna_daub.tabular.metrics import Metric
+from optuna_daub.tabular.reading import Header
+from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.reading import read_table
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model of the search, for the summary."""
+
+    kind: str
+    params: Mapping[str, Any]
+    score: float
+    """As users know the metric."""
+    size: int
+    """Rows of its last training."""
+    seconds: float
+    """What its last training took; 0 if that is not known."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, in numbers."""
+
+    n_rows: int
+    """Rows that were learnt from and scored."""
+    n_train: int
+    """Rows of a training on all the data."""
+    n_validation: int
+    """Rows that scores are of."""
+    folds: int
+    """Folds of the cross-validation; 1 for one set of rows set aside."""
+    best: Row
+    guess: float
+    """Score of the best constant guess."""
+    error: float | None
+    """Standard error of the score, for accuracy."""
+    n_fitted: int
+    """Rows that the final model was fitted on."""
+    models: tuple[Row, ...]
+    """All models, the best first: those trained on all the data, then by size."""
+    failures: tuple[str, ...]
+    """Why models failed, each reason once."""
+    seconds: float
+    """What all of it took, reading included."""
+    everything: float
+    """Expected seconds of training each model on all the data."""
+
+
+@dataclass(frozen=True)
+class TabularModel:
+    """The best model for a table, fitted; `str` of it is a summary.
+
+    `save` writes it to a file for joblib, which needs optuna_daub to be read:
+    `joblib.load("model.joblib").predict("new.csv")`. Load only files that you trust.
+    """
+
+    pipeline: Pipeline
+    """Preparation and model: data frame of pandas in; amounts or codes of classes out."""
+    task: Task
+    target: str
+    """Name of the column to predict."""
+    metric: Metric
+    classes: NDArray[Any]
+    """classes[code] is a class as the table has it; empty for amounts."""
+    columns: tuple[str, ...]
+    """The columns that are used."""
+    score: float
+    """Of the best model on rows that it did not learn from, as users know the metric."""
+    notes: tuple[str, ...]
+    """What was found in the table, in sentences."""
+    found: Found
+    study: optuna.Study | None = field(default=None, repr=False)
+    """The search; None in a model that was loaded from a file."""
+
+    @property
+    def model(self) -> Any:
+        """The estimator itself, the last step of the pipeline."""
+        return self.pipeline[-1]
+
+    def predict(self, table: Any, *, header: Header = "auto") -> NDArray[Any]:
+        """Return the class or the amount of each row.
+
+        Args:
+            table: what `fit` takes; other columns than those learnt from are ignored.
+            header: as in `fit`.
+
+        Raises:
+            TableError: if the table cannot be read, or a column is missing.
+        """
+        found = self.pipeline.predict(read_table(table, header=header).frame)
+        return np.asarray(self.classes[found] if self.task == "classification" else found)
+
+    def predict_proba(self, table: Any, *, header: Header = "auto") -> NDArray[np.float64]:
+        """Return the probability of each class, shape (rows, classes), columns as in `classes`.
+
+        Raises:
+            ValueError: if amounts are predicted.
+            TableError: as `predict`.
+        """
+        if self.task != "classification":
+            raise ValueError("`predict_proba` is of classes, but this model predicts amounts.")
+        found = self.pipeline.predict_proba(read_table(table, header=header).frame)
+        return np.asarray(found, np.float64)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model, without its study, to a file for `joblib.load`."""
+        imported("joblib").dump(replace(self, study=None), path)
+
+    def report(self, path: str | Path) -> None:
+        """Write a report with pictures as one HTML file that needs no network.
+
+        Raises:
+            ValueError: if the model was loaded from a file, which has no study.
+            ImportError: if plotly is not installed.
+        """
+        from optuna_daub.tabular.page import page
+
+        Path(path).write_text(page(self), encoding="utf-8")
+
+    def __str__(self) -> str:
+        return summary(self)
+
+
+def summary(model: TabularModel) -> str:
+    """Return what was found, how good it is and what it cost, in plain text."""
+    found, metric = model.found, model.metric
+    best = found.best
+    lines = [f"Best of {_models(len(found.models))}: {best.kind}"]
+    lines += [f"  {name} {_short(value)}" for name, value in best.params.items()]
+    error = "" if found.error is None else f" +- {found.error:.4f}"
+    where = f"on {found.n_validation:,} rows that it did not learn from"
+    if found.folds > 1:
+        where = f"in cross-validation with {found.folds} folds"
+    lines += [
+        "",
+        f"{metric}: {metric.said(best.score)}{error} {where}",
+        f"  always the same guess: {metric.said(found.guess)}",
+    ]
+    if not _is_better(best.score, found.guess, metric):
+        lines.append("  No model is better than a guess: the columns say nothing of the target.")
+    if best.size < found.n_train:
+        lines.append(
+            f"  This is the score after {best.size:,} of {found.n_train:,} rows: there was no "
+            "time to score it on more."
+        )
+    lines += [
+        f"The saved model was fitted on {found.n_fitted:,} of {found.n_rows:,} rows.",
+        "",
+        f"All in all {said_time(found.seconds)}.",
+    ]
+    if found.everything > 0:
+        lines[-1] += (
+            f" Training each of the {_models(len(found.models))} on all rows would have taken "
+            f"about {said_time(found.everything)}."
+        )
+    if found.failures:
+        lines.append(f"Failed: {'; '.join(found.failures)}")
+    lines += ["", table(model, 5)]
+    return "\n".join(lines)
+
+
+def table(model: TabularModel, most: int) -> str:
+    """Return the best models as a table."""
+    head = f"{model.metric.name:>24} {'rows learnt from':>17} {'seconds':>9}  model"
+    return "\n".join(
+        [head]
+        + [
+            f"{model.metric.said(row.score):>24} {row.size:>17,} {row.seconds:>9.2f}  {row.kind}"
+            for row in model.found.models[:most]
+        ]
+    )
+
+
+def said_time(seconds: float) -> str:
+    """Return a time as people say it.
+
+    >>> said_time(7.3), said_time(340), said_time(9000)
+    ('7 s', '5 min 40 s', '2 h 30 min')
+    """
+    whole = max(1, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    minutes = whole // 60
+    if minutes < 100:
+        return f"{minutes} min {whole % 60} s"
+    return f"{minutes // 60:,} h {minutes % 60} min"
+
+
+def _is_better(score: float, guess: float, metric: Metric) -> bool:
+    return score < guess if metric.is_loss else score > guess
+
+
+def _models(n: int) -> str:
+    return "1 model" if n == 1 else f"{n:,} models"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,44 @@
+"""The default pair of sampler and pruner, for searches that are given seconds."""
+
+from __future__ import annotations
+
+from optuna.samplers import TPESampler
+
+from optuna_daub.study import DataAllocationSampler
+from optuna_daub.study import DAUBPruner
+
+
+FIRST_ROWS = 300
+"""Rows of a first training at least, if there are four times as many."""
+
+SMALLEST_SHARE = 1 / 64
+"""Of all rows: the first training of large tables, as by `DAUBPruner` in an open pool."""
+
+
+def sampler(seed: int, seconds: float) -> DataAllocationSampler:
+    """Return the default sampler; the one place that makes it."""
+    return DataAllocationSampler(TPESampler(seed=seed), seconds=seconds)
+
+
+def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
+    """Return the default pruner for so many rows to train on.
+
+    Args:
+        n_rows: all rows, at least 3.
+        smallest: the smallest size that can be trained on, such as one that holds every class.
+
+    Raises:
+        ValueError: if there are no three sizes between `smallest` and `n_rows`.
+
+    >>> pruner(100_000).policy.sizes[0], pruner(800).policy.sizes[0]
+    (1562, 200)
+    >>> pruner(12, smallest=9).policy.sizes
+    (9, 10, 12)
+    """
+    least = max(smallest, int(n_rows * SMALLEST_SHARE), min(FIRST_ROWS, n_rows // 4), 2)
+    try:
+        return DAUBPruner(min_resource=least, max_resource=n_rows)
+    except ValueError:  # so near to all rows that a ratio of 1.5 leaves no three sizes
+        if smallest + 2 > n_rows:
+            raise
+        return DAUBPruner(sizes=[least, (least + n_rows) // 2, n_rows])

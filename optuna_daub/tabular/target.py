@@ -1,0 +1,225 @@
+"""The column to predict: whether it holds classes or amounts, and rows that it is unknown of."""
+
+from __future__ import annotations
+
+import difflib
+import numbers
+from dataclasses import dataclass
+from typing import Any
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.spaces import Task
+from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.reading import imported
+
+
+FEW_VALUES = 20
+"""So many different whole numbers at most are taken for classes, as in `TrainingSizeObjective`."""
+
+LEAST_ROWS = 20
+"""Rows with a known target that a search needs: three training sizes and something to score."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be predicted."""
+
+    name: str
+    """The column's."""
+    task: Task
+    values: NDArray[Any]
+    """For each kept row the code of its class or its amount, shape (number of kept rows,)."""
+    classes: NDArray[Any]
+    """classes[code] is the class as the table has it; empty for amounts."""
+    kept: NDArray[np.bool_]
+    """Whether a row of the table is used, shape (number of rows,)."""
+    notes: tuple[str, ...]
+    """Sentences for the user; the first says what the target is taken for."""
+
+
+def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = None) -> Target:
+    """Return the target column as classes or amounts, as it is or as `task` says.
+
+    Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
+    different ones, and amounts otherwise, as all other numbers are.
+
+    Raises:
+        TableError: if there is no such column, or nothing in it that can be predicted.
+
+    >>> import pandas as pd
+    >>> rings = pd.DataFrame({"rings": [*range(28)] * 3})
+    >>> print(checked_target(rings, "rings").notes[0])
+    `rings` has 28 different whole numbers: taken for amounts (task="classification" for classes).
+    """
+    pandas = imported("pandas")
+    if task not in (None, "auto", "classification", "regression"):
+        raise ValueError(
+            f'`task` must be "classification", "regression" or None, but got {task!r}.'
+        )
+    name = _column(frame, name)
+    column = frame[name]
+    kept = column.notna().to_numpy(dtype=bool, copy=True)
+    notes = []
+    if not kept.any():
+        raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
+    known = column[kept]
+    kind, known = _kind(known, name, pandas)
+    given = task if task in ("classification", "regression") else None
+    if given == "regression" and kind == "text":
+        raise TableError(
+            f'`task="regression"` needs numbers, but `{name}` has text, such as {known.iloc[0]!r}.'
+        )
+    if kind != "text":
+        values = known.to_numpy(dtype=np.float64)
+        finite = np.isfinite(values)
+        if not finite.all():
+            kept[np.flatnonzero(kept)[~finite]] = False
+            known, values = known[finite], values[finite]
+            if not len(values):
+                raise TableError(f"`target` must have values, but those of `{name}` are infinite.")
+    n_lost = len(column) - int(kept.sum())
+    n_values = known.nunique()
+    if n_values == 1:
+        raise TableError(
+            f"`target` must have at least two different values, but `{name}` is "
+            f"{known.iloc[0]} in every row."
+        )
+    if kind == "text":
+        guessed, said = "classification", f"`{name}` has {n_values:,} classes"
+    elif kind == "yes or no":
+        guessed, said = "classification", f"`{name}` is true or false: two classes"
+    else:
+        is_whole = bool(np.array_equal(values, np.rint(values)))
+        what = "whole numbers" if is_whole else "numbers"
+        is_few = is_whole and (n_values <= FEW_VALUES and n_values < len(values) / 2)
+        guessed = "classification" if is_few else "regression"
+        said = f"`{name}` has {n_values:,} different {what}"
+        if given is None:
+            taken, other = ("classes", "amounts") if is_few else ("amounts", "classes")
+            way = "regression" if is_few else "classification"
+            said += f': taken for {taken} (task="{way}" for {other})'
+    chosen: Task = given or guessed  # type: ignore[assignment]
+    if given is not None and given != guessed:
+        said += f": taken for {'classes' if given == 'classification' else 'amounts'}, as asked"
+    notes.append(said + ".")
+    if n_lost:
+        notes.append(f"{_rows(n_lost)} without a value of `{name}` left out.")
+    if chosen == "regression":
+        _check_rows(len(known), name)
+        return Target(name, chosen, values, np.array([]), kept, tuple(notes))
+    return _of_classes(known, name, kept, notes, kind)
+
+
+def _of_classes(
+    known: Any, name: str, kept: NDArray[np.bool_], notes: list[str], kind: str
+) -> Target:
+    counts = known.value_counts()
+    lone = counts.index[counts < 2]
+    if len(counts) > len(known) / 2:
+        raise TableError(
+            f"`target` must have values that come again, but `{name}` has {len(counts):,} "
+            f"different ones in {len(known):,} rows"
+            + (", as an identifier or free text has." if kind == "text" else " to be classes.")
+        )
+    if len(lone):
+        is_lone = known.isin(lone).to_numpy(dtype=bool)
+        kept[np.flatnonzero(kept)[is_lone]] = False
+        known = known[~is_lone]
+        some = ", ".join(map(str, lone[:3])) + (", ..." if len(lone) > 3 else "")
+        notes.append(
+            f"{_rows(len(lone))} of classes with one row only ({some}) left out: nothing could be "
+            "both learnt and checked."
+        )
+        if known.nunique() < 2:
+            raise TableError(
+                f"`target` must have two classes of at least two rows, but `{name}` has "
+                f"{known.nunique()}."
+            )
+    _check_rows(len(known), name)
+    classes, codes = np.unique(known.to_numpy(), return_inverse=True)
+    return Target(name, "classification", codes, classes, kept, tuple(notes))
+
+
+def _column(frame: Any, name: Any) -> str:
+    names = [*frame.columns]
+    if str(name) in names:
+        return str(name)
+    alike = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1)
+    close = next((n for n in names if alike and n.lower() == alike[0]), None)
+    hint = f" Did you mean {close!r}?" if close else ""
+    some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    raise TableError(
+        f"`target` must be a column of the table, but got {name!r}.{hint} There are: {some}."
+    )
+
+
+def _kind(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
+    """Return whether values are "text", "yes or no" or "numbers", and them as such.
+
+    Raises:
+        TableError: if they are none of these.
+    """
+    types = pandas.api.types
+    if isinstance(known.dtype, pandas.CategoricalDtype):
+        return "text", known.astype(known.cat.categories.dtype)
+    if types.is_bool_dtype(known.dtype):
+        return "yes or no", known.astype(bool)
+    if types.is_numeric_dtype(known.dtype) and not types.is_complex_dtype(known.dtype):
+        return "numbers", pandas.Series(known.to_numpy(dtype=None), index=known.index)
+    if types.is_object_dtype(known.dtype):
+        found = {_word(value) for value in known}
+        if found == {"bool"}:
+            return "yes or no", known.astype(bool)
+        if found <= {"number", "bool"}:
+            return "numbers", known.map(float)
+        if "number" in found and found <= {"number", "bool", "text"}:
+            return "text", known.map(str)
+        if found == {"text"}:
+            return "text", known.map(str)
+        if found <= {"date"}:
+            raise TableError(_no_date(name, known))
+        raise TableError(
+            f"`target` must be classes or amounts, but `{name}` has values of "
+            f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
+        )
+    if types.is_string_dtype(known.dtype):
+        return "text", pandas.Series([*map(str, known)], index=known.index, dtype=object)
+    if str(known.dtype).startswith(("datetime", "period", "date", "timestamp")):
+        raise TableError(_no_date(name, known))
+    if types.is_timedelta64_dtype(known.dtype):
+        return "numbers", known.dt.total_seconds()
+    raise TableError(
+        f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}."
+    )
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    if isinstance(value, numbers.Number) or type(value).__name__ == "Decimal":
+        return "other" if isinstance(value, complex) else "number"
+    if isinstance(value, str):
+        return "text"
+    return "date" if hasattr(value, "year") else "other"
+
+
+def _no_date(name: str, known: Any) -> str:
+    return (
+        f"`target` must be classes or amounts, but `{name}` has dates, such as {known.iloc[0]}: "
+        "turn them into numbers first, such as days since the first one."
+    )
+
+
+def _check_rows(n: int, name: str) -> None:
+    if n < LEAST_ROWS:
+        raise TableError(
+            f"A table must have at least {LEAST_ROWS} rows with a known target, but `{name}` is "
+            f"known in {n}."
+        )
+
+
+def _rows(n: int) -> str:
+    return "1 row" if n == 1 else f"{n:,} rows"

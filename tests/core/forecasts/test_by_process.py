@@ -1,0 +1,228 @@
+"""Forecasts of pools by the process: what must not change them, and what must."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core.forecasts import by_process
+from optuna_daub.core.forecasts.by_process import MOST_LEARNERS
+from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.process import Seen
+from optuna_daub.core.proposals import Given
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
+
+
+SIZES = (250, 1000, 4000, 16000)
+FULL = SIZES[-1]
+SPACE = Space((("kind", Words(("line", "tree"))), ("rate", Range(0.0, 1.0))))
+ROWS = np.array([[0.0, 0.2], [1.0, 0.5], [1.0, 0.9]])
+
+
+def pool_of(count: int, seed: int = 0) -> Pool:
+    """Learners trained on a few sizes each, in turns; the best rate is 0.6."""
+    rng = np.random.default_rng(seed)
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
+    for learner in range(count):
+        kind, rate = ("line", "tree")[rng.integers(2)], float(rng.random())
+        pool = pool.with_newcomer(learner, {"kind": kind, "rate": rate})
+        for size in SIZES[: rng.choice([1, 1, 2, 4])]:
+            pool = pool.observed(learner, Observation(size, score(kind, rate, size)))
+    return pool
+
+
+def score(kind: str, rate: float, size: int) -> float:
+    gain = 1.0 if kind == "line" else 2.0
+    return 0.9 - (rate - 0.6) ** 2 / 4.0 - gain / size**0.5
+
+
+def everything(pool: Pool, size: int) -> NDArray[np.float64]:
+    """Means and standard deviations of learners and of candidates."""
+    process = Process(FULL)
+    both = process.forecasts(pool, size).all, process.candidates(pool, size)
+    return np.array([np.concatenate([part(x) for x in both]) for part in (mean_of, sd_of)])
+
+
+def mean_of(forecast: Any) -> NDArray[np.float64]:
+    return np.asarray(forecast.location)
+
+
+def sd_of(forecast: Any) -> NDArray[np.float64]:
+    return np.asarray(forecast.scale)
+
+
+def with_scores(pool: Pool, factor: float, shift: float) -> Pool:
+    curves = [
+        replace(
+            c,
+            observations=tuple(replace(x, score=factor * x.score + shift) for x in c.observations),
+        )
+        for c in pool.curves.values()
+    ]
+    return replace(pool, curves=Curves(curves))
+
+
+@pytest.mark.parametrize("size", [1000, FULL])
+@pytest.mark.parametrize(("factor", "shift"), [(4.0, 0.0), (0.01, 3.0), (250.0, -80.0)])
+def test_forecasts_change_as_scores_do(size: int, factor: float, shift: float) -> None:
+    pool = pool_of(15)
+    mean, sd = everything(pool, size)
+    new_mean, new_sd = everything(with_scores(pool, factor, shift), size)
+    np.testing.assert_allclose((new_mean - shift) / factor, mean, atol=1e-5)
+    np.testing.assert_allclose(new_sd / factor, sd, atol=1e-5)
+    before = Process(FULL).look(pool, 1000, FULL)
+    after = Process(FULL).look(with_scores(pool, factor, shift), 1000, FULL)
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_allclose(new / factor, old, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [15, MOST_LEARNERS + 40])
+def test_a_parameter_that_all_have_alike_changes_nothing(count: int) -> None:
+    pool = pool_of(count)
+    more = Space((*SPACE.dimensions, ("same", Range(1.0, 3.0)), ("word", Words(("a", "b")))))
+    curves = [
+        replace(c, parameters={**c.parameters, "same": 2.5, "word": "b"})
+        for c in pool.curves.values()
+    ]
+    rows = np.hstack([ROWS, np.full((len(ROWS), 1), 0.75), np.ones((len(ROWS), 1))])
+    other = replace(pool, curves=Curves(curves), space=more, proposer=Given(rows))
+    np.testing.assert_allclose(everything(other, FULL), everything(pool, FULL), atol=1e-6)
+
+
+def test_a_learner_that_was_there_has_its_score_with_certainty() -> None:
+    pool = pool_of(20)
+    for size in SIZES:
+        found = Process(FULL).forecasts(pool, size)
+        for learner, curve in pool.curves.items():
+            is_there = curve.size >= size
+            assert (float(found[learner].scale) == 0.0) == is_there
+            if is_there:
+                assert float(found[learner].mean) == curve.score
+
+
+def test_forecasts_at_full_size_follow_the_parameters() -> None:
+    pool = pool_of(40)
+    rows = np.array([[1.0, place] for place in np.linspace(0.0, 1.0, 21)])
+    found = Process(FULL).candidates(replace(pool, proposer=Given(rows)), FULL)
+    truth = np.array([score("tree", place, FULL) for place in rows[:, 1]])
+    assert rows[int(mean_of(found).argmax()), 1] == pytest.approx(0.6, abs=0.1)
+    assert np.abs(mean_of(found) - truth).mean() < 0.02
+
+
+def test_2000_learners_have_finite_forecasts_quickly() -> None:
+    pool = pool_of(2000)
+    fitting = time.process_time()
+    everything(pool, FULL)
+    fitting = time.process_time() - fitting
+    pool = pool.observed(1, Observation(FULL, 0.9))
+    again = time.process_time()
+    found = everything(pool, FULL)
+    again = time.process_time() - again
+    assert found.shape == (2, 2000 + len(ROWS))
+    assert np.isfinite(found).all()
+    print(f"{fitting:.2f} s with the fit, {again:.2f} s without")
+    assert fitting < 30.0
+    assert again < 1.0
+
+
+def test_a_busy_learner_narrows_its_neighbours_and_moves_none() -> None:
+    pool = pool_of(20)
+    learner = next(i for i, c in pool.curves.items() if c.size == SIZES[0])
+    parameters = pool.curves[learner].parameters
+    rows = np.vstack([SPACE.rows([{**parameters, "rate": parameters["rate"] + 0.01}]), ROWS])
+    idle = replace(pool, proposer=Given(rows))
+    busy = replace(idle, busy=frozenset({learner}))
+    before, after = Process(FULL).candidates(idle, FULL), Process(FULL).candidates(busy, FULL)
+    np.testing.assert_allclose(mean_of(after), mean_of(before), atol=1e-6)
+    assert (sd_of(after) <= sd_of(before) + 1e-12).all()
+    assert sd_of(after)[0] < 0.95 * sd_of(before)[0]
+
+
+def test_a_busy_learner_without_a_score_counts_too() -> None:
+    pool = pool_of(20).with_newcomer(20, {"kind": "tree", "rate": 0.5})
+    before = Process(FULL).candidates(pool, FULL)
+    after = Process(FULL).candidates(replace(pool, busy=frozenset({20})), FULL)
+    assert sd_of(after)[1] < 0.9 * sd_of(before)[1]
+
+
+def test_hyperparameters_rest_on_the_first_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is trained further next, they stay; with 15 % more trainings they are anew."""
+    taught: list[Seen] = []
+
+    def spy(seen: Seen, fit: Any = by_process.fit) -> Any:
+        taught.append(seen)
+        return fit(seen)
+
+    monkeypatch.setattr(by_process, "fit", spy)
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
+    order = 0
+    for size in SIZES[:3]:
+        for learner in range(7):
+            if size == SIZES[0]:
+                pool = pool.with_newcomer(learner, {"kind": "tree", "rate": learner / 7})
+            order += 1
+            pool = pool.observed(learner, Observation(size, 0.7 + learner / 70, order=order))
+    Process(FULL).forecasts(pool, FULL)  # 21 trainings
+    assert len(taught[-1].score) == 20
+    for learner in (1, 6):
+        after = pool.observed(learner, Observation(FULL, 0.3, order=22))
+        Process(FULL).forecasts(after, FULL)
+    new = pool.with_newcomer(7, {"kind": "line", "rate": 0.0})
+    for place in range(1, 3):
+        for part, again in zip(taught[0], taught[place], strict=True):
+            np.testing.assert_array_equal(part, again)
+    Process(FULL).forecasts(new.observed(7, Observation(250, 0.1)), FULL)
+    assert len(taught[-1].score) == 20
+    assert by_process._milestone(22) == 20 < by_process._milestone(23) == 23
+
+
+def test_scores_that_are_no_numbers_are_not_learnt_from() -> None:
+    pool = pool_of(10)
+    broken = pool.with_newcomer(10, {"kind": "tree", "rate": 0.3})
+    broken = broken.observed(10, Observation(250, float("nan")))
+    np.testing.assert_allclose(
+        everything(broken, FULL)[:, :10], everything(pool, FULL)[:, :10], atol=1e-9
+    )
+
+
+def test_before_any_score_candidates_may_be_anything() -> None:
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
+    assert np.isinf(sd_of(Process(FULL).candidates(pool, FULL))).all()
+    assert Process(FULL).newcomer(pool, FULL).scale == float("inf")
+
+
+def test_a_look_at_another_size_than_all_the_data_is_refused() -> None:
+    with pytest.raises(ValueError, match="`size` must be 16,000, but got 4,000"):
+        Process(FULL).look(pool_of(3), 1000, 4000)
+
+
+def test_many_learners_differ_little_from_few() -> None:
+    """Beyond the learners that take part, a forecast rests on the learner's last score."""
+    pool = pool_of(MOST_LEARNERS + 60)
+    found = Process(FULL).forecasts(pool, FULL)
+    off = [
+        float(found[i].mean) - score(c.parameters["kind"], c.parameters["rate"], FULL)
+        for i, c in pool.curves.items()
+    ]
+    assert np.abs(off).max() < 0.15
+
+
+def test_curves_without_parameters_have_forecasts() -> None:
+    curves = [
+        LearningCurve(i, (Observation(250, 0.6 + i / 50), Observation(1000, 0.7 + i / 50)))
+        for i in range(4)
+    ]
+    found = Process(FULL).forecasts(Pool(Curves(curves)), FULL).all
+    assert (np.diff(mean_of(found)) > 0.0).all()
+    assert (mean_of(found) > [c.score for c in curves]).all()

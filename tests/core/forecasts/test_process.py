@@ -1,0 +1,260 @@
+"""The process against finite differences, scikit-learn, and a slow transcription of its model."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import WhiteKernel
+
+from optuna_daub.core.forecasts.process import JITTER
+from optuna_daub.core.forecasts.process import MEAN_SD
+from optuna_daub.core.forecasts.process import PRIOR
+from optuna_daub.core.forecasts.process import Seen
+from optuna_daub.core.forecasts.process import condition
+from optuna_daub.core.forecasts.process import fit
+from optuna_daub.core.forecasts.process import negative_log_posterior
+from optuna_daub.core.forecasts.process import phi
+from optuna_daub.core.forecasts.process import prior
+
+
+Numbers = NDArray[np.float64]
+Quantity = tuple[Numbers, int, float, float]
+
+
+def numbers_and_a_word(seed: int, learners: int = 7) -> Seen:
+    """Scores of learners at several sizes each; two numbers, one of them absent at times."""
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.random((learners, 2)), rng.integers(0, 3, learners)])
+    rows[1::3, 1] = np.nan
+    sizes = [[6.0, 4.0, 2.5, 1.0, 0.0][: rng.integers(1, 6)] for _ in range(learners)]
+    learner = np.repeat(np.arange(learners), [len(each) for each in sizes])
+    doublings = np.concatenate(sizes)
+    score = rng.normal(size=learners)[learner] - 0.2 * doublings
+    score += rng.normal(0.0, 0.1, len(score))
+    return Seen(rows, np.array([False, False, True]), learner, doublings, score)
+
+
+def without_parameters(seed: int) -> Seen:
+    seen = numbers_and_a_word(seed)
+    return seen._replace(rows=np.empty((len(seen.rows), 0)), is_word=np.empty(0, bool))
+
+
+def some_theta(seen: Seen, seed: int = 0) -> Numbers:
+    medians, _ = prior(seen.rows.shape[1], seen.n_varying)
+    return medians + np.random.default_rng(seed).normal(0.0, 0.5, len(medians))
+
+
+class Slowly:
+    """The model as the first docstring of the module has it, number by number."""
+
+    def __init__(self, theta: Numbers, seen: Seen) -> None:
+        self.lengths = np.exp(theta[:-6])
+        self.f, self.g, self.b, self.u, self.e, self.noise = np.exp(theta[-6:]) ** 2
+        self.seen = seen
+
+    def kernel(self, one: Numbers, other: Numbers, *, same: bool) -> float:
+        if not len(self.lengths):
+            return float(same)
+        square = 0.0
+        for x, y, is_word, length in zip(one, other, self.seen.is_word, self.lengths, strict=True):
+            fill = -1.0 if is_word else 0.5
+            x, y = (fill if math.isnan(z) else z for z in (x, y))
+            square += (float(x != y) if is_word else (x - y) ** 2) / length**2
+        r = math.sqrt(5.0 * square)
+        return (1.0 + r + r * r / 3.0) * math.exp(-r)
+
+    def covariance(self, first: list[Quantity], second: list[Quantity]) -> Numbers:
+        """Of quantities: a row, its learner (-1: none), and the weights of A and of B."""
+        found = np.empty((len(first), len(second)))
+        for i, (row, learner, a, b) in enumerate(first):
+            for j, (other, another, c, d) in enumerate(second):
+                same = learner == another and learner >= 0
+                near = self.kernel(row, other, same=same or row is other)
+                level = MEAN_SD**2 + self.f * near + self.u * (same or row is other)
+                gain = self.b + self.g * near + self.e * (same or row is other)
+                found[i, j] = a * c * level + b * d * gain
+        return found
+
+    def given(self, wanted: list[Quantity], kept: list[int]) -> tuple[Numbers, Numbers]:
+        """Return mean and covariance of quantities, given some of the scores."""
+        seen = self.seen
+        known = [
+            (seen.rows[i], i, 1.0, -float(phi(d)))
+            for i, d in zip(seen.learner[kept].tolist(), seen.doublings[kept], strict=True)
+        ]
+        all_seen = self.covariance(known, known) + (self.noise + JITTER) * np.eye(len(known))
+        across = self.covariance(wanted, known)
+        gain = np.linalg.solve(all_seen, across.T).T
+        means = [np.array([b * PRIOR.mean_gain for *_, b in part]) for part in (known, wanted)]
+        mean = means[1] + gain @ (seen.score[kept] - means[0])
+        return mean, self.covariance(wanted, wanted) - gain @ across.T
+
+
+EVERY = pytest.mark.parametrize(
+    "seen",
+    [numbers_and_a_word(0), numbers_and_a_word(1, 12), without_parameters(2)],
+    ids=["few", "more", "no parameters"],
+)
+
+
+@EVERY
+@pytest.mark.parametrize("seed", range(3))
+def test_the_gradient_agrees_with_finite_differences(seen: Seen, seed: int) -> None:
+    theta = some_theta(seen, seed)
+    medians, spreads = prior(seen.rows.shape[1], seen.n_varying)
+    rest = seen.apart(seen.rows), seen.learner, phi(seen.doublings), seen.score, medians, spreads
+    _, gradient = negative_log_posterior(theta, *rest)
+    for place in range(len(theta)):
+        step = np.zeros(len(theta))
+        step[place] = 1e-3
+        # Four points: the error falls with the fourth power of the step.
+        values = [negative_log_posterior(theta + k * step, *rest)[0] for k in (-2, -1, 1, 2)]
+        slope = float(np.dot(values, [1.0, -8.0, 8.0, -1.0])) / 12e-3
+        assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+@EVERY
+def test_a_fit_is_a_minimum_and_is_had_again(seen: Seen) -> None:
+    medians, spreads = prior(seen.rows.shape[1], seen.n_varying)
+    rest = seen.apart(seen.rows), seen.learner, phi(seen.doublings), seen.score, medians, spreads
+    found = fit(seen)
+    least = negative_log_posterior(found, *rest)[0]
+    assert least < negative_log_posterior(medians, *rest)[0]
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        beside = found + rng.normal(0.0, 0.1, len(found))
+        assert negative_log_posterior(beside, *rest)[0] > least - 1e-3
+    np.testing.assert_array_equal(fit(seen._replace(score=seen.score.copy())), found)
+
+
+@pytest.mark.parametrize("doublings", [0.0, 3.0])
+def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None:
+    """Level and gain are then one process: Matern 5/2, a constant, and white noise."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.random((9, 2)), rng.random((5, 2))
+    seen = Seen(rows, np.zeros(2, bool), np.arange(9), np.full(9, doublings), rng.normal(size=9))
+    theta = some_theta(seen)
+    f, g, b, u, e, noise = np.exp(2.0 * theta[-6:])
+    share = float(phi(doublings))
+    own = u + e * share**2
+    theirs = GaussianProcessRegressor(
+        ConstantKernel(MEAN_SD**2 + b * share**2)
+        + ConstantKernel(f + g * share**2) * Matern(np.exp(theta[:2]), nu=2.5)
+        + WhiteKernel(own + noise),
+        alpha=JITTER,
+        optimizer=None,
+    ).fit(rows, seen.score + share * PRIOR.mean_gain)
+    mean, sd = theirs.predict(new, return_std=True)
+    found_mean, found_variance = condition(theta, seen).lines(new).scores(doublings)
+    np.testing.assert_allclose(found_mean, mean - share * PRIOR.mean_gain, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found_variance, sd**2 - noise, rtol=1e-6)
+
+
+@EVERY
+def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(seen: Seen) -> None:
+    theta = some_theta(seen)
+    count = len(seen.rows)
+    rng = np.random.default_rng(5)
+    new = rng.random((4, seen.rows.shape[1]))
+    new[:, seen.is_word] = rng.integers(0, 4, (4, int(seen.is_word.sum())))
+    rows, own = np.vstack([seen.rows, new]), np.append(np.arange(count), np.full(4, -1))
+    found = condition(theta, seen).lines(rows, own)
+    slow, all_scores = Slowly(theta, seen), [*range(len(seen.score))]
+    for place, (row, learner) in enumerate(zip(rows, own.tolist(), strict=True)):
+        mean, covariance = slow.given(
+            [(row, learner, 1.0, 0.0), (row, learner, 0.0, 1.0)], all_scores
+        )
+        assert found.level[place] == pytest.approx(mean[0], abs=1e-8)
+        assert found.gain[place] == pytest.approx(mean[1], abs=1e-8)
+        assert found.level_variance[place] == pytest.approx(covariance[0, 0], abs=1e-7)
+        assert found.covariance[place] == pytest.approx(covariance[0, 1], abs=1e-7)
+        assert found.gain_variance[place] == pytest.approx(covariance[1, 1], abs=1e-7)
+        # A score is level - phi gain, at any size.
+        share = float(phi(2.5))
+        mean, covariance = slow.given([(row, learner, 1.0, -share)], all_scores)
+        scores, variance = (part[place] for part in found.scores(2.5))
+        assert (scores, variance) == pytest.approx((mean[0], covariance[0, 0]), abs=1e-7)
+
+
+@EVERY
+@pytest.mark.parametrize("doublings", [0.0, 1.0, 4.0])
+def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> None:
+    theta, place = some_theta(seen), 2
+    known = condition(theta, seen)
+    own = np.arange(len(seen.rows))
+    before = known.lines(seen.rows, own)
+    mean, variance = (float(part[place]) for part in before.scores(doublings))
+    shown = float(before.look(doublings, known.noise)[place])
+    assert shown > 0.0
+    for deviate in (-1.0, 1.0, 2.0):
+        outcome = mean + deviate * math.sqrt(variance + known.noise)
+        after = condition(
+            theta,
+            seen._replace(
+                learner=np.append(seen.learner, place),
+                doublings=np.append(seen.doublings, doublings),
+                score=np.append(seen.score, outcome),
+            ),
+        ).lines(seen.rows, own)
+        assert abs(after.level[place] - before.level[place]) == pytest.approx(
+            abs(deviate) * shown, rel=1e-5
+        )
+        assert before.level_variance[place] - after.level_variance[place] == pytest.approx(
+            shown**2, rel=1e-4
+        )
+
+
+@EVERY
+def test_surprises_agree_with_leaving_out_each_score(seen: Seen) -> None:
+    theta = some_theta(seen)
+    slow, found = Slowly(theta, seen), condition(theta, seen).surprises()
+    for place, learner in enumerate(seen.learner.tolist()):
+        others = [i for i in range(len(seen.score)) if i != place]
+        share = float(phi(seen.doublings[place]))
+        mean, covariance = slow.given([(seen.rows[learner], learner, 1.0, -share)], others)
+        off = seen.score[place] - mean[0]
+        sd = math.sqrt(covariance[0, 0] + slow.noise + JITTER)
+        assert found[place] == pytest.approx(off / sd, rel=1e-6, abs=1e-8)
+
+
+@EVERY
+def test_neither_the_order_of_scores_nor_that_of_learners_matters(seen: Seen) -> None:
+    rng = np.random.default_rng(3)
+    of_scores, of_learners = rng.permutation(len(seen.score)), rng.permutation(len(seen.rows))
+    shuffled = seen._replace(
+        rows=seen.rows[of_learners],
+        learner=np.argsort(of_learners)[seen.learner][of_scores],
+        doublings=seen.doublings[of_scores],
+        score=seen.score[of_scores],
+    )
+    own = np.arange(len(seen.rows))
+    for theta in (some_theta(seen), fit(seen)):
+        one = condition(theta, seen).lines(seen.rows, own)
+        other = condition(theta, shuffled).lines(shuffled.rows, own)
+        for part, again in zip(one, other, strict=True):
+            np.testing.assert_allclose(again, part[of_learners], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(fit(shuffled), fit(seen), atol=2e-2)
+
+
+def test_learners_nearby_say_more_than_learners_far_away() -> None:
+    rows = np.array([[0.1], [0.15], [0.9]])
+    seen = Seen(rows, np.zeros(1, bool), np.array([0]), np.zeros(1), np.array([2.0]))
+    found = condition(prior(1, 1)[0], seen).lines(rows, np.array([0, -1, -1]))
+    assert found.level[0] > found.level[1] > found.level[2] > 0.0
+    assert found.level_variance[0] < found.level_variance[1] < found.level_variance[2]
+
+
+def test_without_parameters_a_learner_says_of_others_what_all_share() -> None:
+    seen = Seen(np.empty((2, 0)), np.empty(0, bool), np.array([0]), np.zeros(1), np.array([2.0]))
+    theta = prior(0, 0)[0]
+    f, _, _, u, _, noise = np.exp(2.0 * theta)
+    found = condition(theta, seen).lines(seen.rows, np.array([0, 1]))
+    total = MEAN_SD**2 + f + u
+    expected = [2.0 * total / (total + noise), 2.0 * MEAN_SD**2 / (total + noise)]
+    assert found.level == pytest.approx(expected, rel=1e-6)

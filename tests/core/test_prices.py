@@ -1,0 +1,203 @@
+"""Prices of steps against a slow transcription of their formula, and what they must obey."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from optuna_daub.core import Cost
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core.boxes import POINTS
+from optuna_daub.core.boxes import WEIGHTS
+from optuna_daub.core.costs.cost_model import InExamples
+from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.prices import HASTE
+from optuna_daub.core.prices import N_LOOKED_AT
+from optuna_daub.core.prices import Prices
+from optuna_daub.core.prices import Terms
+from optuna_daub.core.prices import prices
+from optuna_daub.core.prices import stops_of
+from optuna_daub.core.proposals import Given
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+
+
+SIZES = (250, 1000, 4000, 16000)
+FULL = SIZES[-1]
+SPACE = Space((("rate", Range(0.0, 1.0)),))
+ROWS = np.linspace(0.05, 0.95, 5)[:, None]  # fewer than those that are looked at exactly
+TERMS = Terms(SIZES, Process(FULL), InExamples())
+
+
+def pool_of(count: int = 12, full: int = 2, seed: int = 0, *, timed: bool = False) -> Pool:
+    """Learners of which the first few were trained on all the data."""
+    rng = np.random.default_rng(seed)
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
+    for learner in range(count):
+        rate = float(rng.random())
+        pool = pool.with_newcomer(learner, {"rate": rate})
+        for size in SIZES if learner < full else SIZES[: rng.choice([1, 2])]:
+            score = 0.9 - (rate - 0.6) ** 2 / 4.0 - 2.0 / size**0.5 + rng.normal(0.0, 0.005)
+            seconds = (1.0 + rate) * size / 1000 if timed else None
+            pool = pool.observed(learner, Observation(size, score, seconds=seconds))
+    return pool
+
+
+def expected_improvement(mean: float, sd: float, best: float) -> float:
+    """By the trapezoidal rule."""
+    z = np.linspace(-9.0, 9.0, 20_001)
+    density = np.exp(-(z**2) / 2.0) / math.sqrt(2.0 * math.pi)
+    return float(np.trapezoid(np.maximum(mean + sd * z - best, 0.0) * density, z))
+
+
+def slowly(pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left: float) -> float:
+    """The price of one step of one learner or, behind them, candidate: L of the formula."""
+    forecasts = terms.forecaster.forecasts(pool, FULL).all
+    new = terms.forecaster.candidates(pool, FULL)
+    mean, sd = (
+        float(np.concatenate([getattr(forecasts, part), getattr(new, part)])[row])
+        for part in ("location", "scale")
+    )
+    best = max(c.score for c in pool.curves.values() if c.size == FULL)
+    cost = terms.cost.seconds(pool, SIZES)
+    chance = float(cost.within(left)[row, -1])
+    now = float(cost.expected[row, stop]) + overhead
+    later = float(cost.expected[row, -1]) / chance
+    if stop == len(SIZES) - 1:
+        return expected_improvement(mean, sd, best) / (later + overhead)
+    shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
+    kept = math.sqrt(max(sd**2 - shown**2, 0.0))
+    after = np.array([expected_improvement(mean + shown * z, kept, best) for z in POINTS])
+
+    def balance(value: float) -> float:
+        return float(np.maximum(after - value * later, 0.0) @ WEIGHTS) - value * now
+
+    return float(brentq(balance, 0.0, after.max() / now + 1e-9, xtol=1e-18, rtol=1e-12))
+
+
+@pytest.mark.parametrize("unit", ["examples", "seconds"])
+@pytest.mark.parametrize("left", [math.inf, 60.0])
+def test_prices_agree_with_the_slow_transcription(unit: str, left: float) -> None:
+    pool = pool_of(timed=unit == "seconds")
+    terms = TERMS if unit == "examples" else replace(TERMS, cost=InSeconds(FULL))
+    spent = pool.spent.seconds if unit == "seconds" else float(pool.spent.examples)
+    left = left if unit == "seconds" else math.inf
+    if math.isfinite(left):
+        pool = replace(pool, left=Cost(0, left))
+    overhead = HASTE * min(spent, left)
+    found = prices(pool, terms)
+    assert len(ROWS) <= N_LOOKED_AT
+    both = np.vstack([found.learners, found.candidates])
+    assert both.shape == (len(pool.curves) + len(ROWS), len(SIZES))
+    compared = 0
+    for row, stop in np.argwhere(np.isfinite(both)).tolist():
+        expected = slowly(pool, terms, row, stop, overhead, left)
+        assert both[row, stop] == pytest.approx(expected, rel=1e-4, abs=1e-12)
+        compared += 1
+    assert compared > 20
+
+
+def test_a_learner_goes_on_to_larger_sizes_only() -> None:
+    pool = pool_of()
+    found = prices(pool, TERMS).learners
+    for learner, curve in pool.curves.items():
+        assert np.isneginf(found[learner, np.array(SIZES) <= curve.size]).all()
+        assert np.isfinite(found[learner, -1]) == (curve.size < FULL)
+
+
+def test_busy_and_dropped_learners_have_no_price() -> None:
+    pool = replace(pool_of().dropped(5, "failed"), busy=frozenset({7}))
+    found = prices(pool, TERMS)
+    assert np.isneginf(found.learners[[5, 7]]).all()
+    assert found.has_model
+
+
+def test_what_would_more_probably_be_late_is_not_taken() -> None:
+    pool = replace(pool_of(timed=True), left=Cost(0, 5.0))  # all the data take 16 to 32 s
+    found = prices(pool, Terms(SIZES, Process(FULL), InSeconds(FULL)))
+    assert np.isneginf(found.learners).all()
+    assert np.isneginf(found.candidates).all()
+
+
+def test_with_no_run_left_only_all_the_data_have_a_price() -> None:
+    found = prices(replace(pool_of(), runs_left=0), TERMS)
+    both = np.vstack([found.learners, found.candidates])
+    assert np.isneginf(both[:, :-1]).all()
+    assert np.isfinite(both[:, -1]).any()
+
+
+@pytest.mark.parametrize(("runs_left", "factor"), [(20, 1.0), (3, 3.0), (1, 6.0)])
+def test_the_fewer_runs_are_left_the_more_each_costs(runs_left: int, factor: float) -> None:
+    """The overhead is that of one run, times the learners tried for each run to come."""
+    pool = replace(pool_of(12), runs_left=runs_left)
+    found, overhead = prices(pool, TERMS).candidates, HASTE * pool.spent.examples * factor
+    for row, stop in np.argwhere(np.isfinite(found)).tolist():
+        expected = slowly(pool, TERMS, len(pool.curves) + row, stop, overhead, math.inf)
+        assert found[row, stop] == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+def test_the_first_training_on_all_the_data_waits_for_half_of_its_cost_to_be_spent() -> None:
+    early = prices(pool_of(3, full=0), TERMS)  # 16,000 is more than twice what was spent
+    assert not early.has_model
+    assert np.isneginf(early.learners).all()
+    assert np.isfinite(early.candidates[:, 0]).all()
+    assert np.isneginf(early.candidates[:, 1:]).all()
+    pool = replace(pool_of(3, full=0), spent=Cost(8001, 0.0))
+    late = prices(pool, TERMS)
+    assert np.isfinite(late.learners[:, -1]).all()
+    assert np.isneginf(late.learners[:, :-1]).all()
+    assert np.isneginf(late.candidates).all()
+
+
+def test_prices_have_the_unit_of_scores_per_unit_of_cost() -> None:
+    pool = pool_of(timed=True)
+    terms = Terms(SIZES, Process(FULL), InSeconds(FULL))
+    before = prices(pool, terms)
+    curves = [
+        LearningCurve(
+            c.learner,
+            tuple(
+                replace(x, score=100.0 * x.score, seconds=8.0 * (x.seconds or 0.0))
+                for x in c.observations
+            ),
+            parameters=c.parameters,
+        )
+        for c in pool.curves.values()
+    ]
+    spent = Cost(pool.spent.examples, 8.0 * pool.spent.seconds)
+    after = prices(replace(pool, curves=Curves(curves), spent=spent), terms)
+    for old, new in ((before.learners, after.learners), (before.candidates, after.candidates)):
+        np.testing.assert_allclose(new / 12.5, old, rtol=1e-3)
+
+
+def test_no_price_before_any_score() -> None:
+    with pytest.raises(ValueError, match="before any learner has a score"):
+        prices(Pool(to_come=None).with_newcomer(0), TERMS)
+
+
+def test_a_candidate_that_cannot_be_had_counts_as_the_mean() -> None:
+    values: NDArray[np.float64] = np.array([[1.0, 4.0], [-math.inf, 2.0]])
+    assert Prices(values[:0], values, True, True).candidate == (4.0, 0, 1)
+    assert Prices(values[:0], values, False, True).candidate == (3.0, 0, 1)
+    assert Prices(values[:1], values[:0], False, True).value == 4.0
+    assert Prices(values[:0], values[:0], False, True).value == -math.inf
+
+
+def test_stops_are_two_apart_and_start_at_a_sixty_fourth() -> None:
+    assert stops_of(tuple(2**k for k in range(21))) == tuple(2**k for k in range(14, 21))
+    assert stops_of((100, 120, 140)) == (140,)
+    sizes = tuple(round(500 * 1.5**k) for k in range(12))
+    stops = stops_of(sizes)
+    assert stops[-1] == sizes[-1]
+    assert all(2 * a <= b for a, b in pairwise(stops))
+    assert {*stops} <= {*sizes}

@@ -1,0 +1,180 @@
+"""Candidates: points of the space, in branches that were seen, and new."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core.policies.value_per_second import ValuePerSecond
+from optuna_daub.core.pool import Proposer
+from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.proposals import AroundBest
+from optuna_daub.core.proposals import Given
+from optuna_daub.core.proposals import LikeRecent
+from optuna_daub.core.proposals import propose
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
+
+
+SIZES = (250, 1000, 4000, 16000)
+FULL = SIZES[-1]
+TREES = Space(
+    (
+        ("C", Range(0.01, 100.0, is_log=True)),
+        ("depth", Range(1, 12, is_whole=True)),
+        ("kind", Words(("line", "tree", "net"))),
+        ("loss", Words(("log", "hinge"))),
+        ("rate", Range(0.0, 1.0, step=0.05)),
+    )
+)
+"""`C` and `loss` come with lines, `depth` with trees; `rate` always; nobody tries nets."""
+
+
+def learner(rng: np.random.Generator) -> dict[str, Any]:
+    rate = round(int(rng.integers(21)) * 0.05, 10)
+    if rng.random() < 0.5:
+        return {"kind": "line", "C": float(10 ** rng.uniform(-2, 2)), "loss": "log", "rate": rate}
+    return {"kind": "tree", "depth": int(rng.integers(1, 13)), "rate": rate}
+
+
+def pool_of(points: list[dict[str, Any]], space: Space, proposer: Proposer, best: int = 0) -> Pool:
+    pool = Pool(to_come=None, space=space, proposer=proposer)
+    for i, point in enumerate(points):
+        pool = pool.with_newcomer(i, point)
+        pool = pool.observed(i, Observation(250, 0.9 if i == best else 0.5 + i / 500))
+    return pool
+
+
+def tried(seed: int = 0, count: int = 20) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    return [learner(rng) for _ in range(count)]
+
+
+EVERY = pytest.mark.parametrize(
+    "proposer", [AroundBest(FULL, 0), AroundBest(FULL, 1), LikeRecent()], ids=str
+)
+
+
+@EVERY
+def test_candidates_are_points_of_the_space_in_branches_that_were_seen(proposer: Proposer) -> None:
+    pool = pool_of(tried(), TREES, proposer)
+    rows = pool.once(candidates_of)
+    assert len(rows) >= 20
+    branches = {frozenset(point) for point in tried()}
+    kinds = {}
+    for row in rows:
+        point = TREES.point(row)
+        kinds.setdefault(point["kind"], set()).add(frozenset(point))
+        for name, value in point.items():
+            one = dict(TREES.dimensions)[name]
+            if isinstance(one, Words):
+                assert value in one.choices
+            else:
+                assert one.low <= value <= one.high
+        if point["kind"] != "net":
+            assert frozenset(point) in branches
+            assert ("depth" in point) == (point["kind"] == "tree")
+    assert {"line", "tree"} <= kinds.keys()
+    assert all(len(found) == 1 for found in kinds.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_none_is_known_already_and_none_is_there_twice(seed: int) -> None:
+    space = Space((("depth", Range(1, 12, is_whole=True)), ("kind", Words(("a", "b", "c")))))
+    rng = np.random.default_rng(seed)
+    points = [
+        {"depth": int(rng.integers(1, 13)), "kind": "abc"[rng.integers(3)]} for _ in range(25)
+    ]
+    pool = pool_of(points, space, AroundBest(FULL, seed))
+    known = {repr(sorted(point.items())) for point in points}
+    new = [repr(sorted(space.point(row).items())) for row in pool.once(candidates_of)]
+    assert not known & {*new}
+    assert len({*new}) == len(new)
+    # All that are left are found where there are few.
+    assert len(new) == 36 - len(known)
+
+
+def test_all_the_points_known_leave_none() -> None:
+    space = Space((("depth", Range(1, 3, is_whole=True)), ("kind", Words(("a", "b")))))
+    points = [{"depth": depth, "kind": kind} for depth in (1, 2, 3) for kind in "ab"]
+    pool = pool_of(points, space, AroundBest(FULL, 0))
+    assert pool.once(candidates_of).shape == (0, 2)
+    known = ValuePerSecond(SIZES, cost="examples").prices(pool)
+    assert known.candidates.shape[0] == 0
+    assert known.candidate[0] == -np.inf
+
+
+def test_the_same_seed_and_pool_give_the_same_candidates() -> None:
+    first, again, other = (
+        pool_of(tried(), TREES, AroundBest(FULL, seed)).once(candidates_of) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert first.shape != other.shape or not np.array_equal(first, other, equal_nan=True)
+
+
+def test_words_that_no_learner_had_get_candidates() -> None:
+    rows = pool_of(tried(), TREES, AroundBest(FULL, 0)).once(candidates_of)
+    points = [TREES.point(row) for row in rows]
+    assert sum(point["kind"] == "net" for point in points) > 5
+    assert sum(point.get("loss") == "hinge" for point in points) > 5
+    # What else a net has is not known, except for what all have.
+    assert {frozenset(p) for p in points if p["kind"] == "net"} <= {
+        frozenset({"kind"}),
+        frozenset({"kind", "rate"}),
+    }
+
+
+def test_many_candidates_are_near_the_best_learner() -> None:
+    points = [{"x": i / 40, "y": 0.3} for i in range(41)]
+    space = Space((("x", Range(0.0, 1.0)), ("y", Range(0.0, 1.0))))
+    pool = pool_of(points, space, AroundBest(FULL, 0), best=28)
+    rows = pool.once(candidates_of)
+    near = np.abs(rows - [0.7, 0.3]).max(axis=1) < 0.1
+    assert near.sum() > 0.04 * 2 * len(rows)  # twice as many as at random
+
+
+def test_a_proposal_is_the_candidate_of_the_largest_price_or_a_better_one() -> None:
+    pool = pool_of(tried(), TREES, AroundBest(FULL, 3))
+    prices = ValuePerSecond(SIZES, cost="examples").prices
+    point = propose(pool, prices, 3)
+    assert point == propose(pool, prices, 3)
+    row = TREES.rows([point])
+    alone = prices(replace(pool, proposer=Given(row))).candidates.max()
+    assert alone >= prices(pool).candidate[0] * (1.0 - 1e-9)
+    assert repr(point) not in {repr(known) for known in tried()}
+
+
+def test_like_recent_mixes_what_the_last_learners_had() -> None:
+    points = tried(count=60)
+    rows = pool_of(points, TREES, LikeRecent()).once(candidates_of)
+    last = TREES.rows(points)[-30:]
+    assert rows.shape == last.shape
+    for column, known in zip(rows.T, last.T, strict=True):
+        assert {*column[~np.isnan(column)]} <= {*known[~np.isnan(known)]}
+    assert not LikeRecent().may_choose
+
+
+@EVERY
+def test_before_any_learner_there_is_one_candidate_of_which_nothing_is_known(
+    proposer: Proposer,
+) -> None:
+    rows = Pool(to_come=None, space=TREES, proposer=proposer).once(candidates_of)
+    assert rows.shape == (1, 5)
+    assert np.isnan(rows).all()
+
+
+def test_a_dropped_learner_is_not_looked_around() -> None:
+    points = [{"x": i / 10} for i in range(11)]
+    space = Space((("x", Range(0.0, 1.0)),))
+    counts = np.zeros(2)
+    for seed in range(10):
+        alive = pool_of(points, space, AroundBest(FULL, seed), best=1)
+        for place, pool in enumerate((alive, alive.dropped(1, "failed"))):
+            counts[place] += (np.abs(pool.once(candidates_of) - 0.1) < 0.01).sum()
+    assert counts[1] < 0.8 * counts[0]

@@ -1,0 +1,227 @@
+"""Training further: the same model as in one go, on new rows only, and forgotten without harm."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+from optuna.trial import FixedTrial
+from sklearn.base import BaseEstimator
+from sklearn.base import ClassifierMixin
+from sklearn.datasets import make_classification
+from sklearn.linear_model import SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import TrainingSizeObjective
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub.objective.models import KeptModels
+from optuna_daub.objective.models import Trained
+
+
+X, Y = make_classification(1500, 6, random_state=0)
+
+
+class Counting(ClassifierMixin, BaseEstimator):
+    """A naive Bayes that notes how many rows each call brought."""
+
+    calls: list[int] = []  # noqa: RUF012
+
+    def __init__(self, var_smoothing: float = 1e-9) -> None:
+        self.var_smoothing = var_smoothing
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Counting:
+        Counting.calls.append(len(X))
+        if not hasattr(self, "model_"):
+            self.model_ = GaussianNB(var_smoothing=self.var_smoothing)
+            self.classes_ = classes
+        self.model_.partial_fit(X, y, classes=classes)
+        return self
+
+    def fit(self, X: Any, y: Any) -> Counting:
+        raise AssertionError("it learns by partial_fit")
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+
+def naive(trial: optuna.Trial) -> Counting:
+    return Counting(trial.suggest_float("var_smoothing", 1e-9, 1, log=True))
+
+
+def searched(objective: TrainingSizeObjective, n_trials: int = 12) -> optuna.Study:
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0)),
+        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples"),
+    )
+    study.optimize(objective, n_trials=n_trials)
+    return study
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    Counting.calls.clear()
+
+
+@pytest.mark.parametrize("options", [{}, {"cv": 2}, {"shuffle": False}], ids=str)
+def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[str, Any]) -> None:
+    """A naive Bayes is the same whether it learns at once or in parts."""
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True, **options)
+    study = searched(objective)
+    curves = [curve for curve in learning_curves(study) if curve.observations]
+    n_folds = options.get("cv", 1)
+    assert any(len(curve.observations) > 1 for curve in curves), "some were trained further"
+    assert sum(Counting.calls) == n_folds * sum(curve.size for curve in curves)
+
+    plain = TrainingSizeObjective(
+        lambda trial: GaussianNB(
+            var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1, log=True)
+        ),
+        X,
+        Y,
+        **options,
+    )
+    full = [curve for curve in curves if curve.size == objective.n_train]
+    assert full
+    for curve in full:
+        assert curve.score == pytest.approx(plain(FixedTrial(dict(curve.params))))
+
+
+def test_classes_that_come_late_are_known_from_the_first_rows_on() -> None:
+    y = np.where(np.arange(1500) % 300 == 7, "rare", np.where(Y > 0, "yes", "no"))
+
+    def build(trial: optuna.Trial) -> SGDClassifier:
+        alpha = trial.suggest_float("alpha", 1e-5, 1, log=True)
+        return SGDClassifier(alpha=alpha, random_state=0)
+
+    objective = TrainingSizeObjective(build, X, y, incremental=True, stratify=False)
+    assert [*objective.refit(searched(objective)).classes_] == ["no", "rare", "yes"]
+
+
+def test_the_winner_is_at_hand_as_it_was_scored() -> None:
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    study = searched(objective)
+    n_calls = len(Counting.calls)
+    model = objective.model(study)
+    best = best_learner(study)
+    assert best is not None
+    assert model.var_smoothing == best.params["var_smoothing"]
+    assert len(Counting.calls) == n_calls, "nothing was trained"
+    rows = np.setdiff1d(np.arange(len(X)), objective._folds[0].training)
+    assert np.mean(model.predict(X[rows]) == Y[rows]) == pytest.approx(study.best_value)
+    fresh = TrainingSizeObjective(naive, X, Y, incremental=True)
+    assert fresh.model(study) is None
+    assert pickle.loads(pickle.dumps(objective)).model(study) is None
+
+
+def test_a_learner_that_was_forgotten_starts_anew() -> None:
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=1)
+    study = searched(objective, 30)
+    curves = [curve for curve in learning_curves(study) if curve.observations]
+    assert sum(Counting.calls) > sum(curve.size for curve in curves), "some started anew"
+    for curve in curves:
+        if curve.size == objective.n_train:
+            again = TrainingSizeObjective(naive, X, Y, incremental=True)
+            assert curve.score == pytest.approx(again(FixedTrial(dict(curve.params))))
+
+
+def test_a_folder_serves_an_objective_of_another_process(tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=folder)
+    study = searched(objective, 4)
+    trained_on = {c.learner: c.size for c in learning_curves(study)}
+    assert len([*folder.glob("*.joblib")]) == len([s for s in trained_on.values() if s])
+    Counting.calls.clear()
+    later = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=str(folder))
+    study.optimize(later, n_trials=8)
+    now = {c.learner: c.size for c in learning_curves(study)}
+    assert sum(Counting.calls) == sum(now.values()) - sum(trained_on.values())
+
+
+def test_models_of_other_rows_are_not_gone_on_with(tmp_path: Path) -> None:
+    first = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=tmp_path)
+    first._kept.put({"a": 1}, Trained(60, ("model",)))  # type: ignore[union-attr]
+    other = TrainingSizeObjective(naive, X[::-1], Y, incremental=True, keep_models=tmp_path)
+    assert other._kept.take({"a": 1}) is None  # type: ignore[union-attr]
+    assert first._kept.take({"a": 1}) is not None  # type: ignore[union-attr]
+
+
+def test_a_file_that_was_cut_off_is_forgotten(tmp_path: Path) -> None:
+    kept = KeptModels(tmp_path)
+    kept.put({"a": 1}, Trained(60, ("model",)))
+    (path,) = tmp_path.glob("*.joblib")
+    path.write_bytes(path.read_bytes()[:10])
+    assert kept.take({"a": 1}) is None
+
+
+def test_build_is_given_the_model_before() -> None:
+    given: list[tuple[int, int | None]] = []
+
+    class Seen(DecisionTreeClassifier):
+        def fit(self, X: Any, y: Any) -> Seen:
+            self.n_seen_ = len(X)
+            return super().fit(X, y)  # type: ignore[no-any-return]
+
+    def build(trial: Any, n: int, previous: Any) -> Any:
+        depth = trial.suggest_int("max_depth", 1, 20)
+        given.append((n, getattr(previous, "n_seen_", None)))
+        assert previous is None or previous.max_depth == depth, "it is this learner's own"
+        return Seen(max_depth=depth) if previous is None else previous
+
+    objective = TrainingSizeObjective(build, X, Y)
+    study = searched(objective)
+    further = [(n, before) for n, before in given if before is not None]
+    steps = set()
+    for curve in learning_curves(study):
+        sizes = [seen.size for seen in curve.observations]
+        steps |= {(later, first) for first, later in pairwise(sizes)}
+    assert steps
+    assert {*further} == steps
+    assert objective.refit(study).n_seen_ == objective.n_train
+
+
+def test_a_failed_training_is_not_gone_on_with() -> None:
+    fails = iter([False, True, *[False] * 100])
+
+    class Fragile(Counting):
+        def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Counting:
+            super().partial_fit(X, y, classes)
+            if next(fails):
+                raise OSError("no space left")
+            return self
+
+    def build(trial: optuna.Trial) -> Fragile:
+        return Fragile(trial.suggest_float("var_smoothing", 1e-9, 1e-9))
+
+    objective = TrainingSizeObjective(build, X, Y, incremental=True)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=1),
+        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples"),
+    )
+    study.optimize(objective, n_trials=6, catch=(OSError,))
+    sizes = [seen.size for seen in learning_curves(study)[0].observations]
+    # The call after the one that failed brings all the rows of its size.
+    assert Counting.calls[:3] == [sizes[0], sizes[1] - sizes[0], sizes[1]]
+
+
+def test_what_cannot_go_on_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"`incremental=True` goes on .* but got both"):
+        TrainingSizeObjective(lambda trial, n, previous: None, X, Y, incremental=True)
+    with pytest.raises(ValueError, match=r"`keep_models` is of models to go on from"):
+        TrainingSizeObjective(naive, X, Y, keep_models=3)
+    with pytest.raises(ValueError, match=r"`keep_models` must be"):
+        TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=0)
+    tree = TrainingSizeObjective(lambda trial: DecisionTreeClassifier(), X, Y, incremental=True)
+    with pytest.raises(ValueError, match=r"needs estimators with `partial_fit`, but Decision"):
+        tree(FixedTrial({}))

@@ -1,0 +1,153 @@
+"""`sample_agreement` beside the truth: rank correlations where all full scores are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+from scipy.stats import spearmanr
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import report
+from optuna_daub import training_sizes
+from optuna_daub.study.agreement import Agreement
+from optuna_daub.study.agreement import sample_agreement
+
+
+SIZES = 250, 500, 1000, 2000, 4000
+
+
+def study_of(
+    curves: Sequence[Sequence[float]],
+    *,
+    everything: bool = False,
+    sign: int = 1,
+    timed: bool = True,
+) -> optuna.Study:
+    """Return a finished study of these learners, whose scores on each size are given."""
+    base = optuna.samplers.GridSampler({"learner": [*range(len(curves))]}, seed=0)
+    study = optuna.create_study(
+        direction="maximize" if sign > 0 else "minimize",
+        sampler=DataAllocationSampler(base, n_learners=len(curves)),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        scores = curves[trial.suggest_int("learner", 0, len(curves) - 1)]
+        for size in SIZES if everything else training_sizes(trial):
+            seconds = size / 1000 if timed else None
+            report(trial, size, sign * scores[SIZES.index(size)], seconds=seconds)
+        return sign * scores[-1]
+
+    study.optimize(objective, n_trials=400 if not everything else len(curves))
+    return study
+
+
+def made(n: int = 20, noise: float = 0.005, seed: int = 0) -> list[list[float]]:
+    """Return curves that rise as n^-0.35, with gains as far apart as those of real tables."""
+    rng = np.random.default_rng(seed)
+    level, gain = rng.uniform(0.7, 0.9, n), 0.045 * rng.lognormal(-0.32, 0.8, n)
+    return [
+        [level[i] - gain[i] * ((s / 4000) ** -0.35 - 1) + rng.normal(0, noise) for s in SIZES]
+        for i in range(n)
+    ]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_is_known_in_full_is_spearman_s_correlation(sign: int) -> None:
+    curves = made(12, noise=0.05)
+    found = sample_agreement(study_of(curves, everything=True, sign=sign))
+    assert [row.size for row in found.sizes] == [*SIZES[:-1]]
+    for row, scores in zip(found.sizes, np.array(curves).T[:-1], strict=True):
+        real = spearmanr(scores, np.array(curves)[:, -1]).statistic
+        assert (row.learners, row.known) == (12, 12)
+        assert row.lower == row.upper == pytest.approx(real)
+        best = int(np.argmax(scores))
+        assert row.best_stays == float(best == np.argmax([c[-1] for c in curves]))
+        assert row.lost == pytest.approx(max(c[-1] for c in curves) - curves[best][-1])
+
+
+def test_intervals_hold_the_correlation_of_learners_that_were_not_trained_on_all() -> None:
+    held = total = 0
+    for seed in range(10):
+        curves = np.array(made(seed=seed))
+        study = study_of(curves.tolist())
+        for row in sample_agreement(study).sizes:
+            if row.learners < len(curves):
+                continue
+            assert row.known < row.learners, "most were suspended"
+            real = spearmanr(curves[:, SIZES.index(row.size)], curves[:, -1]).statistic
+            held += row.lower <= real <= row.upper
+            total += 1
+    assert total >= 10
+    assert held >= 0.7 * total
+
+
+def test_costs_are_those_of_all_learners_on_all_the_data() -> None:
+    found = sample_agreement(study_of(made(8)))
+    assert found.everything.examples == 8 * 4000
+    assert found.everything.seconds == pytest.approx(8 * 4.0, rel=0.5)
+    assert found.spent.examples < found.everything.examples
+    assert found.spent.seconds == pytest.approx(found.spent.examples / 1000)
+    assert "would have taken" in str(found)
+
+
+def test_parameters_of_the_best_move_with_more_data() -> None:
+    """Deep learners win on all the data, shallow ones on little, or no depth matters."""
+
+    def searched(slope: float) -> Agreement:
+        study = optuna.create_study(
+            direction="maximize",
+            sampler=DataAllocationSampler(RandomSampler(seed=0)),
+            pruner=DAUBPruner(sizes=SIZES),
+        )
+        rng = np.random.default_rng(0)
+
+        def objective(trial: optuna.Trial) -> float:
+            depth = trial.suggest_float("depth", 0.0, 1.0)
+            trial.suggest_float("idle", 0.1, 10.0, log=True)
+            for size in SIZES:
+                way = np.log2(size / 250) / 4
+                report(trial, size, 0.7 + slope * depth * (way - 0.5) + rng.normal(0, 1e-3))
+            return 0.7 + slope * depth / 2
+
+        study.optimize(objective, n_trials=30)
+        return sample_agreement(study)
+
+    moved = searched(0.2).moves[0]
+    assert moved.parameter == "depth"
+    assert moved.distance > 0.5
+    assert 0 < moved.lower <= moved.distance <= moved.upper
+    assert "depth: the best move from" in str(searched(0.2))
+    assert searched(0.2).sizes[0].rank_correlation < -0.8
+
+
+def test_nothing_is_said_of_fewer_than_three_learners() -> None:
+    found = sample_agreement(study_of(made(2)))
+    assert found.sizes == ()
+    assert found.moves == ()
+    assert "no size below all the data has scores of three learners" in str(found)
+
+
+def test_before_any_score_there_is_nothing() -> None:
+    study = optuna.create_study(
+        sampler=DataAllocationSampler(RandomSampler(seed=0)), pruner=DAUBPruner(sizes=SIZES)
+    )
+    found = sample_agreement(study)
+    assert found.sizes == ()
+    assert found.everything.examples == 0
+
+
+def test_without_times_costs_are_examples() -> None:
+    found = sample_agreement(study_of(made(8), everything=True, timed=False))
+    assert "training examples" in str(found).splitlines()[-1] or found.everything.seconds > 0
+
+
+def test_another_pruner_is_refused() -> None:
+    study = optuna.create_study(pruner=optuna.pruners.NopPruner())
+    with pytest.raises(ValueError, match=r"depend on its pruner"):
+        sample_agreement(study)

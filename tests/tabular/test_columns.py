@@ -1,0 +1,94 @@
+"""Columns: which are lost, which tell too much, and that honest ones stay."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optuna_daub.tabular.columns import checked_columns
+from optuna_daub.tabular.target import checked_target
+
+
+pandas = pytest.importorskip("pandas")
+
+N = 400
+RNG = np.random.default_rng(0)
+Y = RNG.choice(["no", "yes"], N)
+
+LOST = {
+    "one value": (["a"] * N, "has one value only"),
+    "no value": ([None] * N, "has no value in any row"),
+    "numbers from 0": (range(N), "numbers the rows"),
+    "numbers from 7": (range(7, N + 7), "numbers the rows"),
+    "words": ([f"A{i:04}" for i in range(N)], "has another word in each row"),
+    "lists": ([["a"]] * N, r"are no numbers, dates or words \(list\)"),
+    "dicts": ([{"a": 1}] * N, r"are no numbers, dates or words \(dict\)"),
+    "complex": (np.ones(N) * np.arange(N) * 1j, "has complex numbers"),
+}
+KEPT = {
+    "floats": RNG.normal(size=N),
+    "whole, all different": RNG.permutation(N) * 3,
+    "free text": [f"a sentence {i} of words" for i in range(N)],
+    "days": [f"2020-01-{1 + i % 28:02} {i:05}" for i in range(N)],
+    "dates": pandas.date_range("2020", periods=N),
+    "written dates": [str(day.date()) for day in pandas.date_range("2020", periods=N)],
+    "written numbers": [f"{i}.5" for i in range(N)],
+    "one value and gaps": ["a", None] * (N // 2),
+    "categories": pandas.Categorical(RNG.choice(["a", "b"], N)),
+    "booleans": RNG.integers(0, 2, N) > 0,
+}
+
+
+def looked_at(column: Any, y: Any = Y) -> Any:
+    table = pandas.DataFrame({"odd": column, "y": y})
+    return checked_columns(table[["odd"]], checked_target(table, "y"))
+
+
+@pytest.mark.parametrize("kind", LOST)
+def test_a_lost_column_is_named(kind: str) -> None:
+    values, match = LOST[kind]
+    columns = looked_at(values)
+    assert columns.used == ()
+    assert len(columns.notes) == 1
+    assert columns.notes[0].startswith("Left out: `odd`")
+    assert re.search(match, columns.notes[0])
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_an_honest_column_stays_without_a_word(kind: str) -> None:
+    columns = looked_at(KEPT[kind])
+    assert columns.used == ("odd",)
+    assert columns.notes == ()
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        Y,
+        pandas.Categorical(np.where(Y == "yes", "paid", "open")),
+        (Y == "yes").astype(int),
+        np.where(Y == "yes", 3.0, 1.0) + RNG.uniform(0, 0.5, N),
+        pandas.to_datetime(np.where(Y == "yes", "2021-03-01", "2020-03-01")),
+    ],
+    ids=["copy", "other words", "code", "amount", "date"],
+)
+def test_a_column_that_gives_classes_away_is_named_and_stays(leak: Any) -> None:
+    columns = looked_at(leak)
+    assert columns.used == ("odd",)
+    assert len(columns.notes) == 1
+    assert "`odd` alone gives `y` away" in columns.notes[0]
+
+
+def test_a_column_that_gives_amounts_away_is_named() -> None:
+    amounts = RNG.normal(size=N)
+    assert "gives `y` away" in looked_at(3 * amounts + 1, amounts).notes[0]
+    assert looked_at(3 * amounts + RNG.normal(size=N), amounts).notes == ()
+
+
+def test_a_strong_column_of_a_rare_class_is_no_leak() -> None:
+    """Where 99 % are alike, to be right in 99 % of the rows is no news."""
+    y = np.where(np.arange(N) % 100 == 0, "yes", "no")
+    assert looked_at(RNG.normal(size=N), y).notes == ()

@@ -1,0 +1,343 @@
+"""Tables end in a model or in one sentence, in Python and at the command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import optuna
+import pytest
+
+from optuna_daub import __main__ as program
+from optuna_daub.core import Observation
+from optuna_daub.study import BestLearner
+from optuna_daub.study import LearnerCurve
+from optuna_daub.tabular import TableError
+from optuna_daub.tabular import TabularModel
+from optuna_daub.tabular import fit
+from optuna_daub.tabular.fitting import _Search
+from optuna_daub.tabular.metrics import checked_metric
+from optuna_daub.tabular.target import checked_target
+
+
+for extra in ("skrub", "lightgbm", "xgboost", "pyarrow"):
+    pytest.importorskip(extra)
+pandas = pytest.importorskip("pandas")
+
+N = 300
+QUICK: dict[str, Any] = {"seconds": 2.0, "models": ["linear", "extra_trees"], "jobs": 1}
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+if not SHARED.exists():
+    SHARED = Path("/work/shared/data")
+
+
+def table(n: int = N, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    frame = pandas.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+    frame["colour"] = rng.choice(["red", "blue"], n)
+    frame["target"] = np.where(frame.a + rng.normal(0, 0.3, n) > 0, "yes", "no")
+    return frame
+
+
+def told(frame: Any, target: str = "target", **options: Any) -> tuple[TabularModel, str]:
+    said: list[str] = []
+    model = fit(frame, target, say=said.append, **(QUICK | options))
+    return model, "\n".join(said)
+
+
+class TestAModel:
+    def test_it_answers_in_the_words_of_the_table(self, tmp_path: Path) -> None:
+        model, said = told(table())
+        assert "`target` has 2 classes" in said
+        assert model.score > 0.8
+        answers = model.predict(table(50, seed=1))
+        assert {*answers} <= {"yes", "no"}
+        assert np.mean(answers == table(50, seed=1)["target"]) > 0.7
+        shares = model.predict_proba(table(50, seed=1))
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-5)
+        np.testing.assert_array_equal(model.classes[shares.argmax(axis=1)], answers)
+        model.save(tmp_path / "m.joblib")
+        loaded = joblib.load(tmp_path / "m.joblib")
+        np.testing.assert_array_equal(loaded.predict(table(50, seed=1)), answers)
+        with pytest.raises(ValueError, match=r"loaded from a file has none"):
+            loaded.report(tmp_path / "r.html")
+
+    def test_it_predicts_amounts(self) -> None:
+        frame = table().drop(columns="target").assign(price=lambda t: 3 * t.a + 10)
+        model, _ = told(frame, "price", metric="rmse", models=["linear"])
+        assert model.task == "regression"
+        assert model.score < model.found.guess / 5
+        assert model.predict(frame).shape == (N,)
+        with pytest.raises(ValueError, match=r"`predict_proba` is of classes"):
+            model.predict_proba(frame)
+
+    def test_all_kinds_of_models_take_part(self) -> None:
+        model, _ = told(table(), seconds=6.0, models=None)
+        assert {row.kind for row in model.found.models} >= {"linear", "lightgbm", "xgboost"}
+        assert model.found.failures == ()
+
+    def test_its_summary_has_what_a_person_asks(self) -> None:
+        model, _ = told(table())
+        said = str(model)
+        for phrase in ("Best of", "accuracy (larger is better)", "same guess", "All in all"):
+            assert phrase in said
+        assert f"fitted on {N} of {N} rows" in said
+
+    def test_rows_below_two_thousand_are_cross_validated(self) -> None:
+        model, _ = told(table(N))
+        assert (model.found.folds, model.found.n_validation) == (5, N)
+        model, _ = told(table(3000))
+        assert (model.found.folds, model.found.n_validation) == (1, 600)
+
+    def test_optuna_is_left_as_it_was(self) -> None:
+        optuna.logging.set_verbosity(optuna.logging.DEBUG)
+        try:
+            told(table())
+            assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
+        finally:
+            optuna.logging.set_verbosity(optuna.logging.INFO)
+
+    def test_a_table_without_a_signal_says_so(self) -> None:
+        rng = np.random.default_rng(0)
+        frame = table(100).assign(target=rng.choice(["yes", "no"], 100, p=[0.8, 0.2]))
+        model, _ = told(frame[["c", "target"]], models=["linear"], metric="accuracy")
+        assert ("No model is better" in str(model)) == (model.score <= model.found.guess)
+
+    def test_no_time_at_all_still_trains_one_model(self) -> None:
+        model, said = told(table(), seconds=0.001)
+        assert "one model is trained" in said
+        assert {*model.predict(table())} <= {"yes", "no"}
+
+
+def odd(change: Callable[[Any], Any]) -> Any:
+    return change(table())
+
+
+ODD: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "category as target": (lambda t: t.assign(target=t.target.astype("category")), ""),
+    "one infinity": (lambda t: t.assign(b=[np.inf, *t.b[1:]]), "1 infinite value taken for"),
+    "lists": (lambda t: t.assign(odd=[["a"]] * N), "Left out: `odd`"),
+    "periods": (lambda t: t.assign(odd=pandas.period_range("2020", periods=N)), ""),
+    "gaps": (lambda t: t.mask(np.random.default_rng(0).uniform(size=t.shape) < 0.2), "without a"),
+    "an index": (lambda t: t.reset_index(names="id"), "`id`, which numbers the rows"),
+    "a leak": (lambda t: t.assign(paid=t.target == "yes"), "`paid` alone gives `target` away"),
+    "a rare class": (lambda t: t.assign(target=["rare", *t.target[1:]]), "(rare) left out"),
+    "28 whole numbers": (
+        lambda t: t.assign(target=(14 + 4 * t.a).clip(0, 27).round().astype(int)),
+        "taken for amounts",
+    ),
+    "odd names": (lambda t: t.rename(columns={"a": 'a "<>[],:{}', "b": "ü b"}), ""),
+    "few rows": (lambda t: t.head(25), ""),
+    "three rows of a class": (lambda t: t.assign(target=["x"] * 3 + [*t.target[3:]]), ""),
+    "numbers as names": (lambda t: t.rename(columns={"a": 1, "b": 2.5}), ""),
+    "a wide table": (
+        lambda t: pandas.concat(
+            [t, pandas.DataFrame(np.random.default_rng(0).normal(size=(N, 400))).add_prefix("w")],
+            axis=1,
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_an_odd_table_ends_in_a_model(kind: str) -> None:
+    change, phrase = ODD[kind]
+    frame = odd(change)
+    model, said = told(frame)
+    assert phrase in said
+    assert len(model.predict(frame.head(7))) == 7
+    assert model.found.failures == ()
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no rows": (lambda t: t.head(0), "must have rows"),
+    "few rows": (lambda t: t.head(10), "at least 20 rows"),
+    "dates as target": (
+        lambda t: t.assign(target=pandas.date_range("2020", periods=N)),
+        "has dates",
+    ),
+    "one class": (lambda t: t.assign(target="yes"), "`target` is yes in every row"),
+    "identifiers": (lambda t: t.assign(target=[f"i{i}" for i in range(N)]), "different ones"),
+    "nothing but the target": (lambda t: t[["target"]], "a column to learn `target` from"),
+    "nothing but an index": (
+        lambda t: t.reset_index(names="id")[["id", "target"]],
+        "none is left",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_table_of_no_use_ends_in_one_sentence_before_training(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, phrase = REFUSED[kind]
+    monkeypatch.setattr(optuna, "create_study", lambda **_: pytest.fail("something was trained"))
+    with pytest.raises(TableError, match=phrase) as error:
+        told(odd(change))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"seconds": 0}, "`seconds` must be above 0"),
+        ({"jobs": 0}, "`jobs` must be at least 1"),
+        ({"metric": "rmse"}, "is one of regression"),
+        ({"ignore": ["z"]}, "`ignore` must have columns of the table, but got 'z'"),
+        ({"models": ["svm"]}, "`among` must have names"),
+        ({"target": "prise"}, "`target` must be a column"),
+    ],
+)
+def test_wrong_arguments_are_named(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        told(table(), **({"target": "target"} | options))
+
+
+class TestTheCommands:
+    def run(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["optuna_daub", *words])
+            code = program.main()
+        return code, *capsys.readouterr()
+
+    def test_a_file_becomes_a_model_a_report_and_predictions(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        pytest.importorskip("plotly")
+        table().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+        paths = {name: str(tmp_path / name) for name in ("t.csv", "m", "r.html", "out.csv")}
+        quick = ["--minutes", "0.05", "--models", "linear", "extra_trees", "--jobs", "1"]
+        code, said, error = self.run(
+            capsys,
+            "fit",
+            paths["t.csv"],
+            *quick,
+            "--save",
+            paths["m"],
+            "--report",
+            paths["r.html"],
+        )
+        assert (code, error) == (0, "")
+        assert "decimal commas" in said
+        assert f"Saved as {paths['m']}" in said
+        page = (tmp_path / "r.html").read_text(encoding="utf-8")
+        assert page.count("<h2>") == 5
+        assert page.count("Plotly.newPlot") >= 3
+        assert "<script src" not in page
+        assert "cdn.plot.ly" not in page.split("plotly.js v")[0]
+        code, said, _ = self.run(capsys, "predict", paths["t.csv"], "--model", paths["m"])
+        assert code == 0
+        assert said.splitlines()[0] == "target"
+        assert {*said.splitlines()[1:]} == {"yes", "no"}
+        words = "--model", paths["m"], "--proba", "--out", paths["out.csv"]
+        assert self.run(capsys, "predict", paths["t.csv"], *words)[0] == 0
+        found = pandas.read_csv(tmp_path / "out.csv")
+        assert [*found.columns] == ["target", "target=no", "target=yes"]
+        assert len(found) == N
+
+    @pytest.mark.parametrize(
+        ("words", "match"),
+        [
+            (["fit", "absent.csv"], "absent.csv is no file"),
+            (["fit", "t.csv", "--target", "z"], "`target` must be a column"),
+            (["fit", "t.csv", "--save", "no/where/m"], "`--save` must be in a folder"),
+            (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
+            (["predict", "t.csv", "--model", "none"], "none is no file"),
+            (["predict", "t.csv", "--model", "t.csv"], "cannot be loaded"),
+        ],
+    )
+    def test_what_is_wrong_is_one_sentence(
+        self,
+        words: list[str],
+        match: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        table().to_csv("t.csv", index=False)
+        code, _, error = self.run(capsys, *words)
+        assert code == 2
+        assert match in error
+        assert error.count("\n") == 1
+
+    def test_help_names_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit, match=r"0"):
+            self.run(capsys, "--help")
+        assert "fit" in capsys.readouterr().out
+
+
+REAL = (
+    "adult",
+    "bank",
+    "breast_w",
+    "connect_4",
+    "ecoli",
+    "higgs",
+    "kr_vs_kp",
+    "letter",
+    "magic",
+    "splice",
+    "wdbc",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_table_ends_in_a_model_better_than_a_guess(name: str, tmp_path: Path) -> None:
+    path = SHARED / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip("../shared/data is not there")
+    command = [sys.executable, "-W", "error", "-m", "optuna_daub", "fit", str(path)]
+    options = ["--minutes", "0.15", "--task", "classification", "--save", str(tmp_path / "m")]
+    done = subprocess.run(
+        command + options, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    model = joblib.load(tmp_path / "m")
+    assert model.score > model.found.guess
+    assert model.found.failures == ()
+    rows = json.loads((SHARED / "META.json").read_text())[name]["rows"]
+    assert len(model.predict(path)) == rows
+
+
+class TestTheWinner:
+    """Whom the last training is for: the best on all rows, or who is ahead of it on fewer."""
+
+    def curve(self, learner: int, score: float, size: int, seconds: float = 0.1) -> LearnerCurve:
+        seen = (Observation(size, score, seconds=seconds),)
+        state = "best" if size == 240 else "suspended"
+        return LearnerCurve(learner, {"model": "linear"}, seen, state, None, None, "")  # type: ignore[arg-type]
+
+    def winner(self, *others: LearnerCurve, left: float = 10.0) -> int:
+        goal = checked_target(table(), "target")
+        search = _Search(
+            X=np.zeros((N, 1), np.float32),
+            target=goal,
+            metric=checked_metric(None, goal.task, 2),
+            models=None,
+            jobs=1,
+            seed=0,
+            categories=(),
+        )
+        best = BestLearner(0, {}, 0.9, 240, None, None, True, "", "", None, 1, 1.0)
+        return search.winner([self.curve(0, 0.9, 240), *others], best, left).learner
+
+    def test_it_is_the_best_on_all_rows(self) -> None:
+        assert self.winner() == 0
+        assert self.winner(self.curve(1, 0.9, 60)) == 0
+
+    def test_it_is_one_that_is_ahead_on_fewer_rows(self) -> None:
+        assert self.winner(self.curve(1, 0.91, 60), self.curve(2, 0.93, 60)) == 2
+
+    def test_there_must_be_time_to_fit_it(self) -> None:
+        # Five folds of 60 rows took 20 s, so 300 rows in one go take as long.
+        assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=19.0) == 0
+        assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=21.0) == 1

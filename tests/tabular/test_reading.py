@@ -1,0 +1,164 @@
+"""Files and frames of every kind come out as the table that went in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.reading import read_table
+
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+def houses(n: int = 30) -> Any:
+    rng = np.random.default_rng(0)
+    return pandas.DataFrame(
+        {
+            "size": rng.normal(100, 20, n).round(2),
+            "rooms": rng.integers(1, 6, n),
+            "street": rng.choice(["Elm; east", "Oak, 3", "Höhe"], n),
+        }
+    )
+
+
+WRITERS: dict[str, Callable[[Any, Path], None]] = {
+    "t.csv": lambda t, p: t.to_csv(p, index=False),
+    "t.CSV": lambda t, p: t.to_csv(p, index=False),
+    "t.csv.gz": lambda t, p: t.to_csv(p, index=False),
+    "t.csv.bz2": lambda t, p: t.to_csv(p, index=False),
+    "t.csv.xz": lambda t, p: t.to_csv(p, index=False),
+    "t.csv.zip": lambda t, p: t.to_csv(p, index=False),
+    "t.tsv": lambda t, p: t.to_csv(p, index=False, sep="\t"),
+    "t.txt": lambda t, p: t.to_csv(p, index=False, sep="|"),
+    "excel.csv": lambda t, p: t.to_csv(p, index=False, sep=";", decimal=",", encoding="utf-8-sig"),
+    "windows.csv": lambda t, p: t.to_csv(p, index=False, sep=";", encoding="cp1252"),
+    "wide.csv": lambda t, p: t.to_csv(p, index=False, encoding="utf-16"),
+    "t.parquet": lambda t, p: t.to_parquet(p),
+    "t.xlsx": lambda t, p: t.to_excel(p, index=False),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_holds_what_was_written(name: str, tmp_path: Path) -> None:
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+    written = houses()
+    WRITERS[name](written, tmp_path / name)
+    read = read_table(str(tmp_path / name)).frame
+    pandas.testing.assert_frame_equal(read, written, check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "pyarrow", "dict", "array"])
+def test_a_frame_of_any_library_is_taken(kind: str) -> None:
+    written = houses()
+    match kind:
+        case "pandas":
+            given = written.set_index(pandas.Index(range(30, 60)))
+        case "polars":
+            given = pytest.importorskip("polars").from_pandas(written)
+        case "lazy":
+            given = pytest.importorskip("polars").from_pandas(written).lazy()
+        case "pyarrow":
+            given = pytest.importorskip("pyarrow").Table.from_pandas(written)
+        case "dict":
+            given = written.to_dict("list")
+        case "array":
+            written = pandas.DataFrame({"0": [1.0, 2.0], "1": [3.0, 4.0]})
+            given = written.to_numpy()
+    read = read_table(given).frame.reset_index(drop=True)
+    pandas.testing.assert_frame_equal(read, written, check_dtype=False)
+
+
+def test_decimals_of_a_data_base_stay(tmp_path: Path) -> None:
+    table = pandas.DataFrame({"a": [Decimal("1.50"), Decimal("2.25")], "b": [1, 2]})
+    table.to_parquet(tmp_path / "t.parquet")
+    assert [*map(float, read_table(tmp_path / "t.parquet").frame["a"])] == [1.5, 2.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("a;b\n1.234,5;x\n2.000,25;y\n", {"a": [1234.5, 2000.25], "b": ["x", "y"]}),
+        ('a;b\n"1,234.5";x\n"22,000.25";y\n', {"a": [1234.5, 22000.25], "b": ["x", "y"]}),
+        ("sep=;\na;b\n1,5;x\n2,5;y\n", {"a": [1.5, 2.5], "b": ["x", "y"]}),
+        ("a,b\n1.5,x\n2.5,y\n", {"a": [1.5, 2.5], "b": ["x", "y"]}),
+        ("a;b\n1.5;x\n2.5;y, z\n", {"a": [1.5, 2.5], "b": ["x", "y, z"]}),
+        ("what,2019,2020\nA,1,2\nB,3,4\n", {"what": ["A", "B"], "2019": [1, 3], "2020": [2, 4]}),
+        ('"a, b",c\n1,2\n3,4\n', {"a, b": [1, 3], "c": [2, 4]}),
+    ],
+)  # fmt: skip
+def test_numbers_and_names_are_found(text: str, columns: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    assert read_table(tmp_path / "t.csv").frame.to_dict("list") == columns
+
+
+@pytest.mark.parametrize(
+    "text", ["5.1,3.5,x\n4.9,3.0,y\n4.7,3.2,x\n", "1,7,0\n2,5,1\n3,6,0\n", "0.5,0.5\n0.1,0.2\n"]
+)
+def test_a_first_line_of_data_is_seen_and_said(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    table = read_table(tmp_path / "t.csv")
+    assert len(table.frame) == text.count("\n")
+    assert table.frame.columns[0] == "column_1"
+    assert any("first line looks like data" in note for note in table.notes)
+    as_asked = read_table(tmp_path / "t.csv", header="yes")
+    assert len(as_asked.frame) == text.count("\n") - 1
+    assert as_asked.notes == ()
+
+
+def test_a_file_of_names_only_has_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n")
+    with pytest.raises(TableError, match=r"must have rows to learn from"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match"),
+    [
+        ("t.csv", b"", r"t\.csv is empty"),
+        ("t.csv", b"\n\n\n", "is empty"),
+        ("t.csv", b"only one column\nx\ny\n", "at least two columns"),
+        ("t.parquet", b"this is no parquet", r"cannot be read as a \.parquet file"),
+        ("t.csv.gz", b"this is not compressed", r"cannot be read as a \.gz file"),
+        ("t.xlsx", b"no archive", r"cannot be read as a \.xlsx file"),
+        ("t.json", b"{}", r"must be a file of CSV and TSV .* but got t\.json"),
+        ("table", b"a,b\n", "must be a file of"),
+        ("t.csv", b'a,b\n1,2\n3,4,5,6\n"', r"cannot be read as a \.csv file"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_a_sentence(
+    name: str, content: bytes, match: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("openpyxl")
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(TableError, match=match) as error:
+        read_table(tmp_path / name)
+    assert "\n" not in str(error.value)
+
+
+def test_no_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"is a folder"):
+        read_table(tmp_path)
+    with pytest.raises(TableError, match=r"is no file"):
+        read_table(tmp_path / "absent.csv")
+
+
+def test_names_that_come_twice_are_refused() -> None:
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+    with pytest.raises(TableError, match=r"different names, but 'a' is there twice"):
+        read_table(twice)
+
+
+def test_what_is_no_table_is_named() -> None:
+    with pytest.raises(TableError, match=r"a frame of pandas, polars or pyarrow, but got int"):
+        read_table(3)
+    with pytest.raises(ValueError, match=r'`header` must be "auto", "yes" or "no"'):
+        read_table("t.csv", header="maybe")  # type: ignore[arg-type]

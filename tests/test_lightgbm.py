@@ -1,0 +1,119 @@
+"""`tune` beside `lightgbm.train`: the booster, the score and the parameters agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.datasets import make_regression
+from sklearn.metrics import log_loss
+from sklearn.metrics import mean_squared_error
+from sklearn.metrics import roc_auc_score
+
+from optuna_daub import learning_curves
+from optuna_daub.lightgbm import ALIASES
+from optuna_daub.lightgbm import tune
+
+
+lightgbm = pytest.importorskip("lightgbm")
+
+QUIET = {"verbose": -1, "num_threads": 1, "deterministic": True}
+N = 800
+
+
+def sets(X: Any, y: Any) -> tuple[Any, Any]:
+    train = lightgbm.Dataset(X[:N], y[:N])
+    return train, lightgbm.Dataset(X[N:], y[N:], reference=train)
+
+
+@pytest.mark.parametrize(
+    ("params", "n_classes", "score_of"),
+    [
+        ({"objective": "binary", "metric": "auc"}, 2, lambda y, p: roc_auc_score(y, p)),
+        ({"objective": "binary", "metric": "binary_logloss"}, 2, lambda y, p: log_loss(y, p)),
+        ({"objective": "multiclass", "num_class": 3}, 3, lambda y, p: log_loss(y, p)),
+        ({"objective": "regression", "metric": "l2"}, 0, lambda y, p: mean_squared_error(y, p)),
+    ],
+    ids=["auc", "log loss", "three classes", "amounts"],
+)
+def test_the_booster_has_the_score_that_is_said(
+    params: dict[str, Any], n_classes: int, score_of: Any
+) -> None:
+    if n_classes:
+        X, y = make_classification(
+            1200, 8, n_informative=6, n_classes=n_classes, flip_y=0.1, random_state=0
+        )
+    else:
+        X, y = make_regression(1200, 8, noise=10, random_state=0)
+    train, valid = sets(X, y)
+    tuned = tune({**QUIET, **params}, train, valid, seconds=20, n_trials=12)
+    assert tuned.booster.predict(X[N:]).shape[0] == 400
+    assert score_of(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
+    larger = params.get("metric") == "auc"
+    assert tuned.study.direction.name == ("MAXIMIZE" if larger else "MINIMIZE")
+    # What it says are its parameters make the same booster once more.
+    again = dict(tuned.best_params)
+    rounds = again.pop("num_boost_round")
+    booster = lightgbm.train(again, sets(X, y)[0], num_boost_round=rounds)
+    np.testing.assert_allclose(booster.predict(X[N:]), tuned.booster.predict(X[N:]), rtol=1e-6)
+    sizes = [curve.size for curve in learning_curves(tuned.study)]
+    assert min(sizes) < N, "not all were trained on all rows"
+    assert max(sizes) == N
+
+
+def test_what_is_given_is_kept_under_any_of_its_names() -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    given = {"objective": "binary", "eta": 0.07, "feature_fraction": 0.5, "num_iterations": 30}
+    tuned = tune({**QUIET, **given}, *sets(X, y), seconds=20, n_trials=8)
+    assert tuned.best_params["eta"] == 0.07
+    assert tuned.best_params["num_boost_round"] == 30
+    assert not {"learning_rate", "colsample_bytree"} & {*tuned.best_params}
+    assert tuned.booster.num_trees() == 30
+
+
+def test_early_stopping_of_lightgbm_ends_trainings() -> None:
+    X, y = make_classification(1200, 8, flip_y=0.3, random_state=0)
+    given = {**QUIET, "objective": "binary", "num_iterations": 500, "learning_rate": 0.3}
+    stop = lightgbm.early_stopping(5, verbose=False)
+    tuned = tune(given, *sets(X, y), seconds=20, n_trials=8, callbacks=[stop])
+    assert tuned.booster.current_iteration() < 500
+    best = tuned.booster.predict(X[N:], num_iteration=tuned.booster.best_iteration)
+    assert log_loss(y[N:], best) == pytest.approx(tuned.best_score)
+
+
+def test_optuna_s_log_is_as_it_was() -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    before = optuna.logging.get_verbosity()
+    tune({**QUIET, "objective": "binary"}, *sets(X, y), seconds=5, n_trials=2)
+    assert optuna.logging.get_verbosity() == before
+
+
+def test_the_aliases_are_lightgbm_s() -> None:
+    """It has the table itself, in a place that is not public; here is where they are compared."""
+    known = lightgbm.basic._ConfigAliases
+    for name, others in ALIASES.items():
+        if name == "n_jobs":
+            assert {*others} <= known.get("num_threads")
+            continue
+        assert {name, *others} <= known.get(*others, name)
+        assert known.get(others[0]) - {name, *others} <= set(), name
+
+
+def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    train, valid = sets(X, y)
+    with pytest.raises(ValueError, match=r"a dataset other than `train_set`"):
+        tune({"objective": "binary"}, train, [train])
+    with pytest.raises(ValueError, match=r"`seconds` must be above 0"):
+        tune({"objective": "binary"}, train, valid, seconds=0)
+    with pytest.raises(ValueError, match=r"must have a metric"):
+        tune({**QUIET, "objective": "binary", "metric": "None"}, train, valid, seconds=1)
+    done = lightgbm.Dataset(X[:N], y[:N], params={"verbose": -1}).construct()
+    with pytest.raises(ValueError, match=r"must not be constructed before"):
+        tune({**QUIET, "objective": "binary"}, done, valid)
+    grouped = lightgbm.Dataset(X[:N], y[:N], group=[400, 400], params={"verbose": -1})
+    with pytest.raises(ValueError, match=r"must have no groups"):
+        tune({**QUIET, "objective": "lambdarank"}, grouped, valid)

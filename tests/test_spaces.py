@@ -1,0 +1,167 @@
+"""Spaces: what they build can be trained, their ranges grow, and each point to start at fits."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
+from optuna.samplers import RandomSampler
+from optuna.trial import FixedTrial
+from sklearn.base import is_classifier
+from sklearn.datasets import make_classification
+from sklearn.datasets import make_regression
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import TrainingSizeObjective
+from optuna_daub import spaces
+from optuna_daub.sklearn import DataAllocationSearchCV
+from optuna_daub.spaces import SPACES
+from optuna_daub.spaces import Task
+from optuna_daub.spaces import first_points
+
+
+pytest.importorskip("lightgbm")
+pytest.importorskip("xgboost")
+
+TASKS: tuple[Task, ...] = ("classification", "regression")
+EVERY = (*SPACES, "tabular")
+
+
+def asked(seed: int = 0) -> optuna.Trial:
+    return optuna.create_study(sampler=RandomSampler(seed=seed)).ask()
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", SPACES)
+def test_what_a_space_builds_learns_with_gaps_and_codes(name: str, task: Task) -> None:
+    make = make_classification if task == "classification" else make_regression
+    X, y = make(400, 8, n_informative=5, random_state=0)
+    X = np.c_[X, np.random.default_rng(0).integers(0, 5, 400)].astype(np.float32)
+    X[::7, 1] = np.nan
+    points = first_points(name, 400, task=task)
+    point = points[min(1, len(points) - 1)]
+    model = SPACES[name](FixedTrial(point), 400, task=task, categories=[8])
+    assert is_classifier(model) == (task == "classification")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = [model.fit(X[:300], y[:300]).score(X[300:], y[300:])]
+        X[300:, 8] = 99.0  # a code that was not there before
+        scores.append(model.score(X[300:], y[300:]))
+    assert scores[0] > (0.7 if task == "classification" else 0.3)
+    assert scores[1] == pytest.approx(scores[0], abs=0.2)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", EVERY)
+@given(n_rows=st.integers(1, 3_000_000))
+@settings(max_examples=20)
+def test_every_first_point_is_in_its_space(name: str, task: Task, n_rows: int) -> None:
+    points = first_points(name, n_rows, task=task)
+    assert len({repr(sorted(point.items())) for point in points}) == len(points)
+    for point in points:
+        trial = FixedTrial(point)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # Optuna warns of values out of their range
+            getattr(spaces, name)(trial, n_rows, task=task)
+        assert trial.params == point, "no value is left over, none is missing"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_ranges_never_shrink_with_more_rows(name: str) -> None:
+    def ranges(n_rows: int) -> dict[str, float]:
+        trial = asked()
+        getattr(spaces, name)(trial, n_rows, task="regression")
+        return {
+            parameter: range_.high
+            for parameter, range_ in trial.distributions.items()
+            if hasattr(range_, "high")
+        }
+
+    few, more, many = (ranges(n) for n in (10, 1_000, 1_000_000))
+    assert all(few[p] <= more[p] <= many[p] for p in few.keys() & more.keys() & many.keys())
+
+
+def test_a_cheap_point_of_each_kind_comes_before_any_larger_one() -> None:
+    points = first_points("tabular", 10_000)
+    kinds = [point["model"] for point in points]
+    assert len({*kinds[: len(SPACES)]}) == len(SPACES)
+    trees = [point.get("trees", point.get("forest_trees", 0)) for point in points]
+    assert max(trees[: len(SPACES)]) < min(trees[len(SPACES) :])
+
+
+def test_neighbours_are_left_out_of_large_tables() -> None:
+    assert "neighbours" in {p["model"] for p in first_points("tabular", 50_000)}
+    assert "neighbours" not in {p["model"] for p in first_points("tabular", 50_001)}
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "tabular"])
+def test_a_space_is_a_build_function_of_the_objective(name: str) -> None:
+    """It is passed each size, and ranges stay those of the first call."""
+    X, y = make_classification(900, 8, random_state=0)
+    objective = TrainingSizeObjective(getattr(spaces, name), X, y)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=3)),
+        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train),
+    )
+    for point in first_points(name, objective.n_train)[:3]:
+        study.enqueue_trial(point)
+    study.optimize(objective, n_trials=8)  # warnings are errors here
+    assert {t.state.name for t in study.trials} <= {"COMPLETE", "PRUNED"}
+    assert any(len(t.intermediate_values) > 1 for t in study.trials)
+    tops = {t.distributions["trees"].high for t in study.trials if "trees" in t.params}  # type: ignore[attr-defined]
+    assert tops == {objective.n_train}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # it may not have been trained on all
+        objective.refit(study)
+
+
+def test_a_space_is_one_of_the_search_of_scikit_learn() -> None:
+    from sklearn.pipeline import Pipeline
+    from sklearn.tree import DecisionTreeClassifier
+
+    X, y = make_classification(400, 8, random_state=0)
+    among = ["linear", "extra_trees"]
+    search = DataAllocationSearchCV(
+        Pipeline([("model", DecisionTreeClassifier())]),
+        lambda trial: {"model": spaces.tabular(trial, 320, among=among)},
+        n_candidates=4,
+        cv=2,
+        cost="examples",
+        random_state=0,
+    ).fit(X, y)
+    assert search.best_score_ > 0.7
+    assert set(search.study_.best_params) >= {"model"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"n_rows": 0}, "`n_rows` must be at least 1, but got 0"),
+        ({"task": "ranking"}, "`task` must be .* but got 'ranking'"),
+        ({"among": ["catboost"]}, "`among` must have names of .* but got 'catboost'"),
+        ({"among": []}, "`among` must be a list of names"),
+        ({"among": "linear"}, "`among` must"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        spaces.tabular(asked(), **{"n_rows": 100, **arguments})  # type: ignore[arg-type]
+
+
+def test_an_unknown_space_has_no_first_points() -> None:
+    with pytest.raises(ValueError, match=r"`space` must be one of .* but got 'svm'"):
+        first_points("svm", 100)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(ImportError, match=r"pip install 'optuna-daub\[boosters\]'"):
+        spaces.lightgbm(asked(), 100)
