@@ -523,7 +523,7 @@ def neps(problem: Evaluated, seed: int) -> None:
 
 
 def ours(
-    sampler: Callable[[int], optuna.samplers.BaseSampler],
+    sampler: Callable[[int], optuna.samplers.BaseSampler] | None,
     settings: Config,
     problem: Evaluated,
     seed: int,
@@ -531,7 +531,7 @@ def ours(
     """Run DataAllocationSampler and DAUBPruner as README.md does.
 
     Args:
-        sampler: the base sampler.
+        sampler: the base sampler; None for the default, the model.
         settings: of DataAllocationSampler; `seconds` is replaced by the budget.
         problem: what to train.
         seed: of the base sampler.
@@ -554,7 +554,10 @@ def ours(
         if "seconds" in given:
             given["seconds"] = problem.budget
             stack.enter_context(_clock_of(problem))
-        pair = DataAllocationSampler(sampler(seed), **given)
+        if sampler is None:
+            pair = DataAllocationSampler(seed=seed, **given)
+        else:
+            pair = DataAllocationSampler(sampler(seed), **given)
         _study(problem, seed, pair, pruner).optimize(objective)
 
 
@@ -665,13 +668,13 @@ METHODS: dict[str, Method] = {
     "SMAC": Method(smac, "AutoML.org", home="smac"),
     "DEHB": Method(dehb, "AutoML.org", home="dehb"),
     "NePS": Method(neps, "AutoML.org", home="neps"),
-    "ours, 20 learners": Method(partial(ours, _tpe, {"n_learners": 20}), "ours, closed"),
-    "ours, 60 learners": Method(partial(ours, _tpe, {"n_learners": 60}), "ours, closed"),
+    "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20}), "ours, closed"),
+    "ours, 60 learners": Method(partial(ours, None, {"n_learners": 60}), "ours, closed"),
     "ours, pruner alone": Method(pruner_alone, "ours, closed"),
-    "ours": Method(partial(ours, _tpe, {}), "ours"),
-    "ours, seconds known": Method(partial(ours, _tpe, {"seconds": None}), "ours"),
+    "ours": Method(partial(ours, None, {}), "ours"),
+    "ours, seconds known": Method(partial(ours, None, {"seconds": None}), "ours"),
     "ours, spaces.tabular": Method(tabular_space, "ours", is_for_rows_only=True),
-    "ours, TPE's defaults": Method(partial(ours, _default_tpe, {}), "ours"),
+    "ours, TPE": Method(partial(ours, _tpe, {}), "ours"),
     "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
 }
 """In the order of the tables."""
