@@ -571,7 +571,7 @@ class TestWhen:
         while len(calls) < 2:
             callback(study, trial)
         assert calls[1] - calls[0] >= 0.02 / 0.01
-        drawing = dashboard.read_drawing(study)
+        drawing = dashboard._read_drawing(study)
         assert drawing is not None
         assert drawing.pause > 0.02 / 0.01 - 0.1 - 0.02, "other workers wait as long"
 

@@ -123,7 +123,7 @@ def searched(problem: Problem, budget: float, seed: int) -> Pool:
     try:
         while not isinstance(decision := policy.decide(pool), Finish):
             if isinstance(decision, Propose):
-                point = dict(draw(problem.space, rng))
+                point = {one.name: one.draw(rng) for one in problem.space}
                 if len(pool.curves):
                     point |= propose(pool, policy.prices, seed)
                 learner = len(pool.curves)

@@ -313,6 +313,15 @@ class Pool(Remembers):
         return self.put(self.curves[learner].drop(reason, cause))
 
 
+def rows_of(curves: Curves, space: Space) -> Rows:
+    """Return the points of learners, shape (learners, parameters), for `curves.once`."""
+    return curves.columns(_row, space).reshape(len(curves), len(space.dimensions))
+
+
+def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
+    return space.row(curve.parameters)
+
+
 def candidates_of(pool: Pool) -> Rows:
     """Return the candidates of a pool, for `pool.once`."""
     return pool.proposer.candidates(pool)

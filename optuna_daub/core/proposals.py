@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.by_process import Process
-from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.pool import rows_of
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
 
 
-N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 400, 5, 40, 6, 15
+N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 250, 5, 20, 6, 15
 """Candidates drawn at random; learners of the best forecasts and candidates near each; candidates
 of the largest price and further ones around each. From the lab's first guess, not tuned."""
 N_RECENT = 30
@@ -55,7 +55,7 @@ class AroundBest:
         if not len(known):
             return np.full((1, len(space.dimensions)), np.nan)
         rng = np.random.default_rng([self.seed, len(curves), pool.spent.examples])
-        rows = curves.once(_rows, space)[known]
+        rows = curves.once(rows_of, space)[known]
         deciding = _deciding(space, rows)
         drawn = _random(space, rows, deciding, N_RANDOM, rng)
         mean = np.asarray(Process(self.full).forecasts(pool, self.full).all.mean)[known]
@@ -77,7 +77,7 @@ class LikeRecent:
         known = np.flatnonzero(curves.columns(_has_parameters)[:, 0])[-N_RECENT:]
         if not len(known):
             return np.full((1, len(space.dimensions)), np.nan)
-        rows = curves.once(_rows, space)[known]
+        rows = curves.once(rows_of, space)[known]
         rng = np.random.default_rng(len(curves))
         kept = _deciding(space, rows)
         other = rows[rng.integers(len(rows), size=len(rows))]
@@ -115,7 +115,7 @@ def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str
         return {}
     values = prices(pool).candidates.max(axis=1)
     rng = np.random.default_rng([seed, len(pool.curves), 1])
-    known = pool.curves.once(_rows, space)
+    known = pool.curves.once(rows_of, space)
     top = np.argsort(-values, kind="stable")[:N_TOP]
     deciding = _deciding(space, known)
     near = np.vstack([_near(space, deciding, rows[i], N_AROUND, rng) for i in top])
@@ -131,15 +131,6 @@ def _has_parameters(curve: LearningCurve) -> tuple[float]:
 
 def _is_alive(curve: LearningCurve) -> tuple[float]:
     return (float(not curve.dropped and bool(curve.observations)),)
-
-
-def _rows(curves: Curves, space: Space) -> Rows:
-    rows = curves.columns(_row, space)
-    return rows.reshape(len(curves), len(space.dimensions))
-
-
-def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
-    return space.row(curve.parameters)
 
 
 def _deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:

@@ -109,7 +109,6 @@ _FOLDS = "folds:"
 """The mark of a trial under which, with the size, what was measured in each fold is kept."""
 
 _NAMES_OF_OTHERS = {
-    "n_iter": "n_candidates",
     "n_trials": "n_candidates",
     "param_grid": "param_distributions",
     "search_spaces": "param_distributions",

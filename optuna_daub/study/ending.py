@@ -147,7 +147,7 @@ def _kept(
         log.write_failure(study, trial, Failure(min(epochs), "steps are no sizes", is_final=True))
         check_steps(policy, number, epochs)
     needs, score = policy.needs, values[0]
-    if not own and number not in worker.turns and run.learner == number:
+    if not own and number not in worker.turns and not run.inherited:
         if needs.training_scores == "required" or not is_finite(score):
             return known
         # Where others are trained on less, it is Optuna's idiom for what cannot be trained.

@@ -70,7 +70,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     >>> study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
     >>> study.optimize(objective)
     >>> [sorted(trial.intermediate_values) for trial in study.trials[:2]]
-    [[500], [500]]
+    [[250], [250]]
     """
     _check_trial(trial)
     pruner, worker = _pruner_of(trial), worker_of(trial.study)

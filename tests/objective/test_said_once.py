@@ -146,7 +146,7 @@ def test_tables_that_cannot_be_meant_are_refused(front: str, table: Any, said: s
 
 @pytest.mark.parametrize(
     ("name", "here"),
-    [("n_iter", "n_candidates"), ("param_grid", "param_distributions"), ("seed", "random_state")],
+    [("n_trials", "n_candidates"), ("param_grid", "param_distributions"), ("seed", "random_state")],
 )
 def test_names_of_other_searches_are_understood(name: str, here: str) -> None:
     with pytest.raises(TypeError, match=f"`{name}` is called `{here}` here"):

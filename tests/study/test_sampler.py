@@ -330,6 +330,7 @@ def test_a_value_told_early_ends_the_learner_and_is_not_the_best() -> None:
     study = table_study()
     trial = study.ask()
     trial.suggest_int("row", 0, 4)
+    assert next(training_sizes(trial)) == SIZES[0], "else it was trained on everything"
     study.tell(trial, 1e9)
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER

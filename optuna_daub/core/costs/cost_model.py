@@ -20,6 +20,7 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import Space
 
 
@@ -196,9 +197,9 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     chosen = np.sort(chosen)
     untimed = np.flatnonzero(~np.isfinite(last[:, 1]))[-LATEST:]
     places = np.sort(np.concatenate([chosen, untimed]))
-    points = [curves[i].parameters for i in curves.learners[places].tolist()]
-    space = Space.of(points) if space is None else space
-    rows = space.rows(points)
+    if space is None:
+        space = Space.of(curves[i].parameters for i in curves.learners[places].tolist())
+    rows = curves.once(rows_of, space)[places]
     own = np.where(np.isin(places, chosen), np.searchsorted(chosen, places), -1)
     times = seen[chosen].reshape(-1, 3, 2)
     # The first training may be the last as well.

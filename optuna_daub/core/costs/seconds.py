@@ -40,6 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
+from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
 
 
@@ -315,6 +316,7 @@ class Fitted:
         return shared, (own, own_growth, prior.late_by_own**2 * own_growth)
 
 
+@by_content
 def fit(
     rows: Rows,
     is_word: NDArray[np.bool_],

@@ -29,6 +29,7 @@ from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import Space
 
 
@@ -201,8 +202,7 @@ def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Kn
     lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
     _put(lines, places, process.lines(seen.rows, own))
     if len(new := np.setdiff1d(waiting, places)):
-        points = [curves[i].parameters for i in curves.learners[new].tolist()]
-        _put(lines, new, process.lines(space.rows(points)))
+        _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
     return _Known(process, lines, size, score, middle, unit, widened)
 
 
@@ -285,7 +285,7 @@ def _seen(
         score = np.maximum(score, middle - FLOOR * reach)
     mean, unit = float(score.mean()), float(score.std())
     unit = unit if unit > 1e-12 * abs(mean) else 1.0
-    rows = space.rows([curve.parameters for curve in learners])
+    rows = curves.once(rows_of, space)[places]
     seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit)
     return seen, mean, unit
 

@@ -35,9 +35,7 @@ from __future__ import annotations
 
 import json
 import math
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +46,7 @@ from scipy.linalg import cholesky
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
+from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import square_distances
 
@@ -224,6 +223,7 @@ class Conditioned(NamedTuple):
         return np.asarray(self.weights / np.sqrt(np.diag(inverse)))
 
 
+@by_content
 def condition(theta: Numbers, seen: Seen) -> Conditioned:
     """Return the process given scores."""
     apart = seen.apart(seen.rows)
@@ -233,20 +233,9 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
 
 
+@by_content
 def fit(seen: Seen) -> Numbers:
-    """Return the hyperparameters of largest posterior density, as logarithms.
-
-    The same scores give the same hyperparameters; what was asked for last is remembered.
-    """
-    arrays = seen.rows, seen.is_word, seen.learner, seen.doublings, seen.score
-    return _fitted(seen.rows.shape, *(np.ascontiguousarray(each).tobytes() for each in arrays))
-
-
-@lru_cache(maxsize=16)
-def _fitted(shape: tuple[int, int], *arrays: bytes) -> Numbers:
-    kinds: tuple[Any, ...] = (np.float64, np.bool_, np.int64, np.float64, np.float64)
-    read = [np.frombuffer(each, kind) for each, kind in zip(arrays, kinds, strict=True)]
-    seen = Seen(read[0].reshape(shape), *read[1:])
+    """Return the hyperparameters of largest posterior density, as logarithms."""
     apart = seen.apart(seen.rows)
     medians, spreads = prior(len(apart), seen.n_varying)
     found = minimize(

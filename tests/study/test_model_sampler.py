@@ -1,0 +1,310 @@
+"""The default base sampler: any space that Optuna allows, each point once, the same by seed."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import optuna
+import pytest
+from optuna.samplers import BaseSampler
+from optuna.samplers import TPESampler
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub.study.records import word
+from optuna_daub.study.worker import worker_of
+from tests.study.table_study import SIZES
+from tests.study.table_study import Objective
+from tests.study.table_study import repeats
+from tests.study.table_study import trained
+
+
+try:
+    from optuna.testing import pytest_samplers as testing
+except ImportError:  # before Optuna 4.8
+    testing = None  # type: ignore[assignment]
+
+
+def model_study(seed: int | None = 0, **options: Any) -> optuna.Study:
+    return optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(seed=seed, **options),
+        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
+    )
+
+
+def assert_sound(study: optuna.Study) -> None:
+    """Assert that no learner was trained twice at one size, and that the best one is full."""
+    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
+    assert len(made) == len(set(made))
+    assert all(trial.state.is_finished() for trial in study.trials)
+    assert study.best_trial.last_step == SIZES[-1]
+
+
+def points(study: optuna.Study) -> list[str]:
+    """Return the parameters of each learner as text."""
+    return [str(sorted(curve.params.items())) for curve in learning_curves(study)]
+
+
+def conditional(trial: optuna.Trial) -> float:
+    if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
+        return trained(trial, 0.5 + trial.suggest_float("depth", 1, 20) / 50)
+    skill = 0.4 + trial.suggest_float("penalty", 0.05, 1, log=True) / 4
+    return trained(trial, skill + 0.1 * trial.suggest_categorical("scaled", [True, False]))
+
+
+def layers(trial: optuna.Trial) -> float:
+    """A number decides which parameters there are."""
+    count = trial.suggest_int("layers", 1, 3)
+    widths = [trial.suggest_int(f"width {i}", 4, 64, log=True) for i in range(count)]
+    return trained(trial, 0.4 + sum(widths) / 500)
+
+
+def ranges(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", -10.2, 10.2, step=0.1)
+    y, z = trial.suggest_int("y", 0, 10, step=2), trial.suggest_int("z", 1, 1000, log=True)
+    small = trial.suggest_float("small", 1e-7, 1, log=True)
+    return trained(trial, 0.4 + x / 100 + y / 100 + z / 10_000 + small / 100)
+
+
+def mixed(trial: optuna.Trial) -> float:
+    choice = trial.suggest_categorical("choice", [None, False, "a", 2.5, 7])
+    return trained(trial, 0.5 + trial.suggest_float("x", 0, 1) / 5 + 0.1 * (choice is None))
+
+
+def widening(trial: optuna.Trial) -> float:
+    high = 1 + trial.number
+    x, y = trial.suggest_float("x", 0, high), trial.suggest_int("y", -high, high)
+    return trained(trial, 0.4 + x / 100 + y / 100)
+
+
+def moving(trial: optuna.Trial) -> float:
+    low, high = (0, 10) if trial.number < 12 else (20, 30)
+    return trained(trial, 0.4 + trial.suggest_float("x", low, high) / 100)
+
+
+def fixed(trial: optuna.Trial) -> float:
+    one = trial.suggest_float("one", 1, 1)
+    return trained(trial, 0.3 * one + trial.suggest_float("x", 0, 1) / 5)
+
+
+SPACES = [conditional, layers, ranges, mixed, widening, moving, fixed]
+
+
+@pytest.mark.parametrize("objective", SPACES)
+def test_any_space_is_searched_and_no_point_twice(objective: Objective) -> None:
+    study = model_study()
+    study.optimize(objective, n_trials=18)
+    assert len(study.trials) == 18
+    assert_sound(study)
+    assert len(set(points(study))) == len(points(study)) > 5
+    for trial in study.trials:
+        for name, drawn in trial.distributions.items():
+            if objective not in (widening, moving):  # where a learner keeps what it has
+                assert drawn._contains(drawn.to_internal_repr(trial.params[name]))
+
+
+@pytest.mark.parametrize("objective", [conditional, layers, mixed])
+def test_it_comes_to_what_is_good(objective: Objective) -> None:
+    """Most of those proposed last are better than most of those drawn at random at first."""
+    study = model_study()
+    study.optimize(objective, n_trials=32)
+    skill = [curve.observations[0].score for curve in learning_curves(study)]
+    assert sorted(skill[-5:])[2] > sorted(skill[:8])[4]
+
+
+def bits(trial: optuna.Trial) -> float:
+    return trained(trial, 0.5 + 0.2 * trial.suggest_categorical("on", [True, False]))
+
+
+def alike(trial: optuna.Trial) -> float:
+    """Optuna stores the first of the choices that are equal, False for 0 and True for 1."""
+    choice = trial.suggest_categorical("choice", [None, False, 0, True, 1, "a"])
+    return trained(trial, 0.4 + 0.1 * trial.suggest_int("i", 0, 1) + 0.2 * (choice is None))
+
+
+def branches(trial: optuna.Trial) -> float:
+    if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
+        return trained(trial, 0.5 + trial.suggest_int("depth", 1, 3) / 20)
+    return trained(trial, 0.5 + trial.suggest_float("penalty", 0, 1, step=0.5) / 20)
+
+
+SMALL = [(bits, 2), (alike, 8), (branches, 6)]
+
+
+@pytest.mark.parametrize("n_learners", [None, 20])
+@pytest.mark.parametrize(("objective", "count"), SMALL)
+def test_a_space_of_few_points_is_tried_once_each_and_ends_with_a_full_model(
+    objective: Objective, count: int, n_learners: int | None
+) -> None:
+    study = model_study(n_learners=n_learners)
+    study.optimize(objective, n_trials=60)
+    assert len(study.trials) < 60
+    assert len(set(points(study))) == len(points(study)) == count
+    assert_sound(study)
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert len(repeats(study)) <= 10, "a point is proposed over and over"
+
+
+@pytest.mark.parametrize("n_learners", [None, 6])
+def test_what_is_enqueued_comes_first_and_is_one_learner(n_learners: int | None) -> None:
+    study = model_study(n_learners=n_learners)
+    given = [{"x": 0.25}, {"x": 0.25}, {"x": 0.75, "kind": "tree"}, {"ghost": 3}]
+    for params in given:
+        study.enqueue_trial(params)
+
+    def objective(trial: optuna.Trial) -> float:
+        is_tree = trial.suggest_categorical("kind", ["tree"]) == "tree"
+        return trained(trial, 0.5 + is_tree * trial.suggest_float("x", 0, 1) / 5)
+
+    study.optimize(objective, n_trials=20)
+    assert [trial.params["x"] for trial in study.trials[:3]] == [0.25, 0.25, 0.75]
+    assert len(set(points(study))) == len(points(study))
+    assert_sound(study)
+
+
+def test_all_points_of_a_small_space_may_be_enqueued() -> None:
+    study = model_study()
+    for on in (True, False, True):
+        study.enqueue_trial({"on": on})
+    study.enqueue_trial({"ghost": 1})  # for which nothing new is left to propose
+    study.optimize(bits, n_trials=20)
+    assert len(points(study)) == 2
+    assert_sound(study)
+
+
+@pytest.mark.parametrize("objective", [conditional, alike])
+def test_threads_propose_different_points(objective: Objective) -> None:
+    study = model_study()
+    study.optimize(objective, n_trials=16, n_jobs=2)
+    assert len(set(points(study))) == len(points(study))
+    assert_sound(study)
+
+
+def made(study: optuna.Study) -> list[tuple[Any, ...]]:
+    return [(t.params, t.state, t.intermediate_values) for t in study.trials]
+
+
+def test_the_same_seed_is_the_same_study_and_another_one_is_not() -> None:
+    studies = [model_study(seed) for seed in (3, 3, 4)]
+    for study in studies:
+        study.optimize(conditional, n_trials=12)
+    assert made(studies[0]) == made(studies[1]) != made(studies[2])
+
+
+def test_without_a_seed_studies_differ() -> None:
+    studies = [model_study(None), model_study(None)]
+    for study in studies:
+        study.optimize(ranges, n_trials=4)
+    assert studies[0].trials[0].params != studies[1].trials[0].params
+
+
+def test_a_sampler_that_was_pickled_goes_on_as_if_it_was_not() -> None:
+    whole, parts = model_study(5), model_study(5)
+    for study in (whole, parts):
+        study.optimize(conditional, callbacks=[stop_at(7, 14)])
+        if study is parts:
+            study.sampler = pickle.loads(pickle.dumps(study.sampler))
+        study.optimize(conditional, callbacks=[stop_at(7, 14)])
+    assert len(whole.trials) == 14
+    assert made(whole) == made(parts)
+
+
+def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
+    def enough(study: optuna.Study, trial: FrozenTrial) -> None:
+        del trial
+        if len(study.trials) in counts:
+            study.stop()
+
+    return enough
+
+
+def test_a_seed_is_not_given_beside_another_sampler() -> None:
+    with pytest.raises(ValueError, match=r"`seed` is of the default base sampler; give it to the"):
+        DataAllocationSampler(TPESampler(), seed=3)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, "1", True])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(ValueError, match="`seed` must be"):
+        DataAllocationSampler(seed=seed)
+
+
+def test_it_proposes_for_the_papers_rule_too() -> None:
+    sampler = DataAllocationSampler(seed=0, n_learners=8)
+    pruner = DAUBPruner.paper(sizes=SIZES)
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.optimize(conditional)
+    assert len(set(points(study))) == 8
+    assert_sound(study)
+
+
+if testing is not None:
+
+    @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+    class TestAlone(testing.BasicSamplerTestCase, testing.MultiObjectiveSamplerTestCase):
+        """With Optuna's default pruner it draws at random."""
+
+        @pytest.fixture
+        def sampler(self) -> Callable[[], BaseSampler]:
+            return lambda: DataAllocationSampler(seed=0)
+
+    class Assigning(DataAllocationSampler):
+        """Optuna's cases ask for parameters of trials that no sampler has seen."""
+
+        def sample_relative(
+            self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, Any]
+        ) -> dict[str, Any]:
+            if trial.number not in worker_of(study).assigned:
+                self.before_trial(study, trial)
+            return super().sample_relative(study, trial, search_space)
+
+    class TestWithThePair(testing.BasicSamplerTestCase, testing.RelativeSamplerTestCase):
+        """The objectives of these cases ask for no sizes: all is trained on all the data."""
+
+        @pytest.fixture
+        def sampler(self) -> Callable[[], BaseSampler]:
+            return lambda: Assigning(seed=0)
+
+        @pytest.fixture(autouse=True)
+        def paired(self, monkeypatch: pytest.MonkeyPatch) -> None:
+            """Give studies the pair's pruner."""
+            created = optuna.create_study
+
+            def create_study(**given: Any) -> optuna.Study:
+                return created(**{"pruner": DAUBPruner(sizes=SIZES, cost="examples"), **given})
+
+            monkeypatch.setattr(optuna, "create_study", create_study)
+            monkeypatch.setattr(optuna.study, "create_study", create_study)
+
+        def test_partial_fixed_sampling(self, sampler: Callable[[], BaseSampler]) -> None:
+            """`PartialFixedSampler` is to be within, not around."""
+            with pytest.raises(ValueError, match="PartialFixedSampler"):
+                super().test_partial_fixed_sampling(sampler)
+
+        @testing.parametrize_suggest_method("x")
+        def test_single_parameter_objective(
+            self,
+            sampler: Callable[[], BaseSampler],
+            suggest_method_x: Callable[[optuna.Trial], float],
+        ) -> None:
+            """No point is trained twice: a space of few points ends the study earlier."""
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                study = optuna.create_study(sampler=sampler())
+            study.optimize(suggest_method_x, n_trials=10)
+            done = [t for t in study.trials if t.state == TrialState.COMPLETE]
+            seen = {word(t.params["x"], t.distributions["x"]) for t in done}
+            assert len(seen) == len(done)
+            assert len(done) in (3, 10)
+            assert len(done) == 10 or {t.params["x"] for t in done} == {0, 1, 2}
