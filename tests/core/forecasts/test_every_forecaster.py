@@ -16,6 +16,7 @@ from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core import Process
 from optuna_daub.core import Projection
 from tests.strategies import GRID
 from tests.strategies import pools
@@ -25,6 +26,7 @@ FORECASTERS: dict[str, Forecaster] = {
     "projection": Projection(),
     "projection, no training score": Projection(use_training_score=False),
     "joint": Joint(),
+    "process": Process(4000),
 }
 
 every = pytest.mark.parametrize("forecaster", FORECASTERS.values(), ids=FORECASTERS)
