@@ -62,12 +62,7 @@ def expected_improvement(mean: float, sd: float, best: float) -> float:
 
 def slowly(pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left: float) -> float:
     """The price of one step of one learner or, behind them, candidate: L of the formula."""
-    forecasts = terms.forecaster.forecasts(pool, FULL).all
-    new = terms.forecaster.candidates(pool, FULL)
-    mean, sd = (
-        float(np.concatenate([getattr(forecasts, part), getattr(new, part)])[row])
-        for part in ("location", "scale")
-    )
+    mean, sd = (float(part[row]) for part in terms.forecaster.beliefs(pool, FULL))
     best = max(c.score for c in pool.curves.values() if c.size == FULL)
     cost = terms.cost.seconds(pool, SIZES)
     chance = float(cost.within(left)[row, -1])

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
@@ -69,8 +70,6 @@ class Seconds(NamedTuple):
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
         array([1.  , 0.83])
         """
-        from scipy.special import stdtr  # not at the top: it takes longer than all of the core
-
         with np.errstate(divide="ignore"):
             spare = np.log(np.maximum(np.asarray(left, np.float64), 0.0)) - self.log_mean
         is_certain = self.log_sd < 1e-9

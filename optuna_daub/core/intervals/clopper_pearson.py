@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
@@ -30,8 +31,6 @@ def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64
     >>> round(float(half_width(100, 1.0, tail=0.05)), 6)  # 1 - 0.05 ** (1 / 100)
     0.029513
     """
-    from scipy.special import betaincinv  # not at the top: it takes longer than all of the core
-
     size, rarer = np.broadcast_arrays(
         np.asarray(n, dtype=np.float64), 0.5 - np.abs(np.asarray(mean, dtype=np.float64) - 0.5)
     )

@@ -76,10 +76,14 @@ def test_mean_median_and_chance_are_of_one_distribution(log_sd: float) -> None:
 def test_training_sizes_are_costs_where_nothing_was_timed(curves: Curves) -> None:
     pool = Pool(curves)
     for model in (InExamples(), InSeconds(FULL)):
-        seconds = model.seconds(pool, 700)
-        assert seconds.expected == pytest.approx([700] * len(curves))
-        assert seconds.within(700) == pytest.approx([1.0] * len(curves))
-        assert seconds.within(699) == pytest.approx([0.0] * len(curves))
+        seconds = model.seconds(pool, (700, 900))
+        count = len(curves) + 1  # and one candidate of which nothing is known
+        assert seconds.expected.shape == (count, 2)
+        assert seconds.expected[:, 0] == pytest.approx([700] * count)
+        assert seconds.expected[:, 1] == pytest.approx([900] * count)
+        assert seconds.within(700)[:, 0] == pytest.approx([1.0] * count)
+        assert seconds.within(899)[:, 1] == pytest.approx([0.0] * count)
+        assert not model.is_in_seconds(pool)
 
 
 def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
@@ -89,10 +93,13 @@ def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
     ]
     untimed = LearningCurve(10, (Observation(1000, 0.8),), parameters={"trees": 8})
     new = LearningCurve(11, parameters={"trees": 1})
-    seconds = InSeconds(FULL).seconds(Pool(Curves([*known, untimed, new])), 1000)
-    assert 64.0 < seconds.median[10] < 512.0
-    assert seconds.median[11] < 16.0
+    pool = Pool(Curves([*known, untimed, new]))
+    seconds = InSeconds(FULL).seconds(pool, (1000,))
+    assert 64.0 < seconds.median[10, 0] < 512.0
+    assert seconds.median[11, 0] < 16.0
     assert np.all(seconds.log_sd[10:] > seconds.log_sd[:10].max())
+    assert InSeconds(FULL).is_in_seconds(pool)
+    assert not InExamples().is_in_seconds(pool)
 
 
 def test_among_many_learners_the_latest_and_the_slowest_take_part() -> None:
@@ -106,7 +113,8 @@ def test_among_many_learners_the_latest_and_the_slowest_take_part() -> None:
     assert known is not None
     assert len(known.places) == LATEST + SLOWEST
     assert {7, *range(count - LATEST, count)} <= set(known.places.tolist())
-    seconds = known.seconds(4000)
+    seconds = known.seconds((4000,)).part(np.arange(count))
+    seconds = Seconds(seconds.log_mean[:, 0], seconds.log_sd[:, 0])
     assert seconds.log_mean == pytest.approx(level + math.log(4.0), abs=0.4)
     assert np.all(np.abs(seconds.log_mean - level - math.log(4.0)) < 2.0 * seconds.log_sd)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
+from optuna_daub.core import Normal
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.forecasts import by_process
@@ -200,6 +201,19 @@ def test_before_any_score_candidates_may_be_anything() -> None:
     pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
     assert np.isinf(sd_of(Process(FULL).candidates(pool, FULL))).all()
     assert Process(FULL).newcomer(pool, FULL).scale == float("inf")
+
+
+@pytest.mark.parametrize("size", [1000, FULL])
+def test_forecasts_are_as_beliefs_but_wider(size: int) -> None:
+    pool = pool_of(12)
+    mean, sd = Process(FULL).beliefs(pool, size)
+    shown = everything(pool, size)
+    np.testing.assert_array_equal(mean, shown[0])
+    np.testing.assert_allclose(by_process.WIDER * sd, shown[1], rtol=1e-12)
+    for probability in (0.9, 0.95):
+        known = Process(FULL).forecasts(pool, size).all
+        normal = Normal(mean[:12], sd[:12]).quantile(probability)
+        assert (known.quantile(probability) >= normal - 1e-12).all()
 
 
 def test_a_look_at_another_size_than_all_the_data_is_refused() -> None:

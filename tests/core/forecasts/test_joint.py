@@ -114,7 +114,7 @@ def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
     slope = (mean_after(float(middle.mean) + step) - mean_after(float(middle.mean) - step)) / (
         2 * step
     )
-    shown = Joint(prior).look(pool, at, FULL)[2]
+    shown = Joint(prior).look(pool, at, FULL)[0][2]
     assert 0.0 < shown <= float(Joint(prior).forecasts(pool, FULL)[2].scale)
     assert shown == pytest.approx(abs(slope) * float(middle.scale), rel=0.25)
 

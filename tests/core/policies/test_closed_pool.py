@@ -153,7 +153,7 @@ def test_one_learner_that_collapses_does_not_make_all_others_uncertain():
 def test_the_expected_cost_is_above_the_median_where_less_is_known():
     pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7, 4000: 0.8}], [[1.0], [1.0, 4.0]])
     median = [16.0, 16.0]
-    found = expected_cost(pool, "seconds", 16000)
+    found = expected_cost(pool, terms(cost="seconds"), (16000,))[:, 0]
     assert found[0] > found[1] > 0.95 * median[1]
 
 
