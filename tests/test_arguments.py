@@ -151,7 +151,7 @@ def study(**options: Any) -> optuna.Study:
     return optuna.create_study(
         direction="maximize",
         sampler=daub.DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
-        pruner=daub.DAUBPruner(min_resource=500, max_resource=2000),
+        pruner=daub.DAUBPruner(sizes=(500, 1000, 2000)),
         **options,
     )
 
