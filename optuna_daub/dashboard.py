@@ -102,7 +102,7 @@ class Drawing:
     pause: float
     """Seconds after which the next one is due."""
     trials: int = 0
-    """How many trials the study had when all of it was drawn."""
+    """Number of trials that the study had when all of it was drawn."""
 
 
 def write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> Drawing:
