@@ -87,7 +87,7 @@ def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatc
     assert not liveness.is_dead(f"{machine}|{pid}|{began}")
 
 
-@pytest.mark.parametrize("pid", [1, os.getpid(), 2**22 - 7])
+@pytest.mark.parametrize("pid", [1, os.getpid(), 2**22 - 7], ids=["first", "this", "none"])
 @pytest.mark.parametrize("boot", ["", "another boot", "7ad5e6b0-0000-4000-8000-000000000000"])
 def test_of_a_clone_of_this_machine_nothing_is_known(pid: int, boot: str) -> None:
     """It has the name, the id and the process namespace of this one, and was booted by itself."""
