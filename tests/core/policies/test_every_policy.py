@@ -134,7 +134,7 @@ some = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 def rebuilt(pool: Pool, curves: list[LearningCurve]) -> Pool:
     """Return an equal pool of which nothing was asked before, its curves handed over anew."""
-    anew = [LearningCurve(c.learner, c.observations, c.dropped) for c in curves]
+    anew = [dataclasses.replace(c) for c in curves]
     return Pool(Curves(anew), frozenset([*pool.busy]), pool.to_come, pool.spent, pool.left)
 
 
