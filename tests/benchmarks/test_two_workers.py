@@ -33,7 +33,7 @@ def test_one_simulated_worker_is_ours_in_the_benchmark_of_search() -> None:
         if score > best:
             best = score
             curve.append([when, score])
-    expected = race(Made(), "ours", seed=5, budget=12.0)["curve"]
+    expected = race(Made(), "ours, TPE", seed=5, budget=12.0)["curve"]
     assert len(expected) > 1
     assert np.array(curve) == pytest.approx(np.array(expected))
 
