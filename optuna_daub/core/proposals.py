@@ -27,7 +27,7 @@ from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
 
 
-N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 250, 5, 20, 6, 15
+N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 200, 5, 40, 6, 15
 """Candidates drawn at random; learners of the best forecasts and candidates near each; candidates
 of the largest price and further ones around each. From the lab's first guess, not tuned."""
 N_RECENT = 30

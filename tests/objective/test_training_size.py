@@ -546,8 +546,11 @@ def test_refit_fits_the_leader_where_the_only_full_score_is_infeasible() -> None
     )
     study.enqueue_trial({"var_smoothing": 5e-2})
     study.optimize(objective, n_trials=1)  # the only one, which is trained on all the data
+    # Under the rule of the paper the next learner starts small, and others come after it.
+    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
+    study.pruner = DAUBPruner.paper(sizes=(30, 60, 100, 140))
     study.enqueue_trial({"var_smoothing": 1e-3})
-    study.optimize(objective, n_trials=9, callbacks=[lambda study, trial: study.stop()])
+    study.optimize(objective, n_trials=1)
     leader = best_learner(study)
     assert leader is not None
     assert leader.params["var_smoothing"] < 1e-2
