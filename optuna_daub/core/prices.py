@@ -196,7 +196,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         some = np.flatnonzero(looks)
         shown = np.concatenate(terms.forecaster.look(pool, size, full))[rows[some]]
         shown = np.minimum(shown, sd[some])
-        kept = np.sqrt(sd[some] ** 2 - shown**2)
+        kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
         after = after_look(mean[some], shown, kept, best)
         found[rows[some], place] = price(after, now[some], later[some])
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
@@ -221,7 +221,7 @@ def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left
     if pool.runs_left is not None and pool.runs_left < scored.sum():
         is_allowed |= np.isfinite(cost)  # or the runs are over before one is affordable
     # With so little time left, the cheapest is the best that can be had.
-    is_allowed |= (cost == cost.min(initial=math.inf)) & (2.0 * cost > left) & np.isfinite(cost)
+    is_allowed |= (cost == cost.min(initial=math.inf)) & (cost <= left) & (2.0 * cost > left)
     is_allowed &= scored
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)

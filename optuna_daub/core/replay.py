@@ -15,9 +15,12 @@ from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.space import Space
 
 
-def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]:
+def replay(
+    policy: Policy, known: Iterable[LearningCurve], space: Space | None = None
+) -> Iterator[Decision]:
     """Yield the decisions of `policy`, in order, each with its reason; the last is a `Finish`.
 
     Args:
@@ -25,6 +28,7 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
         known: one curve per learner, in the order in which newcomers are proposed. Where a curve
             lacks a size that the policy asks for, or its score there is no finite number, the
             learner counts as failed and is dropped.
+        space: of the parameters; None: as wide as the learners show it.
 
     Yields:
         Decisions; a `Propose` is yielded as the `Extend` of the learner that it has brought, or as
@@ -41,7 +45,7 @@ def replay(policy: Policy, known: Iterable[LearningCurve]) -> Iterator[Decision]
     """
     table = {curve.learner: curve for curve in known}
     newcomers = iter(table)
-    pool = Pool(to_come=len(table))
+    pool = Pool(to_come=len(table), space=space)
     while True:
         decision = policy.decide(pool)
         if isinstance(decision, Propose):

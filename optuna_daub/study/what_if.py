@@ -133,7 +133,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     whole = _completed(pool, other.sizes, failed)
     cost, probes, full, guessed = Cost(), 0, 0, 0
     winner: int | None = None
-    for decision in replay(other, whole.values()):
+    for decision in replay(other, whole.values(), pool.space):
         if isinstance(decision, Finish):
             winner = decision.learner
         elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):

@@ -325,5 +325,6 @@ def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
     """Let a trial be that of a process of this machine that is gone."""
     run = keys.read_run(study.trials[trial.number])
     assert run is not None
-    machine = run.worker.split("|")[0]
-    log.write_run(study, trial, replace(run, worker=f"{machine}|999999999|gone"))
+    machine, _, began = run.worker.split("|")
+    boot = began.rpartition("/")[0]
+    log.write_run(study, trial, replace(run, worker=f"{machine}|999999999|{boot}/gone"))

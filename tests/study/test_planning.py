@@ -65,7 +65,7 @@ class TestPlan:
     def test_times_that_the_study_has_measured(self) -> None:
         found = plan(studies.finished())
         assert found.is_timed
-        assert [row.seconds for row in found.sizes] == pytest.approx([1, 2, 4, 8], rel=0.02)
+        assert [row.seconds for row in found.sizes] == pytest.approx([1, 2, 4, 8], rel=0.05)
         assert found.n_learners == 3
 
     def test_without_times_nothing_is_said_of_seconds(self) -> None:
@@ -239,7 +239,7 @@ class TestWhatIf:
                 [score(learner, size) for size in found.sizes]
             )
             assert [seen.seconds for seen in found.observations] == pytest.approx(
-                [size / 10 for size in found.sizes], rel=0.02
+                [size / 10 for size in found.sizes], rel=0.2
             )
 
     def test_a_learner_that_failed_fails_again(self) -> None:

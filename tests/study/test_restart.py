@@ -287,8 +287,9 @@ def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
     trial = hung(study, 1)
     run = keys.read_run(study.trials[0])
     assert run is not None
-    machine, _, _ = run.worker.split("|")
-    gone = replace(run, worker=f"{machine}|999999999|1")
+    machine, _, began = run.worker.split("|")
+    boot = began.rpartition("/")[0]
+    gone = replace(run, worker=f"{machine}|999999999|{boot}/1")
     log.write_run(study, trial, gone)
     study.optimize(TableObjective(RIVALS))
     assert study.trials[0].state == TrialState.FAIL

@@ -283,7 +283,8 @@ def _seen(
     middle = float(np.median(score))
     if (reach := float(np.quantile(score, 0.9)) - middle) > 0.0:
         score = np.maximum(score, middle - FLOOR * reach)
-    mean, unit = float(score.mean()), float(score.std())
+    mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
+    unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0
     rows = curves.once(rows_of, space)[places]
     seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit)

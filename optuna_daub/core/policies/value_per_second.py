@@ -102,7 +102,9 @@ class ValuePerSecond(Policy):
         if value > new or (value == new and value > 0.0):
             text = f"promises {value:.2g} of improvement per {self._unit(pool)}, more than others"
             return Extend(int(pool.curves.learners[place]), stops[stop], Reason(text))
-        if new >= 0.0:
+        # What another sampler proposes may cost less than what it has proposed so far.
+        if new >= 0.0 or not known.may_choose:
+            new = max(new, 0.0)
             text = f"a new learner promises {new:.2g} of improvement per {self._unit(pool)}"
             return Propose(stops[start], Reason(text + ", more than others"))
         if (table.is_alive & ~pool.is_free).any():
