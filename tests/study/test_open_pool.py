@@ -835,7 +835,7 @@ def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) 
     assert len(learning_curves(study)) == 3 * 3 + 3
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e50])
+@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e50])
 def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
     """But for scores whose squares are 0: these are searched all the same."""
     made = []
