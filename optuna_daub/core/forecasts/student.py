@@ -1,4 +1,4 @@
-"""A Student t distribution with four degrees of freedom, all of it in closed form.
+"""A Student t distribution with four degrees of freedom [1], all of it in closed form.
 
 Its tails fall with the fourth power: a learner that ends far from where others like it do is rare,
 not impossible. With z = (v - location) / scale and w = sqrt(z^2 + 4):
@@ -7,6 +7,9 @@ not impossible. With z = (v - location) / scale and w = sqrt(z^2 + 4):
     E[max(0, X - v)] = scale (w - z)^2 / (4 w)
 
 and with u = w - z the second is u^3 / (2 (4 + u^2)), a cubic equation for the reservation value.
+
+[1] W. T. Shaw, "Sampling Student's T distribution: use of the inverse cumulative distribution
+    function", Journal of Computational Finance 9(4), 2006. https://doi.org/10.21314/JCF.2006.150
 """
 
 from __future__ import annotations
@@ -51,6 +54,7 @@ class Student:
         """Return what the score stays below with `probability`, in (0, 1)."""
         deviate = 0.0
         if probability != 0.5:
+            # [1]: the inverse of the distribution function for four degrees of freedom.
             root = math.sqrt(4.0 * probability * (1.0 - probability))
             far = 2.0 * math.sqrt(max(0.0, math.cos(math.acos(root) / 3.0) / root - 1.0))
             deviate = math.copysign(far, probability - 0.5)

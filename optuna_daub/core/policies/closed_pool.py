@@ -1,9 +1,9 @@
 """Closed pools: a fixed number of learners, of which the best is wanted at a price.
 
 Every learner is first trained on a small share of the data. From there each next training is a
-box (`core.boxes`): it costs seconds, and may lead to a better score on all the data, at once or
-after a look at some size between. A learner's *index* is the score up to which its best next step
-is worth its cost, at the price of a second. The learner with the largest index goes on, and the
+box (`core.boxes`, [1]): it costs seconds, and may lead to a better score on all the data, at once
+or after a look at some size between. A learner's *index* is the score up to which its best next
+step is worth its cost, at the price of a second. The learner with the largest index goes on, and the
 study ends when no index is above the best score on all the data.
 
 A second's price is a share of what the study is about, how far the best score known is above the
@@ -13,6 +13,9 @@ median first one, for what training one learner on all the data costs in the mea
 
 so that neither the unit of scores nor the unit of costs matters. It grows as more is spent, and a
 pool of near ties ends as well.
+
+[1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
+    https://doi.org/10.2307/1910412
 """
 
 from __future__ import annotations
@@ -164,6 +167,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     away = begun & ~pool.is_free
     best = float(table.score[is_full].max(initial=-math.inf))
     to_beat = max(best, float(mean[away].max(initial=-math.inf)))
+    # [1]: the reservation value of a learner that goes straight to all the data.
     values = np.where(is_full, table.score, -math.inf)
     values = np.where(runs | (away & ~is_full), index(mean, scale, later + overhead), values)
     size = np.full(len(values), full)
