@@ -3,8 +3,8 @@
 Every learner is first trained on a small share of the data. From there each next training is a
 box (`core.boxes`, [1]): it costs seconds, and may lead to a better score on all the data, at once
 or after a look at some size between. A learner's *index* is the score up to which its best next
-step is worth its cost, at the price of a second. The learner with the largest index goes on, and the
-study ends when no index is above the best score on all the data.
+step is worth its cost, at the price of a second. The learner with the largest index goes on, and
+the study ends when no index is above the best score on all the data.
 
 A second's price is a share of what the study is about, how far the best score known is above the
 median first one, for what training one learner on all the data costs in the mean:
