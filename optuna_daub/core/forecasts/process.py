@@ -55,7 +55,7 @@ Numbers = NDArray[np.float64]
 
 
 class Prior(NamedTuple):
-    """Beliefs before any score is seen: `process.json`, fitted by `benchmarks/fit/process.py`.
+    """Beliefs before any score is seen: `process.json`, set by hand and judged by `benchmarks/fit/process.py`.
 
     A standard deviation's logarithm is normal around that of its median here.
     """
