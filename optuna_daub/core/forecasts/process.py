@@ -55,7 +55,9 @@ Numbers = NDArray[np.float64]
 
 
 class Prior(NamedTuple):
-    """Beliefs before any score is seen: `process.json`, set by hand and judged by `benchmarks/fit/process.py`.
+    """Beliefs before any score is seen, set by hand: see `process.json`.
+
+    `benchmarks/fit/process.py` shows how often forecasts with them hold.
 
     A standard deviation's logarithm is normal around that of its median here.
     """
