@@ -140,27 +140,21 @@ def after_look(mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, over: ArrayLi
 def price(ahead: ArrayLike, now: ArrayLike, later: ArrayLike) -> Numbers:
     """Return the price L at which each action just breaks even: 0 or above.
 
-    It solves sum_j w_j max(0, ahead_j - L later) = L now, w_j being `WEIGHTS`.
+    It solves sum_j w_j max(0, ahead_j - L later) = L now, w_j being `WEIGHTS`. The left side is
+    the largest of the sums over the last outcomes alone, so L is the largest of their solutions.
 
     Args:
         ahead: expected improvement after each outcome of the look, as `after_look` has it, at
-            least 0; shape (..., 7). Of an action without a look, all seven are the same.
+            least 0 and increasing; shape (..., 7). Of an action without a look, all are the same.
         now: effort until the look, above 0; shape (...).
         later: effort from there to the end, at least 0; shape (...).
 
     >>> price([[0.0, 0.0, 0.0, 0.1, 0.1, 0.1, 0.1], [0.2] * 7], [1.0, 2.0], [0.0, 2.0]).round(3)
     array([0.073, 0.05 ])
     """
-    ahead = np.asarray(ahead, np.float64)
-    now = np.asarray(now, np.float64)
-    later = np.broadcast_to(np.asarray(later, np.float64), now.shape)
-    found = np.zeros(now.shape)
-    # The left side falls and is convex in L, so Newton's steps from 0 rise to the solution. Each
-    # fixes which outcomes are gone on from, and of these there are fewer every time.
-    for _ in range(N_POINTS + 1):
-        on = np.where(ahead > found[..., None] * later[..., None], WEIGHTS, 0.0)
-        found = (on * ahead).sum(axis=-1) / (now + later * on.sum(axis=-1))
-    return np.asarray(found)
+    now, later = (np.asarray(x, np.float64)[..., None] for x in (now, later))
+    sums = np.cumsum((np.asarray(ahead) * WEIGHTS)[..., ::-1], axis=-1)
+    return np.asarray((sums / (now + later * np.cumsum(WEIGHTS[::-1]))).max(axis=-1))
 
 
 def _excess(deviate: Numbers) -> Numbers:

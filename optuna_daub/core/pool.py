@@ -142,8 +142,10 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         return len(self.learners)
 
     def __eq__(self, other: object) -> bool:
-        # From Python 3.13 on data classes ask this even of a field that is the same object.
-        return self is other or super().__eq__(other)
+        # Chunks that two snapshots share need no comparison; most are.
+        if isinstance(other, Curves):
+            return self is other or self._chunks == other._chunks
+        return super().__eq__(other)
 
     def __repr__(self) -> str:
         return f"Curves({[*self.values()]})"
@@ -174,6 +176,9 @@ class _Chunk:
         self._known: dict[Hashable, Columns] = {}
         self._known_learners = self.learners
         self._changed: frozenset[int] = frozenset()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Chunk) and self.curves == other.curves)
 
     def changed(self, curves: dict[int, LearningCurve], learner: int) -> _Chunk:
         """Return the chunk with these curves, which differ from its own in one learner."""
@@ -267,6 +272,14 @@ class Pool(Remembers):
         return self.curves.once(_spanned) if self.space is None else self.space
 
     @property
+    def content(self) -> Pool:
+        """The pool without time and limits, on which forecasts and costs do not depend.
+
+        Pools that differ in these alone share it, and so all that was worked out once for it.
+        """
+        return self.curves.once(_content, self.busy, self.space, self.proposer)
+
+    @property
     def may_propose(self) -> bool:
         """Whether another newcomer may be proposed."""
         return self.to_come is None or self.to_come > 0
@@ -324,7 +337,14 @@ def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
 
 def candidates_of(pool: Pool) -> Rows:
     """Return the candidates of a pool, for `pool.once`."""
-    return pool.proposer.candidates(pool)
+    content = pool.content
+    return content.proposer.candidates(content) if pool is content else content.once(candidates_of)
+
+
+def _content(
+    curves: Curves, busy: frozenset[int], space: Space | None, proposer: Proposer
+) -> Pool:
+    return Pool(curves, busy, to_come=None, space=space, proposer=proposer)
 
 
 def _spanned(curves: Curves) -> Space:

@@ -33,6 +33,7 @@ from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
+from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.pool import Pool
@@ -153,7 +154,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         raise ValueError("No step has a price before any learner has a score.")
     is_full = scored & (table.size >= full)
     has_model = bool(is_full.any())
-    mean, sd = terms.forecaster.beliefs(pool, full)
+    content = pool.content
+    mean, sd = content.once(_beliefs, terms.forecaster, full)
     # Before a model the median forecast is to beat; a learner in training will reach its forecast.
     best = (
         float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
@@ -168,7 +170,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
     mean, sd = mean[rows], sd[rows]
-    costs = terms.cost.seconds(pool, stops).part(rows)
+    costs = content.once(_costs, terms.cost, stops).part(rows)
     spent, left = float(pool.spent.examples), math.inf
     if terms.cost.is_in_seconds(pool):
         spent = pool.spent.seconds
@@ -194,7 +196,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         looks = (at < size) & (chance > 0.0)
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
-        shown = np.concatenate(terms.forecaster.look(pool, size, full))[rows[some]]
+        shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
         after = after_look(mean[some], shown, kept, best)
@@ -205,6 +207,18 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     cost = np.full(count, math.inf)
     cost[may_run] = expected[: len(may_run), -1]
     return _before_a_model(pool, known, cost, spent, left)
+
+
+def _beliefs(pool: Pool, forecaster: Forecaster, size: int) -> tuple[Numbers, Numbers]:
+    return forecaster.beliefs(pool, size)
+
+
+def _look(pool: Pool, forecaster: Forecaster, at: int, size: int) -> Numbers:
+    return np.concatenate(forecaster.look(pool, at, size))
+
+
+def _costs(pool: Pool, cost: CostModel, stops: tuple[int, ...]) -> Seconds:
+    return cost.seconds(pool, stops)
 
 
 def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left: float) -> Prices:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
@@ -54,15 +55,23 @@ class AroundBest:
         known = np.flatnonzero(curves.columns(_has_parameters)[:, 0])
         if not len(known):
             return np.full((1, len(space.dimensions)), np.nan)
-        rng = np.random.default_rng([self.seed, len(curves), pool.spent.examples])
         rows = curves.once(rows_of, space)[known]
-        deciding = _deciding(space, rows)
-        drawn = _random(space, rows, deciding, N_RANDOM, rng)
         mean = np.asarray(Process(self.full).forecasts(pool, self.full).all.mean)[known]
         mean = np.where(curves.columns(_is_alive)[known, 0] > 0.0, mean, -math.inf)
         best = np.argsort(-mean, kind="stable")[:N_BEST]
-        near = [_near(space, deciding, rows[i], N_NEAR, rng) for i in best]
-        return _new(space, np.vstack([drawn, *near]), rows)
+        n_seen = int(curves.columns(_n_seen).sum())
+        # Workers that look at the same scores differ in how many others are at work.
+        return _around(space, rows, rows[best], (self.seed, len(rows), n_seen, len(pool.busy)))
+
+
+@by_content
+def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows:
+    """Return random points, and points near the best ones, that are no learner's."""
+    rng = np.random.default_rng(seed)
+    deciding = _deciding(space, rows)
+    drawn = _random(space, rows, deciding, N_RANDOM, rng)
+    near = [_near(space, deciding, row, N_NEAR, rng) for row in best]
+    return _new(space, np.vstack([drawn, *near]), rows)
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,10 @@ def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str
 
 def _has_parameters(curve: LearningCurve) -> tuple[float]:
     return (float(bool(curve.parameters)),)
+
+
+def _n_seen(curve: LearningCurve) -> tuple[float]:
+    return (float(len(curve.observations)),)
 
 
 def _is_alive(curve: LearningCurve) -> tuple[float]:

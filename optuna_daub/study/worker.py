@@ -223,7 +223,7 @@ class Worker:
             if own is not None:  # should it end now, there is no run in which another could go on
                 busy = frozenset(known.curves) - {own}
             pool = Pool(
-                curves=known.curves,
+                curves=last.curves if known.curves == last.curves else known.curves,
                 busy=busy,
                 to_come=known.to_come(number),
                 spent=known.spent,

@@ -144,7 +144,7 @@ class TestCurves:
             assert left == right
             assert not left != right  # noqa: SIM202
         with pytest.raises(AssertionError, match="asked for its curves"):
-            assert closed == Curves([LearningCurve(0)])
+            assert closed == {0: LearningCurve(0)}
 
     def test_they_equal_nothing_that_is_no_mapping_and_have_no_hash(self) -> None:
         assert Curves() != ()

@@ -16,6 +16,7 @@ from scipy.special import stdtr
 
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
+from optuna_daub.core.costs.seconds import predicted
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -131,7 +132,7 @@ class InSeconds:
         if known is None:
             return InExamples().seconds(pool, sizes)
         own = known.seconds(sizes)
-        new = known.model.predict(pool.once(candidates_of), np.log(sizes))
+        new = predicted(known.model, pool.once(candidates_of), np.log(sizes))
         return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
 
     def is_in_seconds(self, pool: Pool) -> bool:

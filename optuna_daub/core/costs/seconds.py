@@ -188,7 +188,7 @@ def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, A
     return size + prior.pivot, late
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """The model, given what was measured."""
 
@@ -314,6 +314,12 @@ class Fitted:
         prior, own, own_growth = self.prior, float(self.variances[2]), float(self.variances[3])
         shared = (LEVEL_SD**2, prior.alpha_sd**2, prior.late_sd**2)
         return shared, (own, own_growth, prior.late_by_own**2 * own_growth)
+
+
+@by_content
+def predicted(model: Fitted, rows: Rows, log_size: ArrayLike) -> tuple[Array, Array]:
+    """Return `model.predict(rows, log_size)` of new points, remembered."""
+    return model.predict(rows, log_size)
 
 
 @by_content

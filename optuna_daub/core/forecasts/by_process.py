@@ -19,13 +19,16 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.process import PRIOR
 from optuna_daub.core.forecasts.process import Conditioned
 from optuna_daub.core.forecasts.process import Lines
+from optuna_daub.core.forecasts.process import Prior
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import fit
-from optuna_daub.core.forecasts.process import phi
+from optuna_daub.core.forecasts.process import lines_of
 from optuna_daub.core.forecasts.student import Student
+from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -40,10 +43,7 @@ MOST_LEARNERS = 160
 so costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
 GROWTH = 1.15
 """Ratio of the numbers of trainings at which hyperparameters are learnt anew."""
-FLOOR = 2.5
-"""A score further below the median than so many times (0.9 quantile - median) counts as there:
-how hopeless a learner is says nothing of good ones."""
-WIDER = 1.5
+WIDER = 1.2
 """Scale of a forecast, a Student t with four degrees of freedom, in standard deviations of the
 process, which is too sure of itself beyond what it has seen: `benchmarks/fit/process.py`."""
 CHECKS = 10.0
@@ -66,11 +66,13 @@ class Process(Forecaster):
 
     full: int
     """N, the number of all training examples."""
+    prior: Prior = PRIOR
+    """What is believed before any score."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`."""
         known = self._known(pool)
-        mean, sd = known.in_scores(known.lines, self._doublings(size))
+        mean, sd = known.in_scores(known.lines, self._share(size))
         is_there = known.size >= size
         mean, sd = np.where(is_there, known.score, mean), np.where(is_there, 0.0, sd)
         return Forecasts(pool.curves.learners, Student(mean, WIDER * sd))
@@ -78,13 +80,13 @@ class Process(Forecaster):
     def newcomer(self, pool: Pool, size: int) -> Student:
         """Return the forecast of a candidate drawn at random."""
         known = self._known(pool)
-        mean, sd = known.in_scores(pool.once(self._candidates), self._doublings(size))
+        mean, sd = known.in_scores(pool.once(self._candidates), self._share(size))
         return Student(float(mean.mean()), WIDER * math.sqrt(float((sd**2).mean() + mean.var())))
 
     def candidates(self, pool: Pool, size: int) -> Student:
         """Return the forecasts of the pool's candidates."""
         known = self._known(pool)
-        mean, sd = known.in_scores(pool.once(self._candidates), self._doublings(size))
+        mean, sd = known.in_scores(pool.once(self._candidates), self._share(size))
         return Student(mean, WIDER * sd)
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
@@ -93,10 +95,9 @@ class Process(Forecaster):
         With the wider ones a search tries too much that is merely unknown: after 30 units of time
         it was 0.12 points behind on three surrogates, with one seed each.
         """
-        known, doublings = self._known(pool), self._doublings(size)
+        known, share = self._known(pool), self._share(size)
         parts = [
-            known.in_scores(lines, doublings)
-            for lines in (known.lines, pool.once(self._candidates))
+            known.in_scores(lines, share) for lines in (known.lines, pool.once(self._candidates))
         ]
         is_there = known.size >= size
         mean, sd = (np.concatenate(pair) for pair in zip(*parts, strict=True))
@@ -113,22 +114,22 @@ class Process(Forecaster):
         """
         if size != self.full:
             raise ValueError(f"`size` must be {self.full:,}, but got {size:,}.")
-        known, doublings = self._known(pool), self._doublings(at)
+        known, share = self._known(pool), self._share(at)
         learners, candidates = (
-            known.unit * known.widened * lines.look(doublings, known.noise)
+            known.unit * known.widened * lines.look(share, known.noise)
             for lines in (known.lines, pool.once(self._candidates))
         )
         return learners, candidates
 
-    def _doublings(self, size: int) -> float:
-        return math.log2(self.full / size)
+    def _share(self, size: int) -> float:
+        return float(self.prior.phi(math.log2(self.full / size)))
 
     def _known(self, pool: Pool) -> _Known:
-        return pool.curves.once(_known, self.full, pool.known_space, pool.busy)
+        return pool.curves.once(_known, self.full, self.prior, pool.known_space, pool.busy)
 
     def _candidates(self, pool: Pool) -> Lines:
         known, rows = self._known(pool), pool.once(candidates_of)
-        return _unseen(len(rows)) if known.process is None else known.process.lines(rows)
+        return _unseen(len(rows)) if known.process is None else lines_of(known.process, rows)
 
 
 class _Known(NamedTuple):
@@ -154,18 +155,19 @@ class _Known(NamedTuple):
         """Variance of the noise of one score, standardized."""
         return 1.0 if self.process is None else self.process.noise
 
-    def in_scores(self, lines: Lines, doublings: float) -> tuple[Numbers, Numbers]:
-        """Return means and standard deviations of scores at a size."""
-        mean, variance = lines.scores(doublings)
+    def in_scores(self, lines: Lines, share: float) -> tuple[Numbers, Numbers]:
+        """Return means and standard deviations of scores at the size of this phi."""
+        mean, variance = lines.scores(share)
         return self.middle + self.unit * mean, self.unit * self.widened * np.sqrt(variance)
 
 
-def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Known:
+def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozenset[int]) -> _Known:
     """Return what the process says of the learners of a pool.
 
     Args:
         curves: all that was seen.
         full: N.
+        prior: what is believed before any score.
         space: of the parameters.
         busy: learners that are being trained: they count as seen at N with the score forecast,
             so that workers that look at the same pool go different ways.
@@ -178,15 +180,14 @@ def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Kn
     # Hyperparameters rest on the first so many trainings, as they were then.
     until = _until(curves, last, int(count.sum()))
     taught = _take_part(_scores_then(curves, score, first, last, until))
-    theta = fit(_seen(curves, taught, space, full, until)[0])
+    theta = fit(_seen(curves, taught, space, full, until, prior)[0])
     places = _take_part(score)
     # Learners without a score are points like candidates, except that a busy one will have one.
     waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
     at_work = np.flatnonzero(np.isin(curves.learners, [*busy])) if busy else np.empty(0, np.int64)
     places = np.union1d(places, at_work)
-    seen, middle, unit = _seen(curves, places, space, full, math.inf)
-    process = condition(theta, seen)
-    widened = _widening(process)
+    seen, middle, unit = _seen(curves, places, space, full, math.inf, prior)
+    process, widened = condition(theta, seen), _widening(theta, seen)
     own = np.arange(len(places))
     if len(at_work):
         away = np.searchsorted(places, at_work)
@@ -200,7 +201,7 @@ def _known(curves: Curves, full: int, space: Space, busy: frozenset[int]) -> _Kn
             ),
         )
     lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
-    _put(lines, places, process.lines(seen.rows, own))
+    _put(lines, places, lines_of(process, seen.rows, own))
     if len(new := np.setdiff1d(waiting, places)):
         _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
     return _Known(process, lines, size, score, middle, unit, widened)
@@ -269,7 +270,12 @@ def _take_part(score: Numbers) -> NDArray[np.int64]:
 
 
 def _seen(
-    curves: Curves, places: NDArray[np.int64], space: Space, full: int, until: float
+    curves: Curves,
+    places: NDArray[np.int64],
+    space: Space,
+    full: int,
+    until: float,
+    prior: Prior,
 ) -> tuple[Seen, float, float]:
     """Return the scores of some learners up to a time, with their mean and standard deviation."""
     learners = [curves[i] for i in curves.learners[places].tolist()]
@@ -280,26 +286,24 @@ def _seen(
         if is_finite(x.score) and x.order <= until and x.size <= full
     ]
     learner, doublings, score = (np.array(column) for column in zip(*found, strict=True))
-    middle = float(np.median(score))
-    if (reach := float(np.quantile(score, 0.9)) - middle) > 0.0:
-        score = np.maximum(score, middle - FLOOR * reach)
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0
     rows = curves.once(rows_of, space)[places]
-    seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit)
+    seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit, prior)
     return seen, mean, unit
 
 
-def _widening(process: Conditioned) -> float:
+@by_content
+def _widening(theta: Numbers, seen: Seen) -> float:
     """Return how many times as wide as stated forecasts should be, at least 1.
 
     Each learner's last score is predicted from all others: how far off these predictions were says
     how much to believe the next.
     """
-    learner = process.seen.learner
+    learner = seen.learner
     is_last = np.append(learner[1:] != learner[:-1], True)
-    off = process.surprises()[is_last]
+    off = condition(theta, seen).surprises()[is_last]
     return max(1.0, math.sqrt((CHECKS + float(off @ off)) / (CHECKS + len(off))))
 
 
@@ -319,7 +323,7 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
     # What all have alike this one has too: a word that says nothing must not set it apart.
     nobody = np.where((rows == rows[:1]).all(axis=0), rows[:1], np.nan)
     new = process.lines(nobody)
-    share = phi(doublings)
+    share = process.seen.prior.phi(doublings)
     variance = new.level_variance - 2 * share * new.covariance + share**2 * new.gain_variance
     variance = variance + process.noise
     to_level = (new.level_variance - share * new.covariance) / variance

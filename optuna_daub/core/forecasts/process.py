@@ -54,39 +54,66 @@ from optuna_daub.core.space import square_distances
 Numbers = NDArray[np.float64]
 
 
+class Scales(NamedTuple):
+    """One number for each kind of hyperparameter."""
+
+    length: float
+    """Length scale of one parameter among D, in ranges divided by sqrt(D)."""
+    f: float
+    """Standard deviation of f, in those of the scores, like all that follow."""
+    g: float
+    """Standard deviation of g."""
+    b: float
+    """Standard deviation of b."""
+    u: float
+    """Standard deviation of u."""
+    e: float
+    """Standard deviation of e."""
+    noise: float
+    """Standard deviation of one score."""
+
+
 class Prior(NamedTuple):
-    """Beliefs before any score is seen, set by hand: see `process.json`.
-
-    `benchmarks/fit/process.py` shows how often forecasts with them hold.
-
-    A standard deviation's logarithm is normal around that of its median here.
-    """
+    """Beliefs before any score is seen."""
 
     bend: float
     """c of phi: gains from one doubling to the next shrink by the factor 2^-c."""
     mean_gain: float
-    """Mean of b."""
-    length: float
-    """Median length scale of one parameter among D: `length` sqrt(D) ranges."""
-    f: float
-    """Median standard deviation of f."""
-    g: float
-    """Median standard deviation of g."""
-    b: float
-    """Median standard deviation of b."""
-    u: float
-    """Median standard deviation of u."""
-    e: float
-    """Median standard deviation of e."""
-    noise: float
-    """Median standard deviation of one score."""
+    """Mean of b, in standard deviations of the scores."""
+    median: Scales
+    """Medians of the hyperparameters, whose logarithms are normal."""
+    spread: Scales
+    """Standard deviations of these logarithms."""
+
+    def phi(self, doublings: ArrayLike) -> Numbers:
+        """Return the share of the gain that is still to come; 1 at N / 8.
+
+        >>> PRIOR.phi([0.0, 3.0])
+        array([0., 1.])
+        """
+        bend = self.bend * math.log(2.0)
+        return np.asarray(np.expm1(bend * np.asarray(doublings, float)) / math.expm1(3.0 * bend))
+
+    def theta(self, n_parameters: int, n_varying: int) -> tuple[Numbers, Numbers]:
+        """Return the medians of theta, and standard deviations around them.
+
+        Args:
+            n_parameters: of the space, each with a length scale.
+            n_varying: how many of them differ among the learners.
+        """
+        length = self.median.length * math.sqrt(max(n_varying, 1))
+        medians = np.log([*[length] * n_parameters, *self.median[1:]])
+        return medians, np.array([*[self.spread.length] * n_parameters, *self.spread[1:]])
 
 
-PRIOR = Prior(**json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))["prior"])
-SPREADS = Prior(
-    **json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))["spreads"]
-)
-"""Standard deviations of the logarithms of the same numbers; 0 for the two that are not learnt."""
+def _fitted() -> Prior:
+    values = json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))
+    scales = Scales(**values["median"]), Scales(**values["spread"])
+    return Prior(values["bend"], values["mean_gain"], *scales)
+
+
+PRIOR = _fitted()
+"""Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`."""
 MEAN_SD = 1.0
 """Standard deviation of m, in those of the scores: the scores say what it is."""
 JITTER = 1e-8
@@ -106,6 +133,13 @@ class Seen(NamedTuple):
     """Doublings of the training set left at each score, shape (scores,); 0 at N."""
     score: Numbers
     """Standardized, shape (scores,)."""
+    prior: Prior = PRIOR
+    """What was believed before."""
+
+    @property
+    def share(self) -> Numbers:
+        """Share of the gain that is still to come at each score, shape (scores,)."""
+        return self.prior.phi(self.doublings)
 
     @property
     def n_varying(self) -> int:
@@ -132,38 +166,27 @@ class Lines(NamedTuple):
     gain_variance: Numbers
     """Variance of B."""
 
-    def scores(self, doublings: float) -> tuple[Numbers, Numbers]:
+    def scores(self, share: float) -> tuple[Numbers, Numbers]:
         """Return means and variances of the scores at a size, without noise.
 
         Args:
-            doublings: of the training set that are left from that size to N, at least 0.
+            share: phi of that size; 0 at N.
         """
-        share = phi(doublings)
         variance = (
             self.level_variance - 2.0 * share * self.covariance + share**2 * self.gain_variance
         )
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
-    def look(self, doublings: float, noise: float) -> Numbers:
+    def look(self, share: float, noise: float) -> Numbers:
         """Return the standard deviation of what a score at a size changes of the level's mean.
 
         Args:
-            doublings: left from that size to N.
+            share: phi of that size.
             noise: variance of the noise of one score.
         """
-        _, variance = self.scores(doublings)
-        covariance = self.level_variance - phi(doublings) * self.covariance
+        _, variance = self.scores(share)
+        covariance = self.level_variance - share * self.covariance
         return np.asarray(np.abs(covariance) / np.sqrt(variance + noise))
-
-
-def phi(doublings: ArrayLike) -> Numbers:
-    """Return the share of the gain that is still to come; 1 at N / 8.
-
-    >>> phi([0.0, 3.0])
-    array([0., 1.])
-    """
-    bend = PRIOR.bend * math.log(2.0)
-    return np.asarray(np.expm1(bend * np.asarray(doublings, float)) / math.expm1(3.0 * bend))
 
 
 class Conditioned(NamedTuple):
@@ -198,11 +221,11 @@ class Conditioned(NamedTuple):
         if not len(lengths):
             kernel = same.astype(float)  # without parameters learners say nothing of each other
         to_level = MEAN_SD**2 + f * kernel + u * same
-        to_gain = -phi(seen.doublings)[:, None] * (b + g * kernel + e * same)
+        to_gain = -seen.share[:, None] * (b + g * kernel + e * same)
         both = np.hstack([to_level, to_gain])
         half = solve_triangular(self.root, both, lower=True, check_finite=False)
         of_level, of_gain = half[:, : len(rows)], half[:, len(rows) :]
-        level, gain = to_level.T @ self.weights, PRIOR.mean_gain + to_gain.T @ self.weights
+        level, gain = to_level.T @ self.weights, seen.prior.mean_gain + to_gain.T @ self.weights
         taken = [
             np.einsum("ij,ij->j", one, two)
             for one, two in ((of_level, of_level), (of_level, of_gain), (of_gain, of_gain))
@@ -229,21 +252,29 @@ class Conditioned(NamedTuple):
 def condition(theta: Numbers, seen: Seen) -> Conditioned:
     """Return the process given scores."""
     apart = seen.apart(seen.rows)
-    covariance = _covariance(theta, apart, seen.learner, phi(seen.doublings))[0]
+    covariance = _covariance(theta, apart, seen.learner, seen.share)[0]
     root = cholesky(covariance, lower=True, check_finite=False)
-    off = seen.score + PRIOR.mean_gain * phi(seen.doublings)
+    off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
+
+
+@by_content
+def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
+    """Return `process.lines(rows, own)`, remembered."""
+    return process.lines(rows, own)
 
 
 @by_content
 def fit(seen: Seen) -> Numbers:
     """Return the hyperparameters of largest posterior density, as logarithms."""
     apart = seen.apart(seen.rows)
-    medians, spreads = prior(len(apart), seen.n_varying)
+    medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
+    # The mean of the gain that all share is known before: scores less that are of mean 0.
+    off = seen.score + seen.prior.mean_gain * seen.share
     found = minimize(
         negative_log_posterior,
         medians,
-        (apart, seen.learner, phi(seen.doublings), seen.score, medians, spreads),
+        (apart, seen.learner, seen.share, off, medians, spreads),
         "L-BFGS-B",
         jac=True,
         bounds=[*zip(medians - 4.0 * spreads, medians + 4.0 * spreads, strict=True)],
@@ -257,7 +288,7 @@ def negative_log_posterior(
     apart: Numbers,
     learner: NDArray[np.int64],
     share: Numbers,
-    score: Numbers,
+    off: Numbers,
     medians: Numbers,
     spreads: Numbers,
 ) -> tuple[float, Numbers]:
@@ -266,7 +297,7 @@ def negative_log_posterior(
     Args:
         theta: logarithms of the hyperparameters.
         apart: squared distances of learners by parameter.
-        learner, share, score: of each score its learner, phi, and itself, standardized.
+        learner, share, off: of each score its learner, phi, and how far it is off its prior mean.
         medians, spreads: of the prior of theta (see `prior`).
     """
     lengths, (f, g, b, u, e, noise) = _scales(theta)
@@ -275,14 +306,13 @@ def negative_log_posterior(
         root = cholesky(covariance, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return 1e10, np.zeros_like(theta)  # the line search steps back
-    inverse = cho_solve((root, True), np.eye(len(score)), check_finite=False)
-    off = score + PRIOR.mean_gain * share
+    inverse = cho_solve((root, True), np.eye(len(off)), check_finite=False)
     weights = inverse @ off
     # d value / d covariance is half of this; sums over the scores of each pair of learners.
     change = inverse - np.outer(weights, weights)
     bent = change * np.outer(share, share)
-    of = np.zeros((apart.shape[1], len(score)))
-    of[learner, np.arange(len(score))] = 1.0
+    of = np.zeros((apart.shape[1], len(off)))
+    of[learner, np.arange(len(off))] = 1.0
     by_level, by_gain = of @ change @ of.T, of @ bent @ of.T
     common = (f * by_level + g * by_gain) * slope
     gradient = np.concatenate(
@@ -332,15 +362,3 @@ def _matern(
     decay = np.exp(-root)
     kernel = (1.0 + root + 5.0 / 3.0 * square) * decay
     return kernel[of], (-5.0 / 6.0 * (1.0 + root) * decay)[of]
-
-
-def prior(n_parameters: int, n_varying: int) -> tuple[Numbers, Numbers]:
-    """Return medians of theta, and standard deviations around them.
-
-    Args:
-        n_parameters: of the space, each with a length scale.
-        n_varying: how many of them differ among the learners.
-    """
-    length = PRIOR.length * math.sqrt(max(n_varying, 1))
-    medians = np.log([*[length] * n_parameters, *PRIOR[3:]])
-    return medians, np.array([*[SPREADS.length] * n_parameters, *SPREADS[3:]])

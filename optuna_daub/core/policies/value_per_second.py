@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -40,6 +41,7 @@ from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.policies import closed_pool
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
@@ -122,7 +124,7 @@ class ValuePerSecond(Policy):
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return proposed
-        known = self.prices(pool)
+        known = self.prices(replace(pool, proposer=NoProposer()))  # only its own are asked for
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() >= 0.0:
             start = stops_of(self.sizes)[int(own.argmax())]

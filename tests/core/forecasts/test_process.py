@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +20,6 @@ from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import fit
 from optuna_daub.core.forecasts.process import negative_log_posterior
-from optuna_daub.core.forecasts.process import phi
-from optuna_daub.core.forecasts.process import prior
 
 
 Numbers = NDArray[np.float64]
@@ -46,8 +45,14 @@ def without_parameters(seed: int) -> Seen:
 
 
 def some_theta(seen: Seen, seed: int = 0) -> Numbers:
-    medians, _ = prior(seen.rows.shape[1], seen.n_varying)
+    medians, _ = PRIOR.theta(seen.rows.shape[1], seen.n_varying)
     return medians + np.random.default_rng(seed).normal(0.0, 0.5, len(medians))
+
+
+def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers]:
+    """What the posterior is given of scores."""
+    off = seen.score + PRIOR.mean_gain * seen.share
+    return seen.apart(seen.rows), seen.learner, seen.share, off
 
 
 class Slowly:
@@ -85,7 +90,7 @@ class Slowly:
         """Return mean and covariance of quantities, given some of the scores."""
         seen = self.seen
         known = [
-            (seen.rows[i], i, 1.0, -float(phi(d)))
+            (seen.rows[i], i, 1.0, -float(PRIOR.phi(d)))
             for i, d in zip(seen.learner[kept].tolist(), seen.doublings[kept], strict=True)
         ]
         all_seen = self.covariance(known, known) + (self.noise + JITTER) * np.eye(len(known))
@@ -107,8 +112,8 @@ EVERY = pytest.mark.parametrize(
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gradient_agrees_with_finite_differences(seen: Seen, seed: int) -> None:
     theta = some_theta(seen, seed)
-    medians, spreads = prior(seen.rows.shape[1], seen.n_varying)
-    rest = seen.apart(seen.rows), seen.learner, phi(seen.doublings), seen.score, medians, spreads
+    medians, spreads = PRIOR.theta(seen.rows.shape[1], seen.n_varying)
+    rest = *known_of(seen), medians, spreads
     _, gradient = negative_log_posterior(theta, *rest)
     for place in range(len(theta)):
         step = np.zeros(len(theta))
@@ -121,8 +126,8 @@ def test_the_gradient_agrees_with_finite_differences(seen: Seen, seed: int) -> N
 
 @EVERY
 def test_a_fit_is_a_minimum_and_is_had_again(seen: Seen) -> None:
-    medians, spreads = prior(seen.rows.shape[1], seen.n_varying)
-    rest = seen.apart(seen.rows), seen.learner, phi(seen.doublings), seen.score, medians, spreads
+    medians, spreads = PRIOR.theta(seen.rows.shape[1], seen.n_varying)
+    rest = *known_of(seen), medians, spreads
     found = fit(seen)
     least = negative_log_posterior(found, *rest)[0]
     assert least < negative_log_posterior(medians, *rest)[0]
@@ -141,7 +146,7 @@ def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None
     seen = Seen(rows, np.zeros(2, bool), np.arange(9), np.full(9, doublings), rng.normal(size=9))
     theta = some_theta(seen)
     f, g, b, u, e, noise = np.exp(2.0 * theta[-6:])
-    share = float(phi(doublings))
+    share = float(PRIOR.phi(doublings))
     own = u + e * share**2
     theirs = GaussianProcessRegressor(
         ConstantKernel(MEAN_SD**2 + b * share**2)
@@ -151,7 +156,7 @@ def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None
         optimizer=None,
     ).fit(rows, seen.score + share * PRIOR.mean_gain)
     mean, sd = theirs.predict(new, return_std=True)
-    found_mean, found_variance = condition(theta, seen).lines(new).scores(doublings)
+    found_mean, found_variance = condition(theta, seen).lines(new).scores(share)
     np.testing.assert_allclose(found_mean, mean - share * PRIOR.mean_gain, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found_variance, sd**2 - noise, rtol=1e-6)
 
@@ -176,9 +181,9 @@ def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(seen
         assert found.covariance[place] == pytest.approx(covariance[0, 1], abs=1e-7)
         assert found.gain_variance[place] == pytest.approx(covariance[1, 1], abs=1e-7)
         # A score is level - phi gain, at any size.
-        share = float(phi(2.5))
+        share = float(PRIOR.phi(2.5))
         mean, covariance = slow.given([(row, learner, 1.0, -share)], all_scores)
-        scores, variance = (part[place] for part in found.scores(2.5))
+        scores, variance = (part[place] for part in found.scores(share))
         assert (scores, variance) == pytest.approx((mean[0], covariance[0, 0]), abs=1e-7)
 
 
@@ -188,9 +193,9 @@ def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> 
     theta, place = some_theta(seen), 2
     known = condition(theta, seen)
     own = np.arange(len(seen.rows))
-    before = known.lines(seen.rows, own)
-    mean, variance = (float(part[place]) for part in before.scores(doublings))
-    shown = float(before.look(doublings, known.noise)[place])
+    before, share = known.lines(seen.rows, own), float(PRIOR.phi(doublings))
+    mean, variance = (float(part[place]) for part in before.scores(share))
+    shown = float(before.look(share, known.noise)[place])
     assert shown > 0.0
     for deviate in (-1.0, 1.0, 2.0):
         outcome = mean + deviate * math.sqrt(variance + known.noise)
@@ -216,7 +221,7 @@ def test_surprises_agree_with_leaving_out_each_score(seen: Seen) -> None:
     slow, found = Slowly(theta, seen), condition(theta, seen).surprises()
     for place, learner in enumerate(seen.learner.tolist()):
         others = [i for i in range(len(seen.score)) if i != place]
-        share = float(phi(seen.doublings[place]))
+        share = float(PRIOR.phi(seen.doublings[place]))
         mean, covariance = slow.given([(seen.rows[learner], learner, 1.0, -share)], others)
         off = seen.score[place] - mean[0]
         sd = math.sqrt(covariance[0, 0] + slow.noise + JITTER)
@@ -245,14 +250,14 @@ def test_neither_the_order_of_scores_nor_that_of_learners_matters(seen: Seen) ->
 def test_learners_nearby_say_more_than_learners_far_away() -> None:
     rows = np.array([[0.1], [0.15], [0.9]])
     seen = Seen(rows, np.zeros(1, bool), np.array([0]), np.zeros(1), np.array([2.0]))
-    found = condition(prior(1, 1)[0], seen).lines(rows, np.array([0, -1, -1]))
+    found = condition(PRIOR.theta(1, 1)[0], seen).lines(rows, np.array([0, -1, -1]))
     assert found.level[0] > found.level[1] > found.level[2] > 0.0
     assert found.level_variance[0] < found.level_variance[1] < found.level_variance[2]
 
 
 def test_without_parameters_a_learner_says_of_others_what_all_share() -> None:
     seen = Seen(np.empty((2, 0)), np.empty(0, bool), np.array([0]), np.zeros(1), np.array([2.0]))
-    theta = prior(0, 0)[0]
+    theta = PRIOR.theta(0, 0)[0]
     f, _, _, u, _, noise = np.exp(2.0 * theta)
     found = condition(theta, seen).lines(seen.rows, np.array([0, 1]))
     total = MEAN_SD**2 + f + u
