@@ -28,7 +28,6 @@ import optuna
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
-from optuna.samplers import TPESampler
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import BaseTrial
@@ -128,8 +127,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     attributes it has. Each candidate is first trained on few rows of each fold. What the scores of
     all candidates gained with more rows says how good each could become on all of them, and the
     next seconds go where they promise most: to more rows for a candidate, or to a new one, which
-    Optuna's TPE proposes from what is known so far. The best candidate has been trained on all the
-    rows of each fold, and is fitted once more on all the data.
+    the same model proposes. The best candidate has been trained on all the rows of each fold, and
+    is fitted once more on all the data.
 
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_digits
@@ -192,7 +191,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             time, and the best candidate is fitted on all the data either way.
         factor: ratio of consecutive training sizes, above 1.
         cost: what is to be saved: "seconds" as they are measured, or "examples" trained on.
-        sampler: proposes new candidates. None: `TPESampler`, seeded by `random_state`.
+        sampler: proposes new candidates. None: the model of `DataAllocationSampler`, seeded by
+            `random_state`.
         storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory. A
             password in it is never shown. A fitted search that is pickled has it masked, and a
             copy of its study in memory.
@@ -456,8 +456,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             load_if_exists=self.study_name is not None,
             direction="maximize",
             sampler=DataAllocationSampler(
-                TPESampler(seed=seed) if self.sampler is None else copy.deepcopy(self.sampler),
+                copy.deepcopy(self.sampler),
                 n_learners=n_candidates,
+                seed=seed if self.sampler is None else None,
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from optuna.samplers import TPESampler
-
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
 
@@ -17,7 +15,7 @@ SMALLEST_SHARE = 1 / 64
 
 def sampler(seed: int, seconds: float) -> DataAllocationSampler:
     """Return the default sampler; the one place that makes it."""
-    return DataAllocationSampler(TPESampler(seed=seed), seconds=seconds)
+    return DataAllocationSampler(seed=seed, seconds=seconds)
 
 
 def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
