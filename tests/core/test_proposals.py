@@ -47,7 +47,8 @@ def pool_of(points: list[dict[str, Any]], space: Space, proposer: Proposer, best
     pool = Pool(to_come=None, space=space, proposer=proposer)
     for i, point in enumerate(points):
         pool = pool.with_newcomer(i, point)
-        pool = pool.observed(i, Observation(250, 0.9 if i == best else 0.5 + i / 500))
+        far = abs(i - best) / len(points)
+        pool = pool.observed(i, Observation(250, 0.9 - 0.4 * far**2))
     return pool
 
 

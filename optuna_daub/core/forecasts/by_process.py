@@ -43,7 +43,7 @@ MOST_LEARNERS = 160
 so costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
 GROWTH = 1.15
 """Ratio of the numbers of trainings at which hyperparameters are learnt anew."""
-WIDER = 1.2
+WIDER = 1.4
 """Scale of a forecast, a Student t with four degrees of freedom, in standard deviations of the
 process, which is too sure of itself beyond what it has seen: `benchmarks/fit/process.py`."""
 CHECKS = 10.0

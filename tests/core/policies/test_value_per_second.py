@@ -264,11 +264,13 @@ def test_nothing_is_started_that_would_more_probably_be_late() -> None:
 
 
 def test_before_the_first_full_model_even_what_would_be_late_is_started() -> None:
-    pool = replace(pool_of(6, full=0), left=Cost(0, 5.0))
+    """It costs twice what was spent; what costs more is not started so late."""
+    pool = replace(pool_of(6, full=0), left=Cost(0, 5.0), spent=Cost(5500, 20.0))
     decision = POLICY.decide(pool)
     assert isinstance(decision, Extend)
     assert decision.size == FULL
     assert pool.curves[decision.learner].parameters["kind"] == "line", "the cheapest"
+    assert isinstance(POLICY.decide(replace(pool, spent=Cost(5500, 10.0))), Propose)
 
 
 @pytest.mark.parametrize(
