@@ -18,7 +18,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
+from optuna_daub.study import records
 
 
 PACKAGE = str(Path(optuna_daub.__file__).parent)
@@ -69,7 +69,7 @@ def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace]
         with traced() as trace:
             sizes = training_sizes(trial)
             n = next(sizes, None)
-        run = keys.read_run(trial.study.trials[trial.number])
+        run = records.read_run(trial.study.trials[trial.number])
         if run is not None and run.learner == trial.number:
             started.append(trace)
         score = 0.0

@@ -24,9 +24,9 @@ from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
@@ -189,7 +189,7 @@ def _claim(
         if len(known.unfinished) > 1 and liveness.release(study, worker, stale_after, number):
             known = worker.look()
         # Not what others' samplers were asked for, of which one may have begun the newest run.
-        known = worker.known = replace(known, n_learners=n_learners)
+        known = worker.known = replace(known, newest=(number, n_learners))
         if known.is_given_up(number):
             return _run(known, policy, trial, GIVEN_UP)
         run = _offer(study, worker, trial, policy, may_be_late=may_be_late)
@@ -223,7 +223,7 @@ def _claim(
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
     """Raise where another worker, or thread, has claimed something for this very trial."""
     number, here = trial.number, threading.get_ident()
-    run = keys.read_run(log.as_stored(study, trial))
+    run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
     if is_theirs or worker.holders.setdefault(number, here) != here:
         raise TakenError(f"Trial {number} was handed to two workers.")
@@ -239,9 +239,9 @@ def _offer(
 ) -> Run | None:
     """Return what the trial should run, None if it is to wait."""
     known, number = worker.known, trial.number
-    copied = keys.read_run(trial)  # of a run that died and was retried
+    copied = records.read_run(trial)  # of a run that died and was retried
     asked = None if copied is None else copied.learner
-    if keys.is_enqueued(trial):
+    if records.is_enqueued(trial):
         return _run(known, policy, trial, "enqueued", number, _first_size(worker, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(known, policy, trial, "the study was stopped")
@@ -286,7 +286,7 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
     assert run.learner is not None
     number, known = trial.number, worker.known
-    is_proposed = run.learner == number and not keys.is_enqueued(trial)
+    is_proposed = run.learner == number and not records.is_enqueued(trial)
     patience = time.monotonic() + PATIENCE
     while True:
         if number not in known.runs:

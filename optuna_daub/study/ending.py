@@ -22,9 +22,9 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.failures import message_of
@@ -141,7 +141,7 @@ def _kept(
         ValueError: where it has reported steps that are no training sizes.
     """
     known, full_size, number = worker.known, policy.sizes[-1], trial.number
-    own = {*keys.own_sizes(trial, run.inherited)}
+    own = {*records.own_sizes(trial, run.inherited)}
     if number not in worker.turns and (epochs := {n for n in own if n < policy.sizes[0]}):
         take_back(worker, values)
         log.write_failure(study, trial, Failure(min(epochs), "steps are no sizes", is_final=True))
@@ -157,7 +157,7 @@ def _kept(
         # It has asked for no size, so that it was trained on everything.
         begun = trial.datetime_start
         seconds = None if begun is None else (datetime.now() - begun).total_seconds()
-        is_timed = host.is_optimizing(study) and keys.is_duration(seconds)
+        is_timed = host.is_optimizing(study) and records.is_duration(seconds)
         seen = Observation(full_size, score, seconds=seconds if is_timed else None)
         log.write_score(study, trial, seen)
         worker.warn(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import replace
 from typing import Any
+from typing import TypeVar
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.study.failures import reason_to_drop
@@ -14,12 +15,21 @@ from optuna_daub.study.records import Failure
 from optuna_daub.study.records import violation
 
 
+BLANK, FAILING = "blank", "failing"
+"""Marks of learners (`Learner.is_blank`), and of those of which a run has failed."""
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
 @dataclass(frozen=True, slots=True)
 class Learner:
     """What all runs of a learner say together."""
 
     runs: Mapping[int, Facts]
     """Its runs, by trial number, and those that only seem to be (`strangers`)."""
+    strangers: frozenset[int]
+    """Trials whose record names this learner and whose parameters are others: copies."""
     params: Mapping[str, Any]
     """Its parameters, as far as any run has suggested them, or as they were enqueued."""
     distributions: Mapping[str, Any]
@@ -35,13 +45,20 @@ class Learner:
     answer, and gets no more data."""
     curve: LearningCurve
     """Its learning curve, dropped or not."""
-    strangers: frozenset[int]
-    """Trials whose record names this learner and whose parameters are others: copies."""
-
     key: str
     """What two learners with the same parameters have in common; empty without any."""
     is_blank: bool
     """Whether it is a mere claim, neither enqueued nor given any parameter or score."""
+    examples: int
+    """Examples that its runs were trained on."""
+    seconds: float
+    """What that took, as far as it was measured."""
+
+    @property
+    def marks(self) -> list[str]:
+        """Under what it is found among others: its key, `BLANK`, `FAILING`."""
+        # Learners without a key share none: who asks for no parameter trains something else.
+        return [m for m in (self.key, BLANK * self.is_blank, FAILING * bool(self.failures)) if m]
 
 
 def merged(
@@ -55,58 +72,49 @@ def merged(
         ruled_out: why the policy drops it, empty where it does not.
         well: the workers that have trained any learner.
     """
-    params: dict[str, Any] = {}
+    own: list[Facts] = []
     words: dict[str, str] = {}
-    distributions: dict[str, Any] = {}
-    seen: dict[int, Any] = {}
-    failures: dict[int, Failure] = {}
-    user_attrs: dict[str, Any] = {}
-    constraints: dict[str, Any] = {}
-    strangers: set[int] = set()
-    if learner in runs:
-        params.update(runs[learner].enqueued or {})
     # The first run goes first, as it was the one proposed; then those that resumed it.
-    for number in sorted(runs, key=lambda number: (number != learner, number)):
-        trial = runs[number]
-        assert trial.run is not None
-        pairs = trial.words.items()
-        if number != learner and any(words.get(n, word) != word for n, word in pairs):
-            strangers.add(number)
-            continue
-        # It may be another point of the space by now than others train as this learner.
-        is_late = number == learner and bool(trial.too_late)
-        for name, distribution in trial.distributions.items():
-            if name not in words and not (is_late and name in trial.too_late):
-                params[name], distributions[name] = trial.params[name], distribution
-                words[name] = trial.words[name]
-        if is_late:
-            continue
-        user_attrs |= trial.user_attrs
-        constraints |= trial.constraints
-        if trial.failure is not None:
-            failures[number] = trial.failure
-        for size, observation in trial.observations.items():
-            if size > trial.run.full_size or (trial.is_lost and size == trial.run.full_size):
-                continue
-            seen.setdefault(size, replace(observation, order=number + 1))
-    known = {name: params[name] for name in distributions}
-    curve = LearningCurve(learner, (), ruled_out, known, "ruled out")
-    if seen:
-        curve = curve.extended(*(seen[size] for size in sorted(seen)))
-    if constraints and (reason := violation(constraints)):
+    for trial in sorted(runs.values(), key=lambda trial: (trial.number != learner, trial.number)):
+        if all(words.get(name, text) == text for name, text in trial.words.items()):
+            own.append(trial)
+            words = _union([words, trial.words])
+    distributions = _union([trial.distributions for trial in own])
+    params = _union([trial.params for trial in own])
+    seen = _union([trial.counted for trial in own])
+    failures = {trial.number: trial.failure for trial in own if trial.failure is not None}
+    last_first = own[::-1]  # of what is noted the last word counts, not the first
+    constraints = _union([trial.constraints for trial in last_first])
+    enqueued = (runs[learner].enqueued if learner in runs else None) or {}
+
+    curve = LearningCurve(learner, (), ruled_out, params, "ruled out")
+    curve = curve.extended(*[seen[size] for size in sorted(seen)])
+    if reason := violation(constraints):
         curve = curve.drop(reason, "infeasible")
-    if failures and (reason := reason_to_drop(failures, well)):
+    if reason := reason_to_drop(failures, well):
         curve = curve.drop(reason, curve.cause or "failed")
     return Learner(
         runs=runs,
-        params=params,
+        strangers=frozenset(runs).difference([trial.number for trial in own]),
+        params={**enqueued, **params},
         distributions=distributions,
         words=words,
         failures=failures,
-        user_attrs=user_attrs,
+        user_attrs=_union([trial.user_attrs for trial in last_first]),
         constraints=constraints,
         curve=curve,
-        strangers=frozenset(strangers),
         key=repr(sorted(words.items())) if words else "",
-        is_blank=not (params or curve.observations),
+        is_blank=not (params or enqueued or seen),
+        examples=sum([trial.examples for trial in own]),
+        seconds=math.fsum([trial.seconds for trial in own]),
     )
+
+
+def _union(mappings: list[Mapping[_Key, _Value]]) -> dict[_Key, _Value]:
+    """Return what the mappings say together; where two name the same, the earlier one counts."""
+    if len(mappings) == 1:  # of most learners, and most of the time that a study takes to be read
+        return {**mappings[0]}
+    united: dict[_Key, _Value] = {}
+    for mapping in mappings:
+        united = {**united, **mapping, **united}
+    return united

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import End
 from optuna_daub.study.worker import Worker
@@ -102,7 +102,7 @@ class AllocationPruner(BasePruner):
         This is DAUB's Remark 1. Where the policy bounds nothing yet, the trial goes on.
         """
         number = trial.number
-        known = worker.known.with_trial(keys.read(trial, worker.sign))  # `trial` may be newer
+        known = worker.known.with_trial(records.read(trial, worker.sign))  # `trial` may be newer
         rival = max((score for score, other in known.best_alone if other != number), default=None)
         if rival is None or number not in known.alone:
             return False

@@ -20,9 +20,9 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.claims import settle
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
@@ -76,7 +76,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     pruner, worker = _pruner_of(trial), worker_of(trial.study)
     run = worker.known.runs.get(trial.number)
     if run is None:
-        if keys.read_run(log.as_stored(trial.study, trial)) is not None:
+        if records.read_run(log.as_stored(trial.study, trial)) is not None:
             _end_lost(trial, worker)
         return _all_sizes(trial, pruner.policy)
     try:
@@ -320,8 +320,10 @@ def _check_measures(seen: Observation) -> None:
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not 0 <= seen.seconds <= keys.LONGEST:
-        raise ValueError(f"`seconds` must be from 0 to {keys.LONGEST:g}, but got {seen.seconds}.")
+    if seen.seconds is not None and not 0 <= seen.seconds <= records.LONGEST:
+        raise ValueError(
+            f"`seconds` must be from 0 to {records.LONGEST:g}, but got {seen.seconds}."
+        )
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:

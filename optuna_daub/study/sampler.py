@@ -28,9 +28,9 @@ from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import ending
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study import starting
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.claims import TakenError
@@ -212,7 +212,9 @@ class DataAllocationSampler(BaseSampler):
                 if run.learner == trial.number and known.repeats:
                     as_it_is = log.as_stored(study, trial)
                     # GridSampler has marked the point that it proposes by now.
-                    is_taken = keys.enqueued_params(as_it_is) or keys.marks_of_others(as_it_is)
+                    is_taken = records.enqueued_params(as_it_is) or records.marks_of_others(
+                        as_it_is
+                    )
                     explores = not is_taken
             except (TakenError, host.FinishedTrialError) as error:
                 # Others have this very trial, or took this worker for dead meanwhile.
@@ -365,9 +367,8 @@ class DataAllocationSampler(BaseSampler):
         policy = self._policy_of(study)
         if not self._proposes or policy is None:
             return self._base_sampler
-        pool, known = worker.pool(policy, trial.number), worker.known
-        space = {n: d for one in known.learners.values() for n, d in one.distributions.items()}
-        return ModelSampler(self._base_sampler, pool, policy, space, self._seed)
+        pool, space = worker.pool(policy, trial.number), worker.known.drawn
+        return ModelSampler(self._base_sampler, pool, policy, {**space}, self._seed)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the study as the base sampler sees it."""

@@ -18,9 +18,9 @@ from optuna.trial import TrialState
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.messages import GIVEN_UP
@@ -168,7 +168,7 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
             raise  # it runs, and is another worker's
         with suppress(NotImplementedError):  # of several objectives
             worker_of(study).holders.pop(trial.number, None)
-        is_enqueued = keys.is_enqueued(log.as_stored(study, trial))
+        is_enqueued = records.is_enqueued(log.as_stored(study, trial))
         with suppress(RuntimeError):  # others have ended it
             log.end(study, trial, TrialState.WAITING if is_enqueued else TrialState.FAIL)
         raise

@@ -170,7 +170,7 @@ class Worker:
     @property
     def n_declined(self) -> int:
         """How many new learners were declined in a row, in this `study.optimize`."""
-        return sum(number >= self.begin[1] for number in self.known.declined)
+        return self.known.declined(self.begin[1])
 
     def look(self) -> Known:
         """Take in what has happened since the last look, and return what is known."""

@@ -30,7 +30,7 @@ from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.records import Run
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT
@@ -95,7 +95,7 @@ class InOrder(BaseSampler):
     ) -> Any:
         seen = [row for row in study.get_trials(deepcopy=False) if row.number < trial.number]
         # Another thread's trial may be there already, and turn out to be a later run, or idle.
-        runs = {row.number: keys.read_run(row) for row in seen}
+        runs = {row.number: records.read_run(row) for row in seen}
         return sum(run is not None and run.learner == number for number, run in runs.items())
 
 
@@ -173,7 +173,7 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
 
 def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:
     """Return the trials that ran a learner, with what they were assigned."""
-    assigned = [(trial, keys.read_run(trial)) for trial in study.trials]
+    assigned = [(trial, records.read_run(trial)) for trial in study.trials]
     return [(trial, run) for trial, run in assigned if run is not None and run.learner is not None]
 
 
@@ -185,7 +185,7 @@ def idle(study: optuna.Study) -> list[FrozenTrial]:
 
 def repeats(study: optuna.Study) -> dict[int, int]:
     """Return the learner that each trial repeats which was given a learner's parameters again."""
-    assigned = {t.number: keys.read_run(t) for t in study.trials}
+    assigned = {t.number: records.read_run(t) for t in study.trials}
     return {n: run.repeats for n, run in assigned.items() if run and run.repeats is not None}
 
 

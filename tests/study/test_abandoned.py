@@ -22,9 +22,9 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study import worker as workers
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import looking
@@ -126,7 +126,7 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
     study.enqueue_trial({"row": 3})
     worker.join(30)
     (idle,) = asked
-    run = keys.read_run(study.trials[idle.number])
+    run = records.read_run(study.trials[idle.number])
     assert run is not None
     assert run.learner is None
     assert run.reason == "enqueued learners come first"
@@ -298,7 +298,7 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
     base.lives = [*lives]
     for _ in lives:
         lost = study.ask()
-        run = keys.read_run(study.trials[lost.number])
+        run = records.read_run(study.trials[lost.number])
         assert run is not None
         assert run.learner == n_before
         name_as_dead(study, lost)
@@ -314,7 +314,7 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
 def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
     study = table_study()
     slow = study.ask()
-    run = keys.read_run(study.trials[0])
+    run = records.read_run(study.trials[0])
     assert run is not None
     study.tell(slow, state=TrialState.FAIL)
     others = looking(study)
@@ -323,7 +323,7 @@ def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
 
 def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
     """Let a trial be that of a process of this machine that is gone."""
-    run = keys.read_run(study.trials[trial.number])
+    run = records.read_run(study.trials[trial.number])
     assert run is not None
     machine, _, began = run.worker.split("|")
     boot = began.rpartition("/")[0]

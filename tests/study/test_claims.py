@@ -228,7 +228,7 @@ def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
     """Return a new trial and the run that its worker would claim."""
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     worker = looking(study)
-    worker.known = replace(worker.known, n_learners=2)
+    worker.known = replace(worker.known, newest=(-1, 2))
     run = claims._offer(study, worker, trial, study.pruner.policy)
     assert run is not None
     assert run.learner == trial.number

@@ -28,9 +28,9 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import End
@@ -282,7 +282,7 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     lost = {
         trial.number
         for trial in trials
-        if keys.is_given_up(trial) or trial.state == TrialState.FAIL
+        if records.is_given_up(trial) or trial.state == TrialState.FAIL
     }
     assert len(lost) == n_lost
     made = [
@@ -305,7 +305,7 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
         looking(study)
         time.sleep(0.2)
     study.optimize(TableObjective(RIVALS))
-    lost = [trial for trial in study.trials if keys.is_given_up(trial)]
+    lost = [trial for trial in study.trials if records.is_given_up(trial)]
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
     stall.goes_on.set()
     worker.join(60)
@@ -431,7 +431,7 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
 
     monkeypatch.setattr(owner, place, stopped)
     slow.optimize(TableObjective(RIVALS))
-    (lost,) = [trial for trial in study.trials if keys.is_given_up(trial)]
+    (lost,) = [trial for trial in study.trials if records.is_given_up(trial)]
     assert [lost.intermediate_values] == known
     assert lost.state == TrialState.PRUNED
     assert_ended_well(study, n_lost=1)
@@ -496,7 +496,7 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
     trial = study.ask()
     worker = looking(study)
     was_there: list[bool] = []
-    inner: dict[Any, Any] = {keys: keys.read, Known: Known.with_trials}
+    inner: dict[Any, Any] = {records: records.read, Known: Known.with_trials}
 
     def watched(owner: Any) -> Any:
         def watching(*given: Any) -> Any:
@@ -505,7 +505,7 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
 
         return watching
 
-    monkeypatch.setattr(keys, "read", watched(keys))
+    monkeypatch.setattr(records, "read", watched(records))
     monkeypatch.setattr(Known, "with_trials", watched(Known))
     trial.suggest_int("row", 0, 4)
     worker.look()
@@ -581,7 +581,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     curves = learning_curves(study_of(2))
     assert len(curves) == 3
     assert curves[0].learner == 0
-    trained = [t for t in late.trials if keys.read_run(t).learner == 0][1:]
+    trained = [t for t in late.trials if records.read_run(t).learner == 0][1:]
     assert trained
     for curve in curves:
         height = sum(curve.params.values())
@@ -618,7 +618,7 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
 
     monkeypatch.setattr(module, name, stopped)
     study.ask()
-    assert not keys.is_given_up(study.trials[trial.number])
+    assert not records.is_given_up(study.trials[trial.number])
     curve = learning_curves(study)[trial.number]
     assert [seen.score for seen in curve.observations] == [score_of(0, SIZES[0])]
 
@@ -689,7 +689,7 @@ def test_a_claim_bears_a_heartbeat_from_the_start(
 
     monkeypatch.setattr(log, "write_run", heart_beats)
     study.ask()
-    assert keys.read_run(study.trials[0]) is not None
+    assert records.read_run(study.trials[0]) is not None
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -762,7 +762,7 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
         study.optimize(TableObjective(RIVALS))
     said = [record.getMessage() for record in caplog.records]
     assert sum("passes no heartbeat on" in message for message in said) == 1
-    assert keys.is_given_up(study.trials[lost.number])
+    assert records.is_given_up(study.trials[lost.number])
     assert liveness.patience_with(study, 7.0) == 7.0
     assert study.best_trial.last_step == SIZES[-1]
 
