@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from textwrap import shorten
 from typing import Any
 
 import optuna
@@ -27,11 +28,9 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
-from optuna_daub.study.failures import message_of
 from optuna_daub.study.known import Known
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import status
-from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import SetupError
@@ -54,6 +53,9 @@ may rise by chance, and in a study that has gone on for longer it is too late.""
 
 NEARLY_ALL = 0.9
 """Share of learners whose scores rise that is no chance."""
+
+WIDTH = 120
+"""Characters of an error that are kept."""
 
 _logger = logging.getLogger(__name__)
 
@@ -118,6 +120,21 @@ def close(
         host.stop(study)
 
 
+def message_of(error: BaseException | None) -> str:
+    """Return the type of an error and the first line of its message; empty for none.
+
+    >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
+    ('ValueError: Input contains NaN.', 'MemoryError')
+    """
+    if error is None:
+        return ""
+    try:
+        message = str(error).partition("\n")[0]
+    except Exception:  # of a class whose own `__str__` fails
+        message = "(an error without a message)"
+    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), WIDTH, placeholder="...")
+
+
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
     """Keep a value returned early from being the study's best.
 
@@ -145,7 +162,7 @@ def _kept(
     if number not in worker.turns and (epochs := {n for n in own if n < policy.sizes[0]}):
         take_back(worker, values)
         log.write_failure(study, trial, Failure(min(epochs), "steps are no sizes", is_final=True))
-        check_steps(policy, number, epochs)
+        records.check_steps(policy.sizes, number, epochs)
     needs, score = policy.needs, values[0]
     if not own and number not in worker.turns and not run.inherited:
         if needs.training_scores == "required" or not is_finite(score):

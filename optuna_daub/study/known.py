@@ -30,9 +30,9 @@ from optuna_daub.study.learner import BLANK
 from optuna_daub.study.learner import FAILING
 from optuna_daub.study.learner import Learner
 from optuna_daub.study.learner import merged
+from optuna_daub.study.learner import violation
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
-from optuna_daub.study.records import violation
 from optuna_daub.study.spaces import widened
 
 
@@ -169,20 +169,9 @@ class Known:
         unseen = [x.distributions for x in now if not x.distributions.items() <= drawn.items()]
         for distributions in unseen:
             drawn.update(distributions)
-        found: dict[str, set[int]] = {}
-        for one, is_there in [(one, False) for one in before] + [(one, True) for one in now]:
-            for mark in one.marks:
-                if mark not in found:
-                    found[mark] = {*self.marked(mark)}
-                (found[mark].add if is_there else found[mark].discard)(one.curve.learner)
-        spent = Cost(
-            self.spent.examples
-            + sum([x.examples for x in now])
-            - sum([x.examples for x in before]),
-            math.fsum(
-                [self.spent.seconds, *[x.seconds for x in now], *[-x.seconds for x in before]]
-            ),
-        )
+        examples = sum([x.examples for x in now]) - sum([x.examples for x in before])
+        seconds = [*[x.seconds for x in now], *[-x.seconds for x in before]]
+        spent = Cost(self.spent.examples + examples, math.fsum([self.spent.seconds, *seconds]))
         return replace(
             self,
             learners={**self.learners, **made},
@@ -190,8 +179,22 @@ class Known:
             space=widened(self.space, unseen) if unseen else self.space,
             drawn=drawn,
             spent=spent,
-            _by_mark={**self._by_mark, **{mark: frozenset(ids) for mark, ids in found.items()}},
+            _by_mark=self._marked_with(before, now),
         )  # fmt: skip
+
+    def _marked_with(
+        self, before: list[Learner], now: list[Learner]
+    ) -> Mapping[str, frozenset[int]]:
+        """Return the learners by mark, once some are no more what they were."""
+        marks = {mark for one in (*before, *now) for mark in one.marks}
+        found = {mark: {*self.marked(mark)} for mark in marks}
+        for one in before:
+            for mark in one.marks:
+                found[mark].discard(one.curve.learner)
+        for one in now:
+            for mark in one.marks:
+                found[mark].add(one.curve.learner)
+        return {**self._by_mark, **{mark: frozenset(ids) for mark, ids in found.items()}}
 
     def _with_alone(self, trials: Iterable[Facts]) -> Known:
         """Return what is known with these trials of other samplers, or copied from other studies.

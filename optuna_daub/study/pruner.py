@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
 import optuna
 from optuna.pruners import BasePruner
@@ -20,19 +19,6 @@ from optuna_daub.study.worker import looking
 
 
 _logger = logging.getLogger(__name__)
-
-
-def check_steps(policy: Policy, number: int, steps: Iterable[int]) -> None:
-    """Raise a ValueError where a run that was handed out sizes has reported anything else."""
-    others = [step for step in steps if step not in policy.sizes]
-    if others:
-        sizes = ", ".join(f"{size:,}" for size in policy.sizes)
-        raise ValueError(
-            f"The step of `trial.report` is the training size, one of {sizes}, but trial "
-            f"{number} reported step {min(others):,}. Report the sizes of "
-            "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
-            "Optuna's pruning callbacks."
-        )
 
 
 class AllocationPruner(BasePruner):
@@ -86,7 +72,7 @@ class AllocationPruner(BasePruner):
         # Sizes of its own choice are a plain objective's right, but no epochs.
         epochs = [step for step in trial.intermediate_values if step < self.policy.sizes[0]]
         if number in worker.turns or epochs:
-            check_steps(self.policy, number, epochs or trial.intermediate_values)
+            records.check_steps(self.policy.sizes, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
             raise ValueError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "

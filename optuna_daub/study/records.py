@@ -9,7 +9,9 @@ study. `log` writes them.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import MISSING
 from dataclasses import dataclass
 from dataclasses import field
@@ -201,22 +203,6 @@ def word(value: Any, distribution: Any) -> str:
     return repr(value)
 
 
-def violation(constraints: Mapping[str, Any]) -> str:
-    """Return which constraint is violated, by Optuna's rule; empty where none is.
-
-    >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
-    ('infeasible: constraint 1 is 0.5, above 0', '')
-    """
-    for name, stored in constraints.items():
-        values = {name.partition(":")[2]: stored}
-        if name == CONSTRAINTS:
-            values = {str(place): value for place, value in enumerate(stored or ())}
-        for which, value in values.items():
-            if value > 0:
-                return f"infeasible: constraint {which} is {value:.6g}, above 0"
-    return ""
-
-
 # Reading
 
 
@@ -269,6 +255,19 @@ def read_run(trial: FrozenTrial) -> Run | None:
 def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
     """Return the sizes that the trial observed itself, increasing."""
     return sorted(size for size in trial.intermediate_values if size > inherited)
+
+
+def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None:
+    """Raise a ValueError where a run that was handed out sizes has reported anything else."""
+    others = [step for step in steps if step not in sizes]
+    if others:
+        listed = ", ".join(f"{size:,}" for size in sizes)
+        raise ValueError(
+            f"The step of `trial.report` is the training size, one of {listed}, but trial "
+            f"{number} reported step {min(others):,}. Report the sizes of "
+            "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
+            "Optuna's pruning callbacks."
+        )
 
 
 def signed(seen: Observation, sign: int) -> Observation:

@@ -26,7 +26,6 @@ from optuna_daub.study import records
 from optuna_daub.study.claims import settle
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import End
@@ -151,7 +150,7 @@ def report(
         _check_needs(trial.study.pruner, seen, trial)
     _check_measures(seen)
     if turn is not None and turn.is_run:
-        check_steps(_pruner_of(trial).policy, trial.number, _steps(trial))
+        records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial))
         _check_held(trial, worker)
     try:
         log.write_observation(trial.study, trial, seen)
@@ -190,7 +189,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         if size not in curve.sizes:
             yield _hand_out(trial, worker, size, is_run=True)
             if not (turn := worker.turns[number]).is_reported:  # else `report` has seen to both
-                check_steps(pruner.policy, number, _steps(trial))
+                records.check_steps(pruner.policy.sizes, number, _steps(trial))
                 log.write_seconds(trial.study, trial, size, turn.since)
             worker.look()
             _check_held(trial, worker, run.learner)
