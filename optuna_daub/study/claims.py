@@ -48,9 +48,6 @@ LONGEST_PAUSE = 2.0
 """Seconds of the longest of these waits: what made a look costly may have been done once for all,
 such as reading the trials that ended meanwhile."""
 
-PATIENCE = 1.0
-"""Seconds that the lower trial number waits for a rival to step back."""
-
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
 
@@ -121,7 +118,7 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
     if run.learner != trial.number or run.inherited:
         return run
     worker, number = worker_of(study), trial.number
-    patience = time.monotonic() + PATIENCE
+    patience = time.monotonic() + worker.patience.rival
     while True:
         known = worker.look()
         with worker.lock:  # one thread looks at a time, and sees whom the others have settled
@@ -245,8 +242,7 @@ def _offer(
         return _run(known, policy, trial, "enqueued", number, _first_size(worker, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(known, policy, trial, "the study was stopped")
-    horizon = worker.horizon if may_be_late else None
-    if horizon is not None and time.monotonic() >= horizon:
+    if may_be_late and worker.is_late:
         return _run(known, policy, trial, "the seconds are over")
     decision = _decide(worker, policy, number)
     known, reason = worker.known, sentence(decision.reason, worker.sign)
@@ -287,7 +283,7 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     assert run.learner is not None
     number, known = trial.number, worker.known
     is_proposed = run.learner == number and not records.is_enqueued(trial)
-    patience = time.monotonic() + PATIENCE
+    patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
             return False  # others took us for dead

@@ -81,7 +81,7 @@ def merged(
     params, seen = _union(own, "params"), _union(own, "counted")
     constraints = _union(own[::-1], "constraints")
     failures = {trial.number: trial.failure for trial in own if trial.failure is not None}
-    enqueued = runs[learner].enqueued or {} if learner in runs else {}
+    enqueued = own[0].enqueued or {}
 
     curve = LearningCurve(learner, (), ruled_out, params, "ruled out")
     curve = curve.extended(*[seen[size] for size in sorted(seen)])

@@ -80,7 +80,8 @@ class AllocationPruner(BasePruner):
             )
         if run.learner is not None and known.is_done(run.learner, full_size):
             return False  # nothing is left to be spared
-        return isinstance(worker.turn(self.policy, number), End)
+        answer = worker.told[number] = worker.turn(self.policy, number)
+        return isinstance(answer, End)
 
     def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
         """Prune a trial of another sampler for good: its upper bound is below a score reached.

@@ -209,7 +209,7 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
 
     The worker may have been stopped since it looked last, wherever it was.
     """
-    if time.monotonic() - worker.seen_at > liveness.CHECKED_SECONDS:
+    if time.monotonic() - worker.seen_at > worker.patience.checked:
         worker.look()
     run = worker.known.runs.get(trial.number)
     if run is None or (learner is not None and run.learner != learner):

@@ -104,17 +104,17 @@ def stop_if_over(
 ) -> None:
     """End the study of an idle trial where nothing is left to be done."""
     worker = worker_of(study)
-    is_late = worker.horizon is not None and time.monotonic() >= worker.horizon
-    is_finished = isinstance(worker.answer(policy).decision, Finish)
+    decision = worker.answer(policy)[1]
     is_asked_for_more = n_learners is not None and not _has_just_ended(study)
-    if is_finished and is_asked_for_more and [*worker.known.unfinished] == [trial.number]:
+    is_alone = [*worker.known.unfinished] == [trial.number]
+    if isinstance(decision, Finish) and is_asked_for_more and is_alone:
         _logger.warning(
             "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
             "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
             study.study_name,
             trial.number,
         )
-    if is_late or is_finished:
+    if worker.is_over(decision):
         host.stop(study)
 
 
@@ -143,7 +143,7 @@ def proposing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
 def _check_held(study: optuna.Study, trial: FrozenTrial) -> None:
     worker, now = worker_of(study), time.monotonic()
     assigned = worker.assigned.get(trial.number)
-    if assigned is None or now - assigned.since < liveness.CHECKED_SECONDS:
+    if assigned is None or now - assigned.since < worker.patience.checked:
         return
     worker.assigned[trial.number] = replace(assigned, since=now)
     asked, known = host.trial_of_caller(), looking(study).known

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
 from typing import Any
-from typing import NamedTuple
 
 import optuna
 
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
@@ -45,9 +45,6 @@ _logger = logging.getLogger(__name__)
 MOMENT = 0.01
 """Share of the time left that may pass before it is looked at anew: until then what was worked out
 of a pool holds. How long a training will take is known less well."""
-
-RECENT = 60.0
-"""Seconds for which a worker that was heard of counts as there, also between two trials."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,11 @@ class Turn:
     is_run: bool
     """Whether the trial runs a learner of the pair, which others may take over."""
     is_reported: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a run of the pair was handed it out and has not reported it."""
+        return self.is_run and not self.is_reported
 
 
 @dataclass(frozen=True)
@@ -105,23 +107,42 @@ class TurnOverError(optuna.TrialPruned):
     """Raised out of an objective whose learner's turn is over; its own `TrialPruned` rejects."""
 
 
-class Answer(NamedTuple):
-    """A decision, and the pool that it was made of."""
+@dataclass(frozen=True)
+class Patience:
+    """How patient a worker is: with others in seconds, with its base sampler in proposals."""
 
-    pool: Pool
-    decision: Decision
+    recent: float = 60.0
+    """A worker that was heard of counts as there for so long, also between two of its trials."""
+    checked: float = 1.0
+    """A worker goes on for so long before it asks whether its run is still its own: a look takes
+    some milliseconds, and no worker is taken for dead as soon."""
+    rival: float = 1.0
+    """The lower trial number waits for so long for a rival to step back: one that is alive does
+    within two looks, some milliseconds each."""
+    proxied: float = 3600.0
+    """A run behind a gRPC proxy, which passes no heartbeat on, may be silent for so long."""
+    abandoned: float = 30.0
+    """An enqueued trial may stay for so long as it was taken from the queue: being assigned its
+    learner takes milliseconds."""
+    declined: int = 100
+    """New learners in a row that the policy may decline. Then the study ends: nothing that the
+    base sampler proposes fits into the time left."""
 
 
 @dataclass(eq=False)
 class Worker:
     """One process at work on a study; `worker_of` has it.
 
-    Times are `time.monotonic` where nothing else is said: the clocks of two machines are never
+    Patience are `time.monotonic` where nothing else is said: the clocks of two machines are never
     compared.
     """
 
     reader: log.Reader
     """What it has read."""
+    sign: int
+    """-1 where smaller scores are better, by which scores are turned on the way out."""
+    patience: Patience = Patience()
+    """How patient it is."""
     known: Known = field(default_factory=Known)
     """What is known as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -131,6 +152,10 @@ class Worker:
     """The trials that this process has begun and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
     """What its objectives were told to train on last, by trial number."""
+    told: dict[int, Go | End] = field(default_factory=dict)
+    """What `trial.should_prune` said to its trials last, by number. A trial that ends by its own
+    `TrialPruned` obeys that, or rejects its parameters; the policy would say something else by
+    then, as others go on. No decision rests on it."""
     holders: dict[int, int] = field(default_factory=dict)
     """The threads (`threading.get_ident`) that have claimed this process's trials, by number."""
     newcomers: dict[int, bool] = field(default_factory=dict)
@@ -163,25 +188,31 @@ class Worker:
     _shown: Pool = field(default_factory=Pool)  # the last one; where time is limited, with its end
 
     @property
-    def sign(self) -> int:
-        """-1 where smaller scores are better, by which scores are turned on the way out."""
-        return self.reader.sign
+    def is_late(self) -> bool:
+        """Whether the sampler's seconds are over."""
+        return self.horizon is not None and time.monotonic() >= self.horizon
 
-    @property
-    def n_declined(self) -> int:
-        """How many new learners were declined in a row, in this `study.optimize`."""
-        return self.known.declined(self.begin[1])
+    def is_over(self, decision: Decision) -> bool:
+        """Return whether no other run is to be started, given what the policy says."""
+        n_declined = self.known.declined(self.begin[1])
+        return isinstance(decision, Finish) or self.is_late or n_declined >= self.patience.declined
 
     def look(self) -> Known:
         """Take in what has happened since the last look, and return what is known."""
         with self.lock:
             now = self.seen_at = time.monotonic()
             if news := self.reader.news():
-                self._settled = self._settled.with_trials(t for t in news if t.is_finished)
-                self.known = self._settled.with_trials(self.reader.unfinished.values())
+                self._settled = self._settled.with_trials([t for t in news if t.is_finished])
+                self.known = self._settled.with_trials([*self.reader.unfinished.values()])
             for trial in news:
                 if trial.is_finished:
-                    for of_unfinished in (self.holders, self.newcomers, self.turns, self.seen):
+                    for of_unfinished in (
+                        self.told,
+                        self.holders,
+                        self.newcomers,
+                        self.turns,
+                        self.seen,
+                    ):
                         of_unfinished.pop(trial.number, None)
                     continue
                 life = _sign_of_life(trial)
@@ -206,26 +237,25 @@ class Worker:
         process's own, and all processes are to show the same of a study.
         """
         with self.lock:
-            if (
-                policy is not self._policy
-            ):  # another one, which has no say any more, ruled some out
+            if policy is not self._policy:  # another one has ruled some out, and has no say now
                 self._policy = policy
                 self._rule_out({})
             known, last, left = self.known, self._shown, None
+            busy, to_come = known.busy(but_for=number), known.to_come(number)
             if self.horizon is not None and is_at_work:
                 seconds = max(0.0, self.horizon - time.monotonic())
                 left = Cost(0, seconds)
                 passed = math.inf if last.left is None else last.left.seconds - seconds
                 if 0.0 <= passed <= MOMENT * seconds:
                     left = last.left
-            busy, runs_left = known.busy(but_for=number), self._runs_left()
+            runs_left = self._runs_left() if known.n_learners is None else None
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # should it end now, there is no run in which another could go on
                 busy = frozenset(known.curves) - {own}
             pool = Pool(
                 curves=last.curves if known.curves == last.curves else known.curves,
                 busy=busy,
-                to_come=known.to_come(number),
+                to_come=to_come,
                 spent=known.spent,
                 left=left,
                 runs_left=runs_left,
@@ -241,14 +271,14 @@ class Worker:
 
     def answer(
         self, policy: Policy, number: int | None = None, *, is_at_work: bool = True
-    ) -> Answer:
-        """Return what the policy says to the worker of trial `number`, and of which pool."""
+    ) -> tuple[Pool, Decision]:
+        """Return the pool as the worker of trial `number` sees it, and what the policy says."""
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
                 decision = pool.once(policy.decide)
                 if not isinstance(decision, Drop):
-                    return Answer(pool, decision)
+                    return pool, decision
                 reason = sentence(decision.reason, self.sign)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
@@ -286,7 +316,7 @@ class Worker:
     def failed_here(self, worker: str) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""
         there = {run.worker for run in self.known.runs.values()}
-        recently = time.monotonic() - RECENT
+        recently = time.monotonic() - self.patience.recent
         there |= {other for other, at in self.heard_of.items() if at > recently}
         return self.known.failed_by(worker) if there - {worker} else frozenset()
 
@@ -305,9 +335,8 @@ class Worker:
         None where its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
-        if self.known.n_learners is not None or not self.reader.is_optimizing:
-            return None  # it may be within the `optimize` of another study
-        asked = host.trials_asked_for()
+        # It may be within the `optimize` of another study.
+        asked = host.trials_asked_for() if self.reader.is_optimizing else None
         if asked is None:
             return None
         n_trials, n_begun = asked
@@ -342,7 +371,8 @@ def worker_of(study: optuna.Study) -> Worker:
     check_study(study)
     with _WORKERS_LOCK:  # or two threads would make one each, and lock different locks
         if study not in _WORKERS:
-            _WORKERS[study] = Worker(log.Reader(study))
+            reader = log.Reader(study)
+            _WORKERS[study] = Worker(reader, reader.sign)
         return _WORKERS[study]
 
 

@@ -46,6 +46,8 @@ from optuna_daub.core import geometric_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.forks import CONTEXT
 
@@ -291,7 +293,7 @@ def work(plan: Plan) -> None:
         for n in training_sizes(trial):
             plan.write("begun", x, n, os.getpid())
             time.sleep(plan.seconds)
-            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.times:
+            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.patience:
                 raise plan.harm
             value, number, since = score(x, n), trial.number, time.monotonic()
             report(trial, n, value, training_score=min(1.0, value + 2 / n**0.5))
@@ -317,7 +319,7 @@ def work(plan: Plan) -> None:
         shift_clock(plan.clock)
     study = plan.study()
     if plan.deadly:
-        liveness.ABANDONED_SECONDS = 1.0
+        worker_of(study).patience = Patience(abandoned=1.0)
         study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
     cpu, wall = time.process_time(), time.monotonic()
     try:

@@ -32,6 +32,8 @@ from optuna_daub.core import Policy
 from optuna_daub.core import replay
 from optuna_daub.study import records
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT
 
@@ -141,13 +143,14 @@ def table_study(
     base: BaseSampler | None = None,
     stale_after: float | None = None,
     pruner: AllocationPruner | None = None,
+    patience: Patience = Patience(),  # noqa: B008 - a frozen value
     **rule: Any,
 ) -> optuna.Study:
     """Return a study with a sampler and a pruner of its own; opened if it is there already.
 
     The pruner is that of DAUB's paper with the options `rule`, unless another one is given.
     """
-    return optuna.create_study(
+    study = optuna.create_study(
         study_name=name,
         storage=storage,
         direction=direction,
@@ -157,6 +160,8 @@ def table_study(
         ),
         pruner=pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
     )
+    worker_of(study).patience = patience
+    return study
 
 
 def sqlite(folder: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,14 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub import AllocationPruner
 from optuna_daub import learning_curves
+from optuna_daub import training_sizes
+from optuna_daub.core import DAUB
+from optuna_daub.core import Decision
+from optuna_daub.core import Drop
+from optuna_daub.core import Extend
+from optuna_daub.core import Pool
 from optuna_daub.study import claims
 from optuna_daub.study import host
 from optuna_daub.study import liveness
@@ -26,8 +35,11 @@ from optuna_daub.study.claims import LONGEST_WAIT
 from optuna_daub.study.claims import LOOKING_SHARE
 from optuna_daub.study.claims import SHORTEST_WAIT
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import looking
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
@@ -270,10 +282,11 @@ def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
 
 @pytest.mark.parametrize("is_lower_first", [False, True])
 def test_the_second_to_look_does_not_take_a_place_that_is_taken(
-    workers: list[optuna.Study], is_lower_first: bool, monkeypatch: pytest.MonkeyPatch
+    workers: list[optuna.Study], is_lower_first: bool
 ) -> None:
     """Whatever their numbers: the first has looked, and gone ahead, before the other claimed."""
-    monkeypatch.setattr(claims, "PATIENCE", 0.1)
+    for study in workers:
+        worker_of(study).patience = Patience(rival=0.1)
     both = [(study, *place(study)) for study in workers]
     first, second = both if is_lower_first else reversed(both)
     log.write_run(first[0], first[1], first[2])
@@ -314,3 +327,36 @@ def test_waiting_threads_never_begin_one_learner_too_many(seed: int) -> None:
         thread.join(60)
         assert not thread.is_alive()
     assert len(learning_curves(studies[0])) == 3
+
+
+# One visit
+
+
+@dataclass(frozen=True)
+class Counted(DAUB):
+    """Notes the questions that it is asked."""
+
+    asked: list[str] = field(default_factory=list, compare=False)
+
+    def decide(self, pool: Pool) -> Decision:
+        self.asked.append("decide")
+        return super().decide(pool)
+
+    def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
+        self.asked.append("start")
+        return super().start(pool, learner, size)
+
+
+def test_of_a_new_trial_the_policy_is_asked_once_and_once_more_when_its_parameters_are_known() -> (
+    None
+):
+    policy = Counted(sizes=SIZES)
+    study = table_study(pruner=AllocationPruner(policy))
+    for _ in range(3):
+        policy.asked.clear()
+        trial = study.ask()
+        assert policy.asked == ["decide"]
+        trial.suggest_int("row", 0, 4)
+        assert policy.asked == ["decide"]
+        assert next(training_sizes(trial)) == SIZES[0]
+        assert policy.asked == ["decide", "start"]

@@ -21,7 +21,7 @@ from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
-from optuna_daub.study import worker as workers
+from optuna_daub.study.worker import Patience
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -358,12 +358,10 @@ def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The other worker has not been heard of for a minute."""
-    monkeypatch.setattr(workers, "RECENT", 0.0)
     monkeypatch.setattr(liveness, "this_worker", lambda: "elsewhere|1|1")
-    study = table_study()
+    study = table_study(patience=Patience(recent=0.0))
     study.optimize(TableObjective(RIVALS), n_trials=1)
     monkeypatch.undo()
-    monkeypatch.setattr(workers, "RECENT", 0.0)
     study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER

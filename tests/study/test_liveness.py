@@ -34,6 +34,7 @@ from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
@@ -194,10 +195,8 @@ def test_each_process_is_a_worker_of_its_own() -> None:
 # A worker that was taken for dead and is not
 
 
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker look at every step whether its run is still its own, not once a second."""
-    monkeypatch.setattr(liveness, "CHECKED_SECONDS", 0.0)
+AT_ONCE = Patience(checked=0.0)
+"""Of a worker that looks at every step whether its run is still its own, not once a second."""
 
 
 class Stall:
@@ -256,7 +255,7 @@ PLACES: list[tuple[object, ...]] = [
 def stalled(place: tuple[object, ...], storage: BaseStorage, **options: Any) -> tuple[Any, ...]:
     """Return a worker in a thread that is stalled at a place, and what its end will raise."""
     stall = Stall(*place)
-    study = table_study(storage=storage, base=Stalling(stall), **options)
+    study = table_study(storage=storage, base=Stalling(stall), patience=AT_ONCE, **options)
     objective = TableObjective(
         RIVALS, before=lambda *at: stall("before", *at), after=lambda *at: stall("after", *at)
     )
@@ -295,7 +294,6 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.usefixtures("at_once")
 def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[object, ...]) -> None:
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
@@ -315,7 +313,6 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.usefixtures("at_once")
 def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     place: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,10 +408,9 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has seen its run just before, and has trained for no time since."""
-    monkeypatch.setattr(liveness, "CHECKED_SECONDS", 0.05)
     storage = InMemoryStorage()
     study = table_study(storage=storage)
-    slow = table_study(storage=storage)
+    slow = table_study(storage=storage, patience=Patience(checked=0.05))
     owner: Any = worker_of(slow) if place == "turn" else Known
     as_it_is = getattr(owner, place)
     known: list[dict[int, float]] = []
@@ -646,11 +642,10 @@ def score_of(row: int, size: int) -> float:
     return seen.score
 
 
-@pytest.mark.usefixtures("at_once")
 def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
     """Between its last report and its end nobody asks whether it is still its turn."""
     study = table_study(2, stale_after=0.01)
-    slow = table_study(2, storage=study._storage)
+    slow = table_study(2, storage=study._storage, patience=AT_ONCE)
     trial = slow.ask()
     score = TableObjective([RIVALS[0]])(trial) if trial.number else 0.0
     row = trial.suggest_int("row", 0, 4)
@@ -754,8 +749,7 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(optuna.storages, "GrpcStorageProxy", InMemoryStorage, raising=False)
-    monkeypatch.setattr(liveness, "PROXY_STALE_AFTER", 0.2)
-    study = table_study(1)
+    study = table_study(1, patience=Patience(proxied=0.2))
     lost = table_study(1, storage=study._storage).ask()
     caplog.clear()
     with caplog.at_level("WARNING", logger="optuna_daub"):

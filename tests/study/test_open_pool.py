@@ -46,6 +46,7 @@ from optuna_daub.core.space import Space
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import host
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
@@ -526,7 +527,12 @@ class Listed(InOrder):
 class TestDeclinedNewcomers:
     """A training on all the data takes trees / 10 seconds, and there are 300 in all."""
 
-    def search(self, base: BaseSampler, **given: Any) -> tuple[optuna.Study, list[float]]:
+    def search(
+        self,
+        base: BaseSampler,
+        patience: Patience = Patience(),  # noqa: B008
+        **given: Any,
+    ) -> tuple[optuna.Study, list[float]]:
         """Return a study, and what was trained after the first full model, by its trees."""
         begun: dict[float, bool] = {}
 
@@ -549,6 +555,7 @@ class TestDeclinedNewcomers:
                 sampler=DataAllocationSampler(base, seconds=300.0),
                 pruner=DAUBPruner(min_resource=1500, max_resource=100_000),
             )
+            worker_of(study).patience = patience
             study.optimize(objective, **given)
         return study, [trees for trees, is_after in begun.items() if is_after]
 
@@ -605,19 +612,17 @@ class TestDeclinedNewcomers:
 
     def test_with_a_sampler_that_proposes_nothing_else_it_ends(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        with patch("optuna_daub.study.ending.MOST_DECLINED", 12):
-            study, _ = self.search(Listed(map(float, trees)))
+        study, _ = self.search(Listed(map(float, trees)), Patience(declined=12))
         numbers = {trial.number for trial in self.declined(study)}
         is_declined = [trial.number in numbers for trial in study.get_trials()]
         assert is_declined[-13:] == [False, *([True] * 12)]
 
     def test_those_of_an_earlier_optimize_do_not_end_a_later_one(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        with patch("optuna_daub.study.ending.MOST_DECLINED", 12):
-            study, _ = self.search(Listed(map(float, trees)))
-            before = len(study.get_trials())
-            with clock():
-                study.optimize(self.affordable)
+        study, _ = self.search(Listed(map(float, trees)), Patience(declined=12))
+        before = len(study.get_trials())
+        with clock():
+            study.optimize(self.affordable)
         numbers = {trial.number for trial in self.declined(study)}
         later = [trial.number in numbers for trial in study.get_trials()[before:]]
         assert later[-12:] == [True] * 12

@@ -26,6 +26,8 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
+from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -213,11 +215,9 @@ def test_in_one_process_the_lower_number_goes_on_at_once() -> None:
     assert repeats(study) == {1: 0}
 
 
-def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(claims, "PATIENCE", 60.0)  # on however busy a machine
+def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back() -> None:
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
+    worker_of(study).patience = Patience(rival=60.0)  # on however busy a machine
     with ThreadPoolExecutor(1) as other:
         waiting = other.submit(first_size, lower)
         time.sleep(0.05)
@@ -227,12 +227,10 @@ def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back(
     assert repeats(study) == {1: 0}
 
 
-def test_it_waits_for_the_dead_no_longer_than_its_patience(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_waits_for_the_dead_no_longer_than_its_patience() -> None:
     """And then goes on, so that the parameters are not lost; one that comes back gives way."""
-    monkeypatch.setattr(claims, "PATIENCE", 0.05)
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
+    worker_of(study).patience = Patience(rival=0.05)
     assert first_size(lower) == SIZES[0]
     assert first_size(higher) == gives_way_to(0)
     assert repeats(study) == {1: 0}
