@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import optuna
@@ -64,7 +63,6 @@ def assign(
     policy: Policy,
     n_learners: int | None,
     stale_after: float | None,
-    check_can_wait: Callable[[Worker], None],
 ) -> Run:
     """Return the run of a new trial, an idle one if the study has come to its end.
 
@@ -77,31 +75,31 @@ def assign(
         policy: the rule that allocates.
         n_learners: how many learners the sampler was asked for, None without limit.
         stale_after: seconds of silence after which a run counts as dead, None for never.
-        check_can_wait: raises where no other worker could end the wait; called before each sleep.
+
+    Raises:
+        RuntimeError: where no other worker could end the wait.
     """
-    begun = time.monotonic()
+    started, awake, wait = time.monotonic(), time.thread_time(), SHORTEST_WAIT
     has_complained = has_slept = False
-    wait = SHORTEST_WAIT
-    awake = time.thread_time()
     while True:
         left = host.seconds_left(study)
-        is_over = left is not None and left <= 0 and time.monotonic() > begun + SHORTEST_WAIT
-        # Optuna begins no trial after its `timeout`: one that has not slept was begun in time, and
-        # would be empty where the timeout passes while its worker looks at the study.
+        is_over = left is not None and left <= 0 and time.monotonic() > started + SHORTEST_WAIT
+        # Optuna starts no trial after its `timeout`: one that has not slept was started in time,
+        # and would be empty where the timeout passes while its worker looks at the study.
         may_be_late = left is None or has_slept
         run = _claim(
             study, trial, policy, n_learners, stale_after, is_over=is_over, may_be_late=may_be_late
         )
         if run is not None:
             return run
-        check_can_wait(worker_of(study))
+        _check_can_wait(worker_of(study), trial)
         pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
         time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
         awake, has_slept = time.thread_time(), True
         # Optuna itself looks for stopped hearts between two trials only, and this one may be long.
         liveness.fail_stale(study)
         wait = min(2 * wait, LONGEST_WAIT)
-        if not has_complained and time.monotonic() - begun > COMPLAINT:
+        if not has_complained and time.monotonic() - started > COMPLAINT:
             has_complained = True
             _logger.warning(_complaint(worker_of(study).known, trial))
 
@@ -121,18 +119,23 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
     patience = time.monotonic() + worker.patience.rival
     while True:
         known = worker.look()
-        with worker.lock:  # one thread looks at a time, and sees whom the others have settled
+        # One thread looks at a time, and sees whom the others have settled: else two with the
+        # same parameters could each find the other unsettled, and both go on.
+        with worker.lock:
             if number not in known.runs or worker.newcomers.get(number):
-                return run
+                return run  # others have taken it over, or it was settled before
             other = known.forerunner(number, worker.settled())
             if other is not None:
                 return repeating(study, worker, trial, run, other)
+            # A rival that does not step back in time is dead, or as good as: its parameters must
+            # not be lost with it. Should it come back, it finds this one settled, and gives way.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
                 worker.newcomers[number] = True
                 started = run
                 if number not in worker.turns and not known.curves[number].observations:
                     started = _started(worker, trial, policy, run)
-                # One with a lower number may suggest the same after this look.
+                # One with a lower number may suggest the same after this look, and would go
+                # first: it has to read that this one is settled.
                 lower = {n for n in known.unfinished if n < number}
                 if started.learner is not None and lower - worker.newcomers.keys():
                     started = replace(started, is_settled=True)
@@ -159,9 +162,8 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
     reason = sentence(decision.reason, worker.sign)
     if isinstance(decision, Extend):
-        return (
-            run if decision.size == run.size else replace(run, size=decision.size, reason=reason)
-        )
+        is_same = decision.size == run.size
+        return run if is_same else replace(run, size=decision.size, reason=reason)
     # A grid is a list of points, of which GridSampler would not propose this one again: such a
     # point starts at the size for which it was proposed.
     if log.is_of_grid(trial):
@@ -181,28 +183,33 @@ def _claim(
 ) -> Run | None:
     """Return a run once it is surely ours, None where there is nothing to run at the moment."""
     worker, number = worker_of(study), trial.number
+    # Look, choose and write under one lock: of two threads of this process the second sees what
+    # the first has claimed, and chooses another learner. No lock reaches other processes; with
+    # them the claim is agreed on by reading it back, below.
     with worker.lock:
         known = worker.look()
         if len(known.unfinished) > 1 and liveness.release(study, worker, stale_after, number):
             known = worker.look()
         # Not what others' samplers were asked for, of which one may have begun the newest run.
         known = worker.known = replace(known, newest=(number, n_learners))
-        if known.is_given_up(number):
-            return _run(known, policy, trial, GIVEN_UP)
-        run = _offer(study, worker, trial, policy, may_be_late=may_be_late)
-        if run is None and is_over:
-            run = _run(known, policy, trial, "the time is over")
+        run = _offer(study, worker, trial, policy, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in known.runs:
             return None  # idle, and marked so
-        run_or_idle = run or _run(known, policy, trial, "every learner is held")
-        # Never write over another worker's record, which may have come after `trial` was read.
+        # A worker that waits says so: who waits holds no learner, and nobody waits for it.
+        written = run or _run(known, policy, trial, "every learner is held")
+        # Read anew, and last before the write: another worker's record, which may have come after
+        # `trial` was read, must not be written over.
         _check_own(study, worker, trial)
-        if run is not None and run.learner is not None:
-            log.record_heartbeat(study, trial)  # before it holds anything, should it die now
-        log.write_run(study, trial, run_or_idle)
+        # Before it holds anything: should the worker die after the next line, others see a heart
+        # that stops. One that never beat would never stop.
+        log.record_heartbeat(study, trial)
+        log.write_run(study, trial, written)
+        # The read-back. All claims were written before they are read, so that of two that name
+        # one learner at least one sees the other.
         worker.look()
     if run is None or run.learner is None:
         return run
+    # Without the lock: it may have to wait for a rival, and other threads go on meanwhile.
     if not _is_only_claim(worker, trial, run):
         if worker.known.is_given_up(number):  # what others have taken over is not withdrawn
             return _run(worker.known, policy, trial, GIVEN_UP)
@@ -233,9 +240,12 @@ def _offer(
     policy: Policy,
     *,
     may_be_late: bool = True,
+    is_over: bool = False,
 ) -> Run | None:
     """Return what the trial should run, None if it is to wait."""
     known, number = worker.known, trial.number
+    if known.is_given_up(number):
+        return _run(known, policy, trial, GIVEN_UP)
     copied = records.read_run(trial)  # of a run that died and was retried
     asked = None if copied is None else copied.learner
     if records.is_enqueued(trial):
@@ -257,7 +267,7 @@ def _offer(
             return _run(known, policy, trial, reason, number, size)
         case Wait() | Propose() if known.queued("waiting"):
             return _run(known, policy, trial, "enqueued learners come first")
-    return None
+    return _run(known, policy, trial, "the time is over") if is_over else None
 
 
 def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
@@ -294,7 +304,8 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
         rivals.remove(number)
         if not rivals and excess == ():
             return True
-        # The lower number waits for the other to step back; a dead one never does.
+        # Both step back if both see each other, and none would run the learner: so the lower
+        # number waits for the other to step back. A dead one never does.
         is_last = excess is None or min(rivals, default=number) < number
         if is_last or time.monotonic() > patience:
             return False
@@ -323,6 +334,28 @@ def _run(
         worker=liveness.this_worker(),
         trial=trial.number,
     )
+
+
+def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
+    """Raise where a thread would wait for trials that it alone can end."""
+    here, known = threading.get_ident(), worker.known
+    own = {
+        number
+        for number, assigned in [*worker.assigned.items()]
+        if assigned.thread == here or host.is_waiting_for_its_jobs(assigned.thread)
+    }
+    held = {
+        number
+        for number, other in known.unfinished.items()
+        if number != trial.number and other.state == "running"
+        if number not in known.runs or known.runs[number].learner is not None  # idle: waits too
+    }
+    if held and own >= held:
+        raise RuntimeError(
+            "Every learner that deserves data is held by trials that this thread has asked "
+            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
+            "before you ask for the next."
+        )
 
 
 def _complaint(known: Known, trial: FrozenTrial) -> str:

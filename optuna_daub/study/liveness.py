@@ -97,11 +97,21 @@ def release_dead(
 
 
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
-    """Return after how many seconds of silence a run of the study counts as dead, None: never."""
+    """Return after how many seconds of silence a run counts as dead, None for never.
+
+    A gRPC proxy passes no heartbeat on.
+    """
     proxies = getattr(optuna.storages, "GrpcStorageProxy", ())  # since Optuna 4.2
     if stale_after is not None or not isinstance(log.storage_of(study), proxies):
         return stale_after
-    return worker_of(study).patience.proxied
+    worker = worker_of(study)
+    worker.warn(
+        "proxy",
+        "A gRPC proxy passes no heartbeat on: a run counts as dead once it was silent for "
+        f"{worker.patience.proxied:.0f} s. Pass `stale_after=` to DataAllocationSampler for "
+        "another time.",
+    )
+    return worker.patience.proxied
 
 
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:

@@ -129,33 +129,27 @@ def report(
             f"trial {trial.number} was to train on {turn.size:,}."
         )
     was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
-    was_reported = was_reported or size in _own_steps(trial, worker)  # by `trial.report`
-    if was_reported:
+    if was_reported or size in _own_steps(trial, worker):  # by `trial.report`
         raise ValueError(
             f"A size must be reported once, but {size:,} was reported for trial "
             f"{trial.number} before."
         )
     if seconds is None and turn is not None:
         seconds = time.perf_counter() - turn.since
-    seen = Observation(
-        size,
-        _score("score", score),
-        training_score=None
-        if training_score is None
-        else _score("training_score", training_score),
-        n_validation=None if n_validation is None else whole_number("n_validation", n_validation),
-        seconds=None if seconds is None else number("seconds", seconds),
-    )
+    seen = _checked(size, score, training_score, n_validation, seconds)
     if isinstance(trial.study.pruner, AllocationPruner):
         _check_needs(trial.study.pruner, seen, trial)
-    _check_measures(seen)
     if turn is not None and turn.is_run:
         records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial))
+        # Just before the write: whoever has taken the learner over trains this size as well.
         _check_held(trial, worker)
     try:
+        # What `trial.report` cannot hold goes first: a worker that is killed in between leaves
+        # facts without a score, which count for nothing, and no score without its facts.
         log.write_observation(trial.study, trial, seen)
         trial.report(seen.score, size)
     except host.FinishedTrialError:
+        # Of a trial that others have failed meanwhile. In Optuna 4.0 other errors look the same.
         if not log.is_over(trial.study, trial):
             raise
         _end_lost(trial, worker)
@@ -313,16 +307,26 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
         )
 
 
-def _check_measures(seen: Observation) -> None:
+def _checked(
+    size: int, score: object, training_score: object, n_validation: object, seconds: object
+) -> Observation:
+    """Return an observation, or raise a ValueError that says which number is none."""
+    seen = Observation(
+        size,
+        _score("score", score),
+        None if training_score is None else _score("training_score", training_score),
+        None if n_validation is None else whole_number("n_validation", n_validation),
+        None if seconds is None else number("seconds", seconds),
+    )
     if seen.n_validation is not None and seen.n_validation < 1:
         raise ValueError(
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not 0 <= seen.seconds <= records.LONGEST:
-        raise ValueError(
-            f"`seconds` must be from 0 to {records.LONGEST:g}, but got {seen.seconds}."
-        )
+    if seen.seconds is not None and not records.is_duration(seen.seconds):
+        most = f"{records.LONGEST:g}"
+        raise ValueError(f"`seconds` must be from 0 to {most}, but got {seen.seconds}.")
+    return seen
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:

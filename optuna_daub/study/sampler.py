@@ -43,6 +43,7 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import raise_anew
 from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import Assigned
+from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
 
@@ -140,7 +141,7 @@ class DataAllocationSampler(BaseSampler):
         self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
             weakref.WeakKeyDictionary()
         )
-        self._warned: set[str] = set()
+        self._has_warned = False
 
     @property
     def n_learners(self) -> int | None:
@@ -191,31 +192,18 @@ class DataAllocationSampler(BaseSampler):
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)
             asked = host.trial_of_caller()
             try:
+                # It may take as long as a training of others: a heart that did not beat
+                # meanwhile would cost the trial its learner.
                 with log.beating(study, trial):
-                    run = assign(
-                        study,
-                        trial,
-                        policy,
-                        self._n_learners,
-                        self._patience_with(study),
-                        lambda known: starting.check_can_wait(known, trial),
-                    )
-                    # A worker may have died before the base sampler had its say on a new learner.
-                    known, is_new = worker.known, run.learner == trial.number
-                    if run.learner is not None and not run.inherited:
-                        is_new = is_new or not known.learners[run.learner].params
-                    if is_new:
+                    patience = liveness.patience_with(study, self._stale_after)
+                    run = assign(study, trial, policy, self._n_learners, patience)
+                    if _is_new(worker, trial, run):
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 # Another `optimize` has other seconds: what was too late may be in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, trial.number
-                if run.learner == trial.number and known.repeats:
-                    as_it_is = log.as_stored(study, trial)
-                    # GridSampler has marked the point that it proposes by now.
-                    is_taken = records.enqueued_params(as_it_is) or records.marks_of_others(
-                        as_it_is
-                    )
-                    explores = not is_taken
+                # Only now: GridSampler has marked the point that it proposes.
+                explores = _explores(study, worker, trial, run)
             except (TakenError, host.FinishedTrialError) as error:
                 # Others have this very trial, or took this worker for dead meanwhile.
                 is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
@@ -346,18 +334,6 @@ class DataAllocationSampler(BaseSampler):
                 ending.take_back(worker_of(study), values)
         raise_anew(host.error_of_run())
 
-    def _patience_with(self, study: optuna.Study) -> float | None:
-        """Return after how many seconds of silence a run counts as dead, None for never."""
-        patience = liveness.patience_with(study, self._stale_after)
-        if patience != self._stale_after and "proxy" not in self._warned:
-            self._warned.add("proxy")
-            _logger.warning(
-                "A gRPC proxy passes no heartbeat on: a run counts as dead once it was silent for "
-                "%.0f s. Pass `stale_after=` to DataAllocationSampler for another time.",
-                patience,
-            )
-        return patience
-
     def _proposer(self, study: optuna.Study, trial: FrozenTrial) -> BaseSampler:
         """Return what proposes the parameters of a trial: the base sampler, or a wrapper of it."""
         worker = worker_of(study)
@@ -388,14 +364,32 @@ class DataAllocationSampler(BaseSampler):
     def _policy_of(self, study: optuna.Study) -> Policy | None:
         if isinstance(study.pruner, AllocationPruner):
             return study.pruner.policy
-        if "pruner" not in self._warned:
-            self._warned.add("pruner")
+        if not self._has_warned:
+            self._has_warned = True
             _logger.warning(
                 "DataAllocationSampler suspends and resumes learners only together with a pruner "
                 "of optuna_daub, but the study's pruner is %s.",
                 type(study.pruner).__name__,
             )
         return None
+
+
+def _is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether the base sampler has to have its say on a learner yet.
+
+    Also on one whose first worker died before it could.
+    """
+    if run.learner is None or run.inherited:
+        return False
+    return run.learner == trial.number or not worker.known.learners[run.learner].params
+
+
+def _explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether a new learner is one that nobody has asked for, after repeats."""
+    if run.learner != trial.number or not worker.known.repeats:
+        return False
+    as_it_is = log.as_stored(study, trial)
+    return not (records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is))
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:

@@ -64,28 +64,6 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
             liveness.release_own(study, worker, place)
 
 
-def check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
-    """Raise where a thread would wait for trials that it alone can end."""
-    here, known = threading.get_ident(), worker.known
-    own = {
-        number
-        for number, assigned in [*worker.assigned.items()]
-        if assigned.thread == here or host.is_waiting_for_its_jobs(assigned.thread)
-    }
-    held = {
-        number
-        for number, other in known.unfinished.items()
-        if number != trial.number and other.state == "running"
-        if number not in known.runs or known.runs[number].learner is not None  # idle: waits too
-    }
-    if held and own >= held:
-        raise RuntimeError(
-            "Every learner that deserves data is held by trials that this thread has asked "
-            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
-            "before you ask for the next."
-        )
-
-
 def horizon(study: optuna.Study, seconds: float | None) -> float | None:
     """Return when the seconds of this `optimize` are over, by the monotonic clock."""
     if seconds is None:

@@ -62,12 +62,12 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
         return assigned if len(slept) == looks - 1 else None
 
     monkeypatch.setattr(claims, "_claim", look)
-    monkeypatch.setattr(claims, "worker_of", lambda study: None)
+    monkeypatch.setattr(claims, "_check_can_wait", lambda worker, trial: None)
     monkeypatch.setattr(liveness, "fail_stale", lambda study: None)
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
     nothing: Any = None
-    run = claims.assign(table_study(), nothing, nothing, 1, None, lambda worker: None)
+    run = claims.assign(table_study(), nothing, nothing, 1, None)
     assert run is assigned
     return slept
 
@@ -276,7 +276,7 @@ def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     looking(study).horizon = time.monotonic() - 0.01
     monkeypatch.setattr(host, "seconds_left", lambda study: left)
-    run = claims.assign(study, trial, study.pruner.policy, 2, None, lambda worker: None)
+    run = claims.assign(study, trial, study.pruner.policy, 2, None)
     assert (run.learner is not None) == is_run
 
 
