@@ -199,25 +199,30 @@ def one_row_per_learner(
                     continue
                 marks.setdefault(marked, {}).update(own)
     busy = known.busy()
-    for i, curve in known.curves.items():
-        if i not in rows:
-            continue  # begun a moment ago, after `trials` was read
-        learner, row = known.learners[i], copy.copy(rows[i])
-        row.number = i
-        row.params = {name: learner.params[name] for name in learner.distributions}
-        row.distributions = {**learner.distributions}
-        row.user_attrs = {**learner.user_attrs}
-        row.intermediate_values = {seen.size: sign * seen.score for seen in curve.observations}
-        row.system_attrs = {**row.system_attrs, **marks.get(i, {}), **learner.constraints}
+    # One that was begun a moment ago, after `trials` was read, has no row yet.
+    for i in (i for i in known.curves if i in rows):
+        row = rows[i] = _row_of(known, i, rows[i], sign, marks.get(i, {}))
+        curve = known.curves[i]
         if curve.observations and not curve.has_failed:
-            row.state = TrialState.COMPLETE
-            row.values = [sign * values[i]]
-        elif i in busy:
-            row.state, row.values = TrialState.RUNNING, None
+            row.state, row.values = TrialState.COMPLETE, [sign * values[i]]
         else:
-            row.state, row.values = TrialState.FAIL, None
-        rows[i] = row
+            row.state = TrialState.RUNNING if i in busy else TrialState.FAIL
+            row.values = None
     return [row for row in rows.values() if not _is_empty(row)]
+
+
+def _row_of(
+    known: Known, number: int, first: FrozenTrial, sign: int, marks: Mapping[str, Any]
+) -> FrozenTrial:
+    """Return the first run of a learner with all that its runs have left, but for its value."""
+    learner, row = known.learners[number], copy.copy(first)
+    row.number = number
+    row.params = {name: learner.params[name] for name in learner.distributions}
+    row.distributions = {**learner.distributions}
+    row.user_attrs = {**learner.user_attrs}
+    row.intermediate_values = {seen.size: sign * seen.score for seen in learner.curve.observations}
+    row.system_attrs = {**row.system_attrs, **marks, **learner.constraints}
+    return row
 
 
 def _is_empty(row: FrozenTrial) -> bool:

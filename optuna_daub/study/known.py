@@ -383,14 +383,9 @@ class Known:
 
     def failed_by(self, worker: str) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size."""
-        return frozenset(
-            i
-            for i in self.marked(FAILING)
-            if any(
-                failure.worker == worker and failure.size > self.curves[i].size
-                for failure in self.learners[i].failures.values()
-            )
-        )
+        found = {i: self.learners[i].failures.values() for i in self.marked(FAILING)}
+        there = {i: [each.size for each in of if each.worker == worker] for i, of in found.items()}
+        return frozenset(i for i in found if max(there[i], default=0) > self.curves[i].size)
 
 
 def _put(curves: Curves, news: list[LearningCurve]) -> Curves:

@@ -50,7 +50,8 @@ class Reader:
         self.n_trials = 0
         """How many trials were read so far: the number of the next one."""
         self._storage, self._study_id = study._storage, study._study_id
-        self._thread_local = study._thread_local
+        self.thread_local = study._thread_local
+        """Its `in_optimize_loop` says whether the calling thread is in this study's `optimize`."""
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
     def news(self) -> list[Facts]:
@@ -69,11 +70,6 @@ class Reader:
                 self.unfinished[facts.number], self._trials[facts.number] = facts, trial
         self.n_trials = n_trials
         return news
-
-    @property
-    def is_optimizing(self) -> bool:
-        """Whether the calling thread is in this study's `optimize`."""
-        return bool(self._thread_local.in_optimize_loop)
 
     def now(self, number: int) -> Facts:
         """Return what an unfinished trial says at this moment; nothing counts as read by that."""

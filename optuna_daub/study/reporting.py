@@ -323,9 +323,9 @@ def _checked(
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not records.is_duration(seen.seconds):
-        most = f"{records.LONGEST:g}"
-        raise ValueError(f"`seconds` must be from 0 to {most}, but got {seen.seconds}.")
+    most = records.LONGEST
+    if seen.seconds is not None and not 0 <= seen.seconds <= most:
+        raise ValueError(f"`seconds` must be from 0 to {most:g}, but got {seen.seconds}.")
     return seen
 
 

@@ -30,7 +30,6 @@ from optuna_daub.study import ending
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
-from optuna_daub.study import records
 from optuna_daub.study import starting
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.claims import TakenError
@@ -43,7 +42,6 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import raise_anew
 from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import Assigned
-from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
 
@@ -197,13 +195,13 @@ class DataAllocationSampler(BaseSampler):
                 with log.beating(study, trial):
                     patience = liveness.patience_with(study, self._stale_after)
                     run = assign(study, trial, policy, self._n_learners, patience)
-                    if _is_new(worker, trial, run):
+                    if starting.is_new(worker, trial, run):
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 # Another `optimize` has other seconds: what was too late may be in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, trial.number
                 # Only now: GridSampler has marked the point that it proposes.
-                explores = _explores(study, worker, trial, run)
+                explores = starting.explores(study, worker, trial, run)
             except (TakenError, host.FinishedTrialError) as error:
                 # Others have this very trial, or took this worker for dead meanwhile.
                 is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
@@ -372,24 +370,6 @@ class DataAllocationSampler(BaseSampler):
                 type(study.pruner).__name__,
             )
         return None
-
-
-def _is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether the base sampler has to have its say on a learner yet.
-
-    Also on one whose first worker died before it could.
-    """
-    if run.learner is None or run.inherited:
-        return False
-    return run.learner == trial.number or not worker.known.learners[run.learner].params
-
-
-def _explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a new learner is one that nobody has asked for, after repeats."""
-    if run.learner != trial.number or not worker.known.repeats:
-        return False
-    as_it_is = log.as_stored(study, trial)
-    return not (records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is))
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:

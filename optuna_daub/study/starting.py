@@ -24,6 +24,7 @@ from optuna_daub.study import records
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
@@ -103,6 +104,24 @@ def _has_just_ended(study: optuna.Study) -> bool:
         return False
     ends = (trial.datetime_complete for trial in study.get_trials(deepcopy=False))
     return any(end is not None and end >= begun for end in ends)
+
+
+def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether the base sampler has to have its say on a learner yet.
+
+    Also on one whose first worker died before it could.
+    """
+    if run.learner is None or run.inherited:
+        return False
+    return run.learner == trial.number or not worker.known.learners[run.learner].params
+
+
+def explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether a new learner is one that nobody has asked for, after repeats."""
+    if run.learner != trial.number or not worker.known.repeats:
+        return False
+    as_it_is = log.as_stored(study, trial)
+    return not (records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is))
 
 
 @contextmanager

@@ -336,7 +336,8 @@ class Worker:
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
         # It may be within the `optimize` of another study.
-        asked = host.trials_asked_for() if self.reader.is_optimizing else None
+        is_optimizing = self.reader.thread_local.in_optimize_loop
+        asked = host.trials_asked_for() if is_optimizing else None
         if asked is None:
             return None
         n_trials, n_begun = asked

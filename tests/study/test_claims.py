@@ -301,7 +301,7 @@ def test_of_two_that_claim_at_once_the_lower_number_stays(workers: list[optuna.S
     for study, trial, run in both:
         log.write_run(study, trial, run)
     lower: list[bool] = []
-    thread = threading.Thread(target=lambda: lower.append(stands(*both[0])))
+    thread = threading.Thread(target=lambda: lower.append(stands(*both[0])), daemon=True)
     thread.start()
     assert not stands(*both[1])
     thread.join(30)

@@ -323,8 +323,12 @@ def test_one_sick_worker_of_two_drops_no_learner(
     monkeypatch.setattr(liveness, "this_worker", name)
     storage = optuna.storages.InMemoryStorage()
     pruner = None if n_learners else DAUBPruner(sizes=SIZES)
-    sick = threading.Thread(target=work, args=(None if n_learners else 30,), name="sick")
-    well = threading.Thread(target=work, args=(None if n_learners else 60,), name="well")
+    sick = threading.Thread(
+        target=work, args=(None if n_learners else 30,), name="sick", daemon=True
+    )
+    well = threading.Thread(
+        target=work, args=(None if n_learners else 60,), name="well", daemon=True
+    )
     with caplog.at_level("WARNING", logger="optuna_daub"):
         sick.start()
         well.start()

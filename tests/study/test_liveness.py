@@ -157,7 +157,7 @@ def test_a_process_that_is_hidden_lives(
 @pytest.mark.usefixtures("hidden")
 def test_a_process_that_is_gone_is_dead_where_processes_are_hidden() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
+    process.wait(60)
     machine, _, _ = liveness.this_worker().split("|")
     assert liveness.is_dead(f"{machine}|{process.pid}|{liveness._boot()}/7")
 
