@@ -135,6 +135,39 @@ class TableObjective:
         return score
 
 
+def pair(
+    pruner: AllocationPruner,
+    base: BaseSampler | None = None,
+    *,
+    direction: str = "maximize",
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+    patience: Patience = Patience(),  # noqa: B008 - a frozen value
+    **options: Any,
+) -> optuna.Study:
+    """Return a study with a pruner and our sampler; opened if it has a name and is there already.
+
+    Args:
+        pruner: ours.
+        base: the base sampler; None for the default one.
+        direction: of the study.
+        storage: in memory unless given.
+        name: of the study.
+        patience: of this process.
+        options: of the sampler.
+    """
+    study = optuna.create_study(
+        study_name=name,
+        storage=storage,
+        direction=direction,
+        load_if_exists=name is not None,
+        sampler=DataAllocationSampler(base, **options),
+        pruner=pruner,
+    )
+    worker_of(study).patience = patience
+    return study
+
+
 def table_study(
     n_learners: int | None = len(RIVALS),
     storage: str | BaseStorage | None = None,
@@ -146,22 +179,20 @@ def table_study(
     patience: Patience = Patience(),  # noqa: B008 - a frozen value
     **rule: Any,
 ) -> optuna.Study:
-    """Return a study with a sampler and a pruner of its own; opened if it is there already.
+    """Return a study of the table, in whose order learners are proposed.
 
     The pruner is that of DAUB's paper with the options `rule`, unless another one is given.
     """
-    study = optuna.create_study(
-        study_name=name,
-        storage=storage,
+    return pair(
+        pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
+        base or InOrder(),
         direction=direction,
-        load_if_exists=True,
-        sampler=DataAllocationSampler(
-            base or InOrder(), n_learners=n_learners, stale_after=stale_after
-        ),
-        pruner=pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
+        storage=storage,
+        name=name,
+        patience=patience,
+        n_learners=n_learners,
+        stale_after=stale_after,
     )
-    worker_of(study).patience = patience
-    return study
 
 
 def sqlite(folder: Path) -> str:

@@ -35,6 +35,7 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
@@ -74,11 +75,7 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 
 def open_study(base: BaseSampler, direction: str = "maximize") -> optuna.Study:
     """Return a study of an open pool, which a seed makes the same on every machine."""
-    return optuna.create_study(
-        direction=direction,
-        sampler=DataAllocationSampler(base),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, direction=direction)
 
 
 class Recording(BaseSampler):

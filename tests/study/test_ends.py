@@ -23,6 +23,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import pair
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -113,11 +114,7 @@ def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
 
 
 def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0)),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), RandomSampler(seed=0))
 
     def objective(trial: optuna.Trial) -> float | None:
         x = trial.suggest_float("x", 0, 1)

@@ -51,6 +51,7 @@ from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
 
@@ -486,11 +487,7 @@ def test_the_first_full_model_comes_early_and_costs_no_more_than_is_affordable(
             report(trial, n, score, seconds=trees * n / 1e6)
         return score
 
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0)),
-        pruner=DAUBPruner(max_resource=100_000),
-    )
+    study = pair(DAUBPruner(max_resource=100_000), RandomSampler(seed=0))
     study.optimize(objective, callbacks=[stop_at(40)])
     cost, before = full[0]
     assert cost + before <= 2 * mean_full
@@ -550,11 +547,7 @@ class TestDeclinedNewcomers:
             return study.get_trials(deepcopy=False)
 
         with clock() as now:
-            study = optuna.create_study(
-                direction="maximize",
-                sampler=DataAllocationSampler(base, seconds=300.0),
-                pruner=DAUBPruner(min_resource=1500, max_resource=100_000),
-            )
+            study = pair(DAUBPruner(min_resource=1500, max_resource=100_000), base, seconds=300.0)
             worker_of(study).patience = patience
             study.optimize(objective, **given)
         return study, [trees for trees, is_after in begun.items() if is_after]
@@ -660,10 +653,10 @@ class TestDeclinedNewcomers:
             return score
 
         with clock() as now:
-            study = optuna.create_study(
-                direction="maximize",
-                sampler=DataAllocationSampler(RandomSampler(seed=seed), seconds=30.0),
-                pruner=DAUBPruner(min_resource=1500, max_resource=100_000),
+            study = pair(
+                DAUBPruner(min_resource=1500, max_resource=100_000),
+                RandomSampler(seed=seed),
+                seconds=30.0,
             )
             took = []
             for _ in range(6):

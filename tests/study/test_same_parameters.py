@@ -18,7 +18,6 @@ from optuna.samplers import TPESampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -33,17 +32,14 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import expected
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
 
 def open_study(base: BaseSampler, **options: Any) -> optuna.Study:
-    return optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(base, **options),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, **options)
 
 
 def six_points(trial: optuna.Trial) -> float:
