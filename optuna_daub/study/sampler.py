@@ -319,6 +319,8 @@ class DataAllocationSampler(BaseSampler):
             with log.beating(study, trial):  # Optuna's own heartbeats end before
                 ending.close(study, trial, policy, state, values, learn)
         except host.FinishedTrialError:
+            # Others have failed it, and it is theirs to say how it ended. In Optuna 4.0 other
+            # errors are of this class too.
             if not log.is_over(study, trial):
                 raise
         except BaseException as error:

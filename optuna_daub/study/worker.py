@@ -199,21 +199,18 @@ class Worker:
 
     def look(self) -> Known:
         """Take in what has happened since the last look, and return what is known."""
+        # Reading and folding are one step: a thread that has read earlier and folds later would
+        # undo what another has seen in between.
         with self.lock:
             now = self.seen_at = time.monotonic()
             if news := self.reader.news():
                 self._settled = self._settled.with_trials([t for t in news if t.is_finished])
                 self.known = self._settled.with_trials([*self.reader.unfinished.values()])
+            of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
             for trial in news:
                 if trial.is_finished:
-                    for of_unfinished in (
-                        self.told,
-                        self.holders,
-                        self.newcomers,
-                        self.turns,
-                        self.seen,
-                    ):
-                        of_unfinished.pop(trial.number, None)
+                    for remembered in of_unfinished:
+                        remembered.pop(trial.number, None)
                     continue
                 life = _sign_of_life(trial)
                 before = self.seen.get(trial.number)
@@ -273,6 +270,8 @@ class Worker:
         self, policy: Policy, number: int | None = None, *, is_at_work: bool = True
     ) -> tuple[Pool, Decision]:
         """Return the pool as the worker of trial `number` sees it, and what the policy says."""
+        # Under the lock, so that the pool and what is known stay of one moment, and the drops of
+        # one thread's question are not lost in another's.
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
