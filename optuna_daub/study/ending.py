@@ -100,6 +100,7 @@ def close(
             log.write_summary(study, trial, {"reason": run.reason})
         else:
             _close_run(study, worker, trial, run, policy, state)
+            _watch(worker, run, state)
             is_answer = worker.known.is_done(run.learner, full_size)
         decision = worker.answer(policy, number)[1]
     if is_complete and not is_answer:
