@@ -35,7 +35,6 @@ from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.exploring import Exploring
-from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
@@ -308,7 +307,7 @@ class DataAllocationSampler(BaseSampler):
             self._base_sampler.after_trial(study, trial, state, values)
             raise_anew(host.error_of_run())
             return
-        end_interrupted(study, host.error_of_run())
+        starting.end_interrupted(study, host.error_of_run())
 
         def learn() -> bool:
             view = self._view(study)
@@ -324,7 +323,9 @@ class DataAllocationSampler(BaseSampler):
             if not log.is_over(study, trial):
                 raise
         except BaseException as error:
-            end_interrupted(study, error)  # Optuna stores how the trial ended all the same
+            starting.end_interrupted(
+                study, error
+            )  # Optuna stores how the trial ended all the same
             raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.

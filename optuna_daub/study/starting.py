@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
@@ -22,7 +23,6 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import TakenError
-from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
@@ -149,6 +149,30 @@ def _check_held(study: optuna.Study, trial: FrozenTrial) -> None:
     if trial.number not in known.unfinished:
         liveness.come_back(study, asked)
     raise optuna.TrialPruned(GIVEN_UP)
+
+
+def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
+    """End the transaction that an interrupt has broken off, so that its worker can write again.
+
+    On SQLite it locks the whole file, also to the worker itself, which then cannot store how its
+    trial ended, while others wait with it.
+    """
+    if error is None or isinstance(error, Exception):
+        return  # Optuna has rolled it back
+    while error is not None:
+        # A statement is alive as long as the frames of the traceback that have it.
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
+                frame.clear()
+        error = error.__context__
+    storage = log.storage_of(study)
+    engine = getattr(getattr(storage, "_backend", storage), "engine", None)
+    if engine is not None:
+        # Slow to import, so only where there is an engine.
+        from sqlalchemy.pool import QueuePool
+
+        if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
+            engine.dispose()  # a commit that was broken off has gone back to the pool as it was
 
 
 @contextmanager
