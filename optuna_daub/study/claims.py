@@ -1,7 +1,7 @@
 """Claims: a new trial is given a learner that no other worker holds.
 
 No storage can change a trial only if another is unchanged, so a claim is made in the open: write
-it, read all claims, and go ahead only where no other trial claims the same learner. Of two
+it, read all claims, and go ahead only if no other trial claims the same learner. Of two
 workers that write at the same time at least one sees the other; both may step back, but never do
 both go ahead. The lower trial number stays where it can.
 """
@@ -40,7 +40,7 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
 """Seconds between two looks at the study of a worker that waits; doubled from one to the other."""
 
 LOOKING_SHARE = 0.05
-"""Of a waiting worker's time, what its looks may take at most: where the storage makes a look
+"""Share of a waiting worker's time that its looks may take at most: where the storage makes a look
 costly (0.02 s of CPU on SQLite with eight running trials), it waits longer."""
 
 LONGEST_PAUSE = 2.0
@@ -54,7 +54,7 @@ _logger = logging.getLogger(__name__)
 
 
 class TakenError(RuntimeError):
-    """Raised where Optuna has handed one waiting trial to two workers, as it does on SQLite."""
+    """Raised if Optuna has handed one waiting trial to two workers, as it does on SQLite."""
 
 
 def assign(
@@ -77,7 +77,7 @@ def assign(
         stale_after: seconds of silence after which a run counts as dead, None for never.
 
     Raises:
-        RuntimeError: where no other worker could end the wait.
+        RuntimeError: if no other worker could end the wait.
     """
     started, awake, wait = time.monotonic(), time.thread_time(), SHORTEST_WAIT
     has_complained = has_slept = False
@@ -85,7 +85,7 @@ def assign(
         left = host.seconds_left(study)
         is_over = left is not None and left <= 0 and time.monotonic() > started + SHORTEST_WAIT
         # Optuna starts no trial after its `timeout`: one that has not slept was started in time,
-        # and would be empty where the timeout passes while its worker looks at the study.
+        # and would be empty if the timeout passes while its worker looks at the study.
         may_be_late = left is None or has_slept
         run = _claim(
             study, trial, policy, n_learners, stale_after, is_over=is_over, may_be_late=may_be_late
@@ -107,7 +107,7 @@ def assign(
 def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return the run of a new learner whose parameters are known, with the size it starts at.
 
-    It is idle where a learner has its parameters, which costs nothing, or where the policy
+    It is idle if a learner has its parameters, which costs nothing, or if the policy
     declines it. Parameters are a claim that is written before it is read back, as others are. One
     new learner looks at a time in each process; across processes the lower number waits for the
     higher to step back, or to be settled: it may have looked before the lower one's parameters
@@ -181,7 +181,7 @@ def _claim(
     may_be_late: bool,
     is_over: bool,
 ) -> Run | None:
-    """Return a run once it is surely ours, None where there is nothing to run at the moment."""
+    """Return a run once it is surely ours, None if there is nothing to run at the moment."""
     worker, number = worker_of(study), trial.number
     # Look, choose and write under one lock: of two threads of this process the second sees what
     # the first has claimed, and chooses another learner. No lock reaches other processes; with
@@ -225,7 +225,7 @@ def _claim(
 
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
-    """Raise where another worker, or thread, has claimed something for this very trial."""
+    """Raise if another worker, or thread, has claimed something for this very trial."""
     number, here = trial.number, threading.get_ident()
     run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
@@ -337,7 +337,7 @@ def _run(
 
 
 def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
-    """Raise where a thread would wait for trials that it alone can end."""
+    """Raise if a thread would wait for trials that it alone can end."""
     here, known = threading.get_ident(), worker.known
     own = {
         number

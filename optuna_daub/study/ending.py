@@ -62,14 +62,14 @@ def close(
     values: Sequence[float] | None,
     learn: Callable[[], bool],
 ) -> None:
-    """Store how a run ended, and stop the study where the answer is known.
+    """Store how a run ended, and stop the study if the answer is known.
 
     Args:
         study: the study.
         trial: the trial as it is stored, still running.
         policy: the rule that allocates.
         state: what Optuna is about to store.
-        values: what Optuna is about to store; taken back where it is no full-data score.
+        values: what Optuna is about to store; taken back if it is no full-data score.
         learn: lets the base sampler learn from a new learner, and returns whether it has nothing
             left to propose.
     """
@@ -145,7 +145,7 @@ def _keep_value(
     """See to it that the value that an objective has returned is the score at N.
 
     Raises:
-        ValueError: where it has reported steps that are no training sizes.
+        ValueError: if it has reported steps that are no training sizes.
     """
     full_size, number, own = policy.sizes[-1], trial.number, [*trial.intermediate_values]
     has_asked = number in worker.turns or run.inherited > 0
@@ -269,7 +269,7 @@ def _failure(
     policy: Policy,
     state: TrialState,
 ) -> Failure | None:
-    """Return how a run failed, None where it did not."""
+    """Return how a run failed, None if it did not."""
     assert run.learner is not None
     known, sizes, cause = worker.known, policy.sizes, host.error_of_run()
     curve, is_full = known.curves[run.learner], known.is_done(run.learner, sizes[-1])

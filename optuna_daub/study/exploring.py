@@ -28,7 +28,7 @@ from optuna_daub.study.spaces import distinct
 
 
 MOST_VALUES = 100
-"""Of one parameter: in larger spaces a repeat is chance, and to list all points takes long."""
+"""Values of one parameter: in larger spaces a repeat is chance, and a list of them long."""
 
 Point: TypeAlias = Mapping[str, str]
 """The values of a learner's parameters by name, in the order in which they were suggested, each as
@@ -149,7 +149,7 @@ def is_short(distribution: BaseDistribution) -> bool:
 
 
 def _values(distribution: BaseDistribution) -> list[Any]:
-    """Return all values of a parameter, none where there are too many."""
+    """Return all values of a parameter, none if there are too many."""
     if isinstance(distribution, CategoricalDistribution):
         return [*distinct(distribution.choices)]
     assert isinstance(distribution, IntDistribution | FloatDistribution)

@@ -1,4 +1,4 @@
-"""What is known of a study: a pure fold of what its trials say.
+"""Knowledge of a study: a pure fold of what its trials say.
 
 `Known` is a frozen value. `with_trials` unites facts by learner and trial, so that their order
 does not matter, and nothing counts twice. Optuna freezes finished trials: those are folded for
@@ -52,9 +52,9 @@ class Known:
     space: Space = Space()  # noqa: RUF009 - a frozen value
     """The parameters of all learners, each as wide as any of them has it."""
     drawn: Mapping[str, Any] = field(default_factory=dict)
-    """What each parameter was drawn from last, by name, as Optuna has it."""
+    """The last distribution of each parameter by name, as Optuna has it."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
-    """What all trainings took."""
+    """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None] = (-1, 0)
@@ -63,7 +63,7 @@ class Known:
     replaced: frozenset[int] = frozenset()
     """Trials that were taken from the queue and left, and their like enqueued anew."""
     is_exhausted: bool = False
-    """Whether the base sampler had nothing left to propose."""
+    """True once the base sampler had nothing left to propose."""
     last_trained: int = -1
     """The highest number of a trial that has trained anything."""
     idle: Mapping[int, Run] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Known:
         made: dict[int, Learner] = {}
         for i, news in told.items():
             runs = {**self._runs_of(i), **news}
-            # Its first trial makes it a learner. What others took over stays one, also where its
+            # Its first trial makes it a learner. What others took over stays one, also if its
             # worker comes back and writes that it has stepped back.
             if i in runs or i in given_up:
                 made[i] = merged(i, runs, self.drops.get(i, ""), frozenset(well))
@@ -147,7 +147,7 @@ class Known:
         )._without_surplus()
 
     def ruling_out(self, drops: Mapping[int, str]) -> Known:
-        """Return what is known where these learners, and no others, are ruled out."""
+        """Return what is known if these learners, and no others, are ruled out."""
         made = {
             i: merged(i, self.learners[i].runs, drops.get(i, ""), self.well)
             for i in {*drops, *self.drops}
@@ -235,18 +235,18 @@ class Known:
 
     @property
     def n_learners(self) -> int | None:
-        """How many learners the newest sampler was asked for (see `newest`)."""
+        """Number of learners that the newest sampler was asked for (see `newest`)."""
         return self.newest[1]
 
     @cached_property
     def runs(self) -> Mapping[int, Run]:
-        """What each running trial was assigned, by number, unless it was given up."""
+        """The runs of running trials by number, without those that were given up."""
         running = [t for t in self.unfinished.values() if t.state == "running"]
         return {t.number: t.assigned for t in running if t.assigned and not t.is_given_up}
 
     @property
     def is_begun(self) -> bool:
-        """Whether any learner was trained."""
+        """True once any learner was trained."""
         return self.last_trained >= 0
 
     def marked(self, mark: str) -> frozenset[int]:
@@ -281,7 +281,7 @@ class Known:
         return frozenset(r.learner for n, r in runs if n != but_for and r.learner is not None)
 
     def trained_by(self, number: int | None) -> int | None:
-        """Return the learner that trial `number` has trained, None where it has trained none."""
+        """Return the learner that trial `number` has trained, None if it has trained none."""
         run = None if number is None else self.runs.get(number)
         if run is None or run.learner is None:
             return None
@@ -300,7 +300,7 @@ class Known:
 
     @property
     def repeats(self) -> int:
-        """How many known learners were proposed once more since anything was trained."""
+        """Number of known learners proposed once more since anything was trained."""
         return sum(run.repeats is not None for run in self.idle.values())
 
     def declined(self, since: int) -> int:
@@ -309,7 +309,7 @@ class Known:
 
     @property
     def has_nothing_new(self) -> bool:
-        """Whether the base sampler has run out of proposals, or repeats itself."""
+        """True if the base sampler has run out of proposals, or repeats itself."""
         return self.is_exhausted or self.repeats >= MOST_REPEATS
 
     def has_room(self, number: int) -> bool:
@@ -332,7 +332,7 @@ class Known:
     def too_many(self, number: int) -> tuple[int, ...] | None:
         """Return which new learners have to step back lest trial `number` starts one too many.
 
-        Empty where there is room; None where it has to step back itself.
+        Empty if there is room; None if it has to step back itself.
         """
         others = [learner for learner in self.learners if learner != number]
         if self.n_learners is None or len(others) < self.n_learners:

@@ -28,35 +28,35 @@ MAX_FAILURES_OF_SICK = 4
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """What all runs of a learner say together."""
+    """All that the runs of a learner say together."""
 
     runs: Mapping[int, Facts]
-    """Its runs, by trial number, and those that only seem to be (`strangers`)."""
+    """The runs by trial number, and those that only seem to be its own (`strangers`)."""
     strangers: frozenset[int]
     """Trials whose record names this learner and whose parameters are others: copies."""
     params: Mapping[str, Any]
-    """Its parameters, as far as any run has suggested them, or as they were enqueued."""
+    """The parameters, as far as any run has suggested them, or as they were enqueued."""
     distributions: Mapping[str, Any]
     """Where those that were suggested are drawn from."""
     words: Mapping[str, str]
     """Those that were suggested as text: two learners with equal ones are one."""
     failures: Mapping[int, Failure]
-    """Its runs that failed, by trial number."""
+    """The runs that failed, by trial number."""
     user_attrs: Mapping[str, Any]
-    """What its runs have noted; later runs are given it."""
+    """User attributes that the runs have left; later runs are given them."""
     constraints: Mapping[str, Any]
     """The values of its constraints, as Optuna has them; a learner that violates one is no
     answer, and gets no more data."""
     curve: LearningCurve
-    """Its learning curve, dropped or not."""
+    """The learning curve, dropped or not."""
     key: str
-    """What two learners with the same parameters have in common; empty without any."""
+    """The parameters as text, equal for learners that are one; empty without any."""
     marks: frozenset[str]
     """Under what it is found among others: its key, `BLANK`, `FAILING`."""
     examples: int
     """Examples that its runs were trained on."""
     seconds: float
-    """What that took, as far as it was measured."""
+    """Seconds of these trainings, as far as they were measured."""
 
 
 def merged(
@@ -67,7 +67,7 @@ def merged(
     Args:
         learner: its id.
         runs: by trial number, all that name it.
-        ruled_out: why the policy drops it, empty where it does not.
+        ruled_out: why the policy drops it, empty if it does not.
         well: the workers that have trained any learner.
     """
     own: list[Facts] = []
@@ -120,7 +120,7 @@ def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
 
 
 def violation(constraints: Mapping[str, Any]) -> str:
-    """Return which constraint is violated, by Optuna's rule; empty where none is.
+    """Return which constraint is violated, by Optuna's rule; empty if none is.
 
     >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
     ('infeasible: constraint 1 is 0.5, above 0', '')

@@ -28,7 +28,7 @@ from optuna_daub.study.records import Run
 
 
 _UNSAID = "settings that do not say it"
-"""What a study was started with, in a record that does not say."""
+"""The settings of a study in a record that does not say them."""
 
 AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
 """A trial as the objective has it, or as samplers and callbacks have it."""
@@ -44,14 +44,14 @@ class Reader:
 
     def __init__(self, study: optuna.Study) -> None:
         self.sign = -1 if study.direction == StudyDirection.MINIMIZE else 1
-        """-1 where smaller scores are better: the one place that turns them on the way in."""
+        """-1 if smaller scores are better: the one place that turns them on the way in."""
         self.unfinished: dict[int, Facts] = {}
-        """What running and waiting trials said when they were read last, by number."""
+        """Running and waiting trials by number, as they were read last."""
         self.n_trials = 0
-        """How many trials were read so far: the number of the next one."""
+        """Number of trials read so far, which is the number of the next one."""
         self._storage, self._study_id = study._storage, study._study_id
         self.thread_local = study._thread_local
-        """Its `in_optimize_loop` says whether the calling thread is in this study's `optimize`."""
+        """The study's `in_optimize_loop`: whether the calling thread is in its `optimize`."""
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
     def news(self) -> list[Facts]:
@@ -139,7 +139,7 @@ def is_of_grid(trial: optuna.Trial) -> bool:
 
 
 def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
-    """Return what another layer has stored on a study or a trial, None where nothing."""
+    """Return what another layer has stored on a study or a trial, None if nothing."""
     if isinstance(of, FrozenTrial):
         return of.system_attrs.get(f"{records.PREFIX}{name}")
     return study_attrs(of).get(f"{records.PREFIX}{name}")
@@ -183,9 +183,9 @@ def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None
 
 
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
-    """Store how long a size took, where Optuna's own `trial.report` has stored its score.
+    """Store how long a size took, if Optuna's own `trial.report` has stored its score.
 
-    Nothing is stored where `report` has done so, or there is no score.
+    Nothing is stored if `report` has done so, or there is no score.
 
     Args:
         study: the study.
@@ -301,7 +301,7 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     As long as nothing was observed (`is_begun` is False) the settings may still be mended.
 
     Raises:
-        ValueError: where the training sizes or the direction differ.
+        ValueError: if the training sizes or the direction differ.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
     begun = study_attrs(study).get(records.SETTINGS)
@@ -351,7 +351,7 @@ def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
 
 
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Give a trial its first heartbeat, where the storage has any.
+    """Give a trial its first heartbeat, if the storage has any.
 
     Optuna gives it only once the objective runs: a worker that died before would hold its learner
     for ever.

@@ -44,10 +44,10 @@ CONSTRAINTS = "constraints"
 and a name, one that the objective has (`trial.set_constraint`)."""
 
 GRID_POINT = "grid_id"
-"""Of a trial: the point of its grid, as GridSampler keeps it."""
+"""Attribute of a trial: the point of its grid, as GridSampler keeps it."""
 
 GENERATION = "generation"
-"""Of a trial: the end of the name under which samplers keep the generation it belongs to."""
+"""Attribute of a trial: the end of the name under which samplers keep its generation."""
 
 METRIC_NAMES = "study:metric_names"
 """Optuna's own: what a study's scores are called."""
@@ -70,7 +70,7 @@ class Run:
     inherited: int = 0
     """The largest size observed by earlier runs of the learner; 0 for its first run."""
     n_learners: int | None = 0
-    """How many learners the sampler was asked for; None for an open pool."""
+    """Number of learners that the sampler was asked for; None for an open pool."""
     full_size: int = 0
     """The size of the whole training set."""
     reason: str = ""
@@ -84,7 +84,7 @@ class Run:
     is_declined: bool = False
     """For an idle trial: whether the policy declined its parameters."""
     is_settled: bool = False
-    """For a new learner: whether it goes on as the only one with its parameters. Written where
+    """For a new learner: whether it goes on as the only one with its parameters. Written if
     another process may come to the same ones."""
 
     def is_copy_in(self, number: int) -> bool:
@@ -97,16 +97,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Failure:
-    """How a run ended by an error of its own."""
+    """An error of its own by which a run ended."""
 
     size: int
     """The number of examples that it was training on."""
     error: str = ""
-    """The type of the error and the first line of its message; empty where unknown."""
+    """The type of the error and the first line of its message; empty if unknown."""
     worker: str = ""
-    """The process in which it failed; empty where unknown."""
+    """The process in which it failed; empty if unknown."""
     is_final: bool = False
-    """Whether the learner is not to be tried again."""
+    """True if the learner is not to be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,35 +120,35 @@ class Facts:
     run: Run | None = None
     """The record that it bears, None if there is none yet."""
     params: Mapping[str, Any] = field(default_factory=dict)
-    """What it has suggested so far."""
+    """Parameters suggested so far, by name."""
     distributions: Mapping[str, Any] = field(default_factory=dict)
-    """What these were drawn from."""
+    """Distributions that these were drawn from."""
     observations: Mapping[int, Observation] = field(default_factory=dict)
-    """What it observed itself, by size, increasing; larger scores are better."""
+    """Observations of its own by size, increasing; larger scores are better."""
     value: float | None = None
-    """Its finite value, larger is better; None without one."""
+    """The finite value, larger is better; None without one."""
     failure: Failure | None = None
-    """How it ended by an error of its own, None if it did not."""
+    """The error of its own by which it ended, None if it did not."""
     is_given_up: bool = False
-    """Whether others have taken its learner from it, while its worker may still be alive."""
+    """True if others have taken its learner from it; its worker may still be alive."""
     enqueued: Mapping[str, Any] | None = None
-    """What the user enqueued it with, None for a trial that nobody has enqueued."""
+    """Parameters it was enqueued with, None for a trial that nobody has enqueued."""
     is_exhausted: bool = False
-    """Whether the base sampler had nothing left to propose after it."""
+    """True if the base sampler had nothing left to propose after it."""
     replaces: int | None = None
     """The number of the abandoned trial in whose place it was enqueued."""
     user_attrs: Mapping[str, Any] = field(default_factory=dict)
-    """What the user has noted on it."""
+    """The user's own attributes."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
-    """What Optuna stores of its constraints, by attribute; empty where none were measured."""
+    """Constraints by attribute, as Optuna stores them; empty if none were measured."""
 
     # Worked out once, since all of it is asked of each trial that is read.
     words: Mapping[str, str] = field(init=False, repr=False, compare=False)
-    """What it has suggested as text, by which two points are compared (`point`)."""
+    """Parameters as text, by which two points are compared (`point`)."""
     is_finished: bool = field(init=False, repr=False, compare=False)
-    """Whether it never changes again."""
+    """True if it never changes again."""
     assigned: Run | None = field(init=False, repr=False, compare=False)
-    """What it was assigned itself, running or ended; None of a record copied from another."""
+    """The run that it was assigned itself; None if it waits, or the record is a copy."""
     learner: int | None = field(init=False, repr=False, compare=False)
     """The learner that it runs, None if it runs none."""
     counted: Mapping[int, Observation] = field(init=False, repr=False, compare=False)
@@ -161,7 +161,7 @@ class Facts:
     """Examples that it was trained on, each training counted in full; a result that is lost was
     paid for all the same."""
     seconds: float = field(init=False, repr=False, compare=False)
-    """What that took, as far as it was measured."""
+    """Seconds of these trainings, as far as they were measured."""
 
     def __post_init__(self) -> None:
         run, is_finished = self.run, self.state not in ("running", "waiting")
@@ -207,7 +207,7 @@ def word(value: Any, distribution: Any) -> str:
 
 
 def read(trial: FrozenTrial, sign: int = 1) -> Facts:
-    """Return what a trial says; `sign` is -1 where smaller scores are better."""
+    """Return what a trial says; `sign` is -1 if smaller scores are better."""
     attrs, run = trial.system_attrs, read_run(trial)
     sizes = own_sizes(trial, 0 if run is None else run.inherited)
     failed, replaces, given_up = attrs.get(FAILED), attrs.get(REPLACES), attrs.get(GIVEN_UP)
@@ -258,7 +258,7 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
 
 
 def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None:
-    """Raise a ValueError where a run that was handed out sizes has reported anything else."""
+    """Raise a ValueError if a run that was handed out sizes has reported anything else."""
     others = [step for step in steps if step not in sizes]
     if others:
         listed = ", ".join(f"{size:,}" for size in sizes)
@@ -319,7 +319,7 @@ def noted(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def read_summary(trial: FrozenTrial, name: str) -> Any:
-    """Return what users see of a run under `name`, None where it was not stored."""
+    """Return what users see of a run under `name`, None if it was not stored."""
     return trial.user_attrs.get(f"{PREFIX}{name}")
 
 

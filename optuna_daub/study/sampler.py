@@ -45,7 +45,7 @@ from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
+"""Learners of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
 
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def checked_n_learners(n_learners: object) -> int:
     40
 
     Raises:
-        ValueError: where it is none, or more than can ever be begun.
+        ValueError: if it is none, or more than can ever be begun.
     """
     count = whole_number("n_learners", n_learners)
     if count < 1:
@@ -94,7 +94,7 @@ class DataAllocationSampler(BaseSampler):
         seed: of the default base sampler, in [0, 2^32); None (the default): another one each time.
 
     Raises:
-        ValueError: where an argument breaks its rule; at the first trial, where the policy needs
+        ValueError: if an argument breaks its rule; at the first trial, where the policy needs
             `n_learners`.
 
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=40)
@@ -142,12 +142,12 @@ class DataAllocationSampler(BaseSampler):
 
     @property
     def n_learners(self) -> int | None:
-        """How many learners to choose among; None for no limit."""
+        """Number of learners to choose among; None for no limit."""
         return self._n_learners
 
     @property
     def seconds(self) -> float | None:
-        """How long each `study.optimize` may take; None where it was not said."""
+        """Seconds that each `study.optimize` may take; None if that was not said."""
         return self._seconds
 
     def __getstate__(self) -> dict[str, Any]:
@@ -167,11 +167,11 @@ class DataAllocationSampler(BaseSampler):
         """Assign the trial a learner, waiting for one if need be.
 
         Raises:
-            ValueError: where the policy needs `n_learners` and the sampler was given none, the
+            ValueError: if the policy needs `n_learners` and the sampler was given none, the
                 study was begun with other sizes or another direction, or its sampler is a
                 `PartialFixedSampler` around this one.
-            NotImplementedError: where the study has several objectives.
-            RuntimeError: where the learners are held by trials that this thread has asked for and
+            NotImplementedError: if the study has several objectives.
+            RuntimeError: if the learners are held by trials that this thread has asked for and
                 not told.
         """
         policy = self._policy_of(study)
@@ -272,7 +272,7 @@ class DataAllocationSampler(BaseSampler):
         Where a resumed one has none, it is what the base sampler would have given it.
 
         Raises:
-            optuna.TrialPruned: where the base sampler has nothing left to propose.
+            optuna.TrialPruned: if the base sampler has nothing left to propose.
         """
         run = _run_of(study, trial)
         if run is None:
@@ -301,7 +301,7 @@ class DataAllocationSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Store how the run ended, and stop the study where the answer is known."""
+        """Store how the run ended, and stop the study if the answer is known."""
         policy = self._policy_of(study)
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
@@ -376,7 +376,7 @@ class DataAllocationSampler(BaseSampler):
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
-    """Return what a trial of this process was assigned, None where it is not the pair's."""
+    """Return what a trial of this process was assigned, None if it is not the pair's."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
     assigned = worker_of(study).assigned.get(trial.number)

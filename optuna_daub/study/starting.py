@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
-    """Raise where the study, the pruner and this sampler do not fit together."""
+    """Raise if the study, the pruner and this sampler do not fit together."""
     worker = worker_of(study)
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
@@ -81,7 +81,7 @@ def horizon(study: optuna.Study, seconds: float | None) -> float | None:
 def stop_if_over(
     study: optuna.Study, trial: FrozenTrial, policy: Policy, n_learners: int | None
 ) -> None:
-    """End the study of an idle trial where nothing is left to be done."""
+    """End the study of an idle trial if nothing is left to be done."""
     worker = worker_of(study)
     decision = worker.answer(policy)[1]
     is_asked_for_more = n_learners is not None and not _has_just_ended(study)
@@ -168,7 +168,7 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
     storage = log.storage_of(study)
     engine = getattr(getattr(storage, "_backend", storage), "engine", None)
     if engine is not None:
-        # Slow to import, so only where there is an engine.
+        # Slow to import, so only if there is an engine.
         from sqlalchemy.pool import QueuePool
 
         if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
@@ -177,7 +177,7 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
 
 @contextmanager
 def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Leave no running trial behind where assigning it a learner raises: Optuna would.
+    """Leave no running trial behind if assigning it a learner raises: Optuna would.
 
     An enqueued one that was assigned nothing yet goes back to the queue.
     """

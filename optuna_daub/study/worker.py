@@ -55,11 +55,11 @@ class Assigned:
     thread: int
     """The thread that began it (`threading.get_ident`)."""
     is_optimizing: bool
-    """Whether it is in `study.optimize`, where a thread has one trial at a time."""
+    """True in `study.optimize`, in which a thread has one trial at a time."""
     since: float
     """When it was known to be this process's own for the last time (`time.monotonic`)."""
     explores: bool = False
-    """Whether it is a new learner in the stead of one that the base sampler would repeat."""
+    """True of a new learner in the stead of one that the base sampler would repeat."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Turn:
     size: int
     since: float
     is_run: bool
-    """Whether the trial runs a learner of the pair, which others may take over."""
+    """True if the trial runs a learner of the pair, which others may take over."""
     is_reported: bool = False
 
     @property
     def is_open(self) -> bool:
-        """Whether a run of the pair was handed it out and has not reported it."""
+        """True if a run of the pair was handed it out and has not reported it."""
         return self.is_run and not self.is_reported
 
 
@@ -83,7 +83,7 @@ class Seen:
     """When this process saw an unfinished trial change last (`time.monotonic`)."""
 
     sign_of_life: tuple[Any, ...]
-    """What it showed."""
+    """All that changes of a trial as long as its worker goes on."""
     since: float
 
 
@@ -109,7 +109,7 @@ class TurnOverError(optuna.TrialPruned):
 
 @dataclass(frozen=True)
 class Patience:
-    """How patient a worker is: with others in seconds, with its base sampler in proposals."""
+    """Patience of a worker: with others in seconds, with its base sampler in proposals."""
 
     recent: float = 60.0
     """A worker that was heard of counts as there for so long, also between two of its trials."""
@@ -133,36 +133,36 @@ class Patience:
 class Worker:
     """One process at work on a study; `worker_of` has it.
 
-    Patience are `time.monotonic` where nothing else is said: the clocks of two machines are never
+    Times are `time.monotonic` if nothing else is said: the clocks of two machines are never
     compared.
     """
 
     reader: log.Reader
-    """What it has read."""
+    """The trials as they were read."""
     sign: int
-    """-1 where smaller scores are better, by which scores are turned on the way out."""
+    """-1 if smaller scores are better, by which scores are turned on the way out."""
     patience: Patience = Patience()
-    """How patient it is."""
+    """Seconds and proposals for which it waits (`Patience`)."""
     known: Known = field(default_factory=Known)
-    """What is known as of the last look."""
+    """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while a thread of this process looks, or chooses and claims a learner: of two threads,
     the second sees what the first has written. Never held while one sleeps."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
     """The trials that this process has begun and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
-    """What its objectives were told to train on last, by trial number."""
+    """The sizes that its objectives were told to train on last, by trial number."""
     told: dict[int, Go | End] = field(default_factory=dict)
-    """What `trial.should_prune` said to its trials last, by number. A trial that ends by its own
-    `TrialPruned` obeys that, or rejects its parameters; the policy would say something else by
-    then, as others go on. No decision rests on it."""
+    """The last answers of `trial.should_prune` to its trials, by number. A trial that ends by its
+    own `TrialPruned` obeys that, or rejects its parameters; the policy would say something else
+    by then, as others go on. No decision rests on it."""
     holders: dict[int, int] = field(default_factory=dict)
     """The threads (`threading.get_ident`) that have claimed this process's trials, by number."""
     newcomers: dict[int, bool] = field(default_factory=dict)
-    """Its running new learners, by trial number: whether each is settled, that is, found to be the
+    """The running new learners by trial number: whether each is settled, that is, found to be the
     only one with its parameters."""
     seen: dict[int, Seen] = field(default_factory=dict)
-    """How it saw each unfinished trial, of whatever process, by number."""
+    """Signs of life of each unfinished trial, of whatever process, by number."""
     seen_at: float = -math.inf
     """When it looked last. It may be stopped itself, and others go on meanwhile: what it has not
     looked at is no silence of theirs."""
@@ -171,7 +171,7 @@ class Worker:
     proposer: Proposer = field(default_factory=LikeRecent)
     """Points that could become learners, as the sampler of this process finds them."""
     horizon: float | None = None
-    """When the sampler's seconds are over, None where it has no limit."""
+    """When the sampler's seconds are over, None if it has no limit."""
     asked_since: float | None = None
     """When the first trial was asked for outside `study.optimize`."""
     begin: tuple[datetime | None, int] = None, 0
@@ -189,7 +189,7 @@ class Worker:
 
     @property
     def is_late(self) -> bool:
-        """Whether the sampler's seconds are over."""
+        """True once the sampler's seconds are over."""
         return self.horizon is not None and time.monotonic() >= self.horizon
 
     def is_over(self, decision: Decision) -> bool:
@@ -331,7 +331,7 @@ class Worker:
     def _runs_left(self) -> int | None:
         """Return how many runs of an open pool this thread may still begin after its own.
 
-        None where its `optimize` has no `n_trials`, or where these are the smaller part of the
+        None if its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
         # It may be within the `optimize` of another study.
@@ -348,11 +348,11 @@ _WORKERS_LOCK = threading.Lock()
 
 
 def check_study(study: object) -> None:
-    """Raise where an argument `study` is none, or has several objectives.
+    """Raise if an argument `study` is none, or has several objectives.
 
     Raises:
-        ValueError: where it is no study.
-        NotImplementedError: where it has several objectives, as `Trial.report` does.
+        ValueError: if it is no study.
+        NotImplementedError: if it has several objectives, as `Trial.report` does.
     """
     if not isinstance(study, optuna.Study):
         raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
