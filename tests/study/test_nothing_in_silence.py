@@ -18,7 +18,7 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import log
-from optuna_daub.study.failures import message_of
+from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
