@@ -131,7 +131,7 @@ class InSeconds:
         known = pool.curves.once(taking_part, self.full, pool.known_space)
         if known is None:
             return InExamples().seconds(pool, sizes)
-        own = known.seconds(sizes)
+        own = pool.curves.once(_own, self.full, pool.known_space, sizes)
         new = predicted(known.model, pool.once(candidates_of), np.log(sizes))
         return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
 
@@ -168,6 +168,13 @@ class TakingPart:
             mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
             log_mean[self.places], log_sd[self.places] = mean, sd
         return Seconds(log_mean, log_sd)
+
+
+def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Seconds:
+    """Return the seconds of the learners, for `curves.once`; candidates often are others."""
+    known = curves.once(taking_part, full, space)
+    assert known is not None
+    return known.seconds(sizes)
 
 
 def is_timed(curves: Curves) -> bool:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -189,7 +190,8 @@ class Lines(NamedTuple):
         return np.asarray(np.abs(covariance) / np.sqrt(variance + noise))
 
 
-class Conditioned(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Conditioned:
     """The process given scores, at one set of hyperparameters."""
 
     seen: Seen
