@@ -75,16 +75,15 @@ from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
-from optuna_daub.study import DAUBPruner
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
-from optuna_daub.study import log
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limit import write_limit
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import ending_study
+from optuna_daub.study.stored_policy import policy_of
 
 
 _logger = logging.getLogger(__name__)
@@ -430,7 +429,7 @@ class TrainingSizeObjective:
                 validation rows have no weights while the training rows have.
         """
         self._warn_of_other_rows(study)
-        params, number = self._winner(_with_pruner(study))
+        params, number = self._winner(study)
         training, validation = self._refit_rows(include_validation)
         with named_in_errors(params, len(training)):
             estimator = self._estimator(FixedTrial(params, number=number), len(training))
@@ -670,7 +669,11 @@ class TrainingSizeObjective:
 
     def _winner(self, study: optuna.Study) -> tuple[dict[str, Any], int]:
         """Return the parameters and the number of the trial to fit again."""
-        curves = learning_curves(study) if isinstance(study.pruner, AllocationPruner) else []
+        try:
+            policy = policy_of(study)
+        except ValueError:  # of a study that another library's pruner has allocated
+            policy = None
+        curves = learning_curves(study) if policy else []
         # A learner's trial is COMPLETE too where its objective returned early, or it violates a
         # constraint.
         if not curves and study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -688,7 +691,7 @@ class TrainingSizeObjective:
                 "A learner must have been trained to be fitted again, but no trial of study "
                 f"{study.study_name!r} has a score yet. Continue it with `study.optimize`."
             )
-        full_size = cast(AllocationPruner, study.pruner).policy.sizes[-1]
+        full_size = policy_of(study).sizes[-1]
         if leader.size < full_size:
             is_any_full = any(curve.size == full_size for curve in curves)
             doubt = ", and another may turn out to be better. Continue with `study.optimize`"
@@ -712,19 +715,6 @@ class TrainingSizeObjective:
         if include_validation:
             return joined(training, self._validation[0]), None
         return training, self._validation[0]
-
-
-def _with_pruner(study: optuna.Study) -> optuna.Study:
-    """Return a study that was loaded without its pruner with one of the sizes that it has."""
-    sizes = (log.read_mark(study, "settings") or {}).get("sizes")
-    if isinstance(study.pruner, AllocationPruner) or sizes is None:
-        return study
-    return optuna.load_study(
-        study_name=study.study_name,
-        storage=log.storage_of(study),
-        sampler=study.sampler,
-        pruner=DAUBPruner(sizes=sizes),
-    )
 
 
 def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:

@@ -16,8 +16,8 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Finish
 from optuna_daub.study import keys
 from optuna_daub.study.messages import status
-from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Facts
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 
@@ -99,13 +99,14 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """Return the curve of every learner, in the order of their ids.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended.
+        study: running or ended; one that was loaded without its pruner will do.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`.
+        ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
+            (`policy_of`).
     """
     worker = looking(study)
-    policy, sign = _pruner_of(study).policy, worker.sign
+    policy, sign = policy_of(study), worker.sign
     with worker.lock:  # or the pool would be of another moment than what is known
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
@@ -175,13 +176,14 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     reached; ABC's best guess.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended.
+        study: running or ended; one that was loaded without its pruner will do.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`.
+        ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
+            (`policy_of`).
     """
     worker = looking(study)
-    policy, sign = _pruner_of(study).policy, worker.sign
+    policy, sign = policy_of(study), worker.sign
     pool, decision = worker.answer(policy, is_at_work=False)
     is_final = isinstance(decision, Finish)
     learner = (
@@ -209,16 +211,6 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         better_size=_better_size(curve),
         examples=pool.spent.examples,
         seconds=pool.spent.seconds,
-    )
-
-
-def _pruner_of(study: optuna.Study) -> AllocationPruner:
-    if isinstance(study.pruner, AllocationPruner):
-        return study.pruner
-    raise ValueError(
-        "The results of a study depend on its pruner, which Optuna does not store: load it with "
-        "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the sizes it was begun with, but "
-        f"got {type(study.pruner).__name__}."
     )
 
 

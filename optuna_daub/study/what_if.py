@@ -24,6 +24,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 
 
@@ -120,8 +121,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
             "look at `plan(study)`. Trials are learners where the sampler of the study is a "
             "DataAllocationSampler."
         )
-    assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
-    own, other = study.pruner.policy, pruner.policy
+    own, other = policy_of(study), pruner.policy
     if own.sizes[-1] != other.sizes[-1]:
         raise ValueError(
             f"The full size of `pruner` must be that of the study, {own.sizes[-1]:,} examples, "

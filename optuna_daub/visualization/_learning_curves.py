@@ -107,7 +107,7 @@ def plot_learning_curves(
     tells the learner's parameters and the reason of the last decision on it.
 
     Args:
-        study: a study with a pruner of optuna_daub, finished or running.
+        study: a study, finished or running; one that was loaded without its pruner will do.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
         top: how many of them stand out: the best, then those seen on several sizes, by their

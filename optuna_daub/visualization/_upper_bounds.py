@@ -120,7 +120,7 @@ def plot_upper_bounds(
     No bound is drawn beyond what a score can be, such as 1 for scores that all lie in [0, 1].
 
     Args:
-        study: a study with a pruner of optuna_daub, finished or running.
+        study: a study, finished or running; one that was loaded without its pruner will do.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
         top: how many of them stand out: the best, then those trained on most data. Default: 12.

@@ -115,14 +115,6 @@ def test_results_within_an_objective_say_who_is_running() -> None:
     assert {*states} == {"running"}
 
 
-def test_results_need_the_pruner() -> None:
-    study = optuna.load_study(study_name="table", storage=finished()._storage)
-    for results in (learning_curves, best_learner):
-        with pytest.raises(ValueError, match="but got MedianPruner"):
-            results(study)
-    assert len(allocations(study)) == len(MADE)
-
-
 def test_bounds_shown_are_those_of_the_policy() -> None:
     study = finished()
     policy = DAUBPruner.paper(sizes=SIZES).policy
