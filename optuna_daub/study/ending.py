@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import reprlib
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -96,6 +97,8 @@ def close(
     is_exhausted = is_new and learn()
     if (is_new and assigned is not None and assigned.explores) or run.repeats is not None:
         is_exhausted = is_exhausted or has_explored(worker.look())
+        if is_exhausted:
+            _warn_of_explored(worker)
     if is_exhausted:
         log.write_exhaustion(study, trial)
     worker.look()
@@ -264,8 +267,8 @@ def _failure(
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
-    if cause is None and host.is_optimizing(study):
-        error = "the objective returned no number"  # which Optuna refuses
+    if cause is None and host.is_optimizing(study):  # what Optuna refuses to store
+        error = f"the objective returned {reprlib.repr(host.returned())}, and no number"
     return Failure(size, error, me, is_rejected)
 
 
@@ -297,6 +300,20 @@ def _warn_of_direction(worker: Worker) -> None:
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
             "more training examples, as those of accuracy do: where larger scores are better, "
             'create the study with `direction="maximize"`.',
+        )
+
+
+def _warn_of_explored(worker: Worker) -> None:
+    """Say once that a search proposes nothing new any more before it has what it was asked for."""
+    known = worker.known
+    count, wanted = len(known.learners), known.n_learners
+    if wanted is None or count < wanted:
+        asked = "" if wanted is None else f", though `n_learners` is {wanted:,}"
+        worker.warn(
+            "explored",
+            f"All {count:,} points of the search space, as far as it was seen, are learners, and "
+            f"no new one is proposed{asked}. If there are more, let parameters and their ranges "
+            "not depend on the trial's number, on time or on chance.",
         )
 
 

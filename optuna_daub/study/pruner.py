@@ -13,6 +13,7 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import keys
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import End
 from optuna_daub.study.worker import Worker
@@ -23,11 +24,11 @@ _logger = logging.getLogger(__name__)
 
 
 def check_steps(policy: Policy, number: int, steps: Iterable[int]) -> None:
-    """Raise a ValueError where a run that was handed out sizes has reported anything else."""
+    """Raise a SetupError if a run that was handed out sizes has reported anything else."""
     others = [step for step in steps if step not in policy.sizes]
     if others:
         sizes = ", ".join(f"{size:,}" for size in policy.sizes)
-        raise ValueError(
+        raise SetupError(
             f"The step of `trial.report` is the training size, one of {sizes}, but trial "
             f"{number} reported step {min(others):,}. Report the sizes of "
             "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
@@ -88,7 +89,7 @@ class AllocationPruner(BasePruner):
         if number in worker.turns or epochs:
             check_steps(self.policy, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
-            raise ValueError(
+            raise SetupError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "
                 f"here, but trial {number} reported {trial.last_step:,}."
             )

@@ -206,6 +206,9 @@ class DataAllocationSampler(BaseSampler):
                         is_new = is_new or not known.learners[run.learner].params
                     if is_new:
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
+                if self._n_learners is not None:
+                    to_come = known.to_come(trial.number) or 0
+                    host.show_progress(1 + to_come + len(worker.assigned))
                 # Another `optimize` has other seconds: what was too late may be in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, trial.number

@@ -23,8 +23,11 @@ import optuna
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import Proposer
 from optuna_daub.core.proposals import LikeRecent
@@ -246,7 +249,8 @@ class Worker:
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
-                decision = pool.once(policy.decide)
+                last = self._of_last_run(policy, pool, number) if is_at_work else None
+                decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return Answer(pool, decision)
                 reason = sentence(decision.reason, self.sign)
@@ -305,7 +309,33 @@ class Worker:
         None where its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
-        if self.known.n_learners is not None or not self.reader.is_optimizing:
+        return self._trials_left() if self.known.n_learners is None else None
+
+    def _of_last_run(self, policy: Policy, pool: Pool, number: int | None) -> Decision | None:
+        """Return that the last of fewer trials than learners, `n_trials`, is on all the data.
+
+        None where it is not the last one, or there is a full-data score already. In an open pool
+        the rule sees to it itself (`Pool.runs_left`).
+        """
+        known, full = self.known, policy.sizes[-1]
+        if number is None or known.n_learners is None or self._trials_left() != 0:
+            return None
+        asked = host.trials_asked_for()
+        if asked is None or asked[0] >= known.n_learners:
+            return None
+        if any(known.is_done(learner, full) for learner in known.curves):
+            return None
+        run = known.runs.get(number)
+        free = Pool(Curves([c for i, c in pool.curves.items() if i not in pool.busy]))
+        leader = policy.leader(free) if run is None or run.learner is None else run.learner
+        reason = Reason("the last run of `n_trials` is on all the data")
+        if leader is None:
+            return Propose(full, reason) if known.has_room(number) else None
+        return None if pool.curves[leader].dropped else Extend(leader, full, reason)
+
+    def _trials_left(self) -> int | None:
+        """Return how many trials this thread may still begin (see `_runs_left`)."""
+        if not self.reader.is_optimizing:
             return None  # it may be within the `optimize` of another study
         asked = host.trials_asked_for()
         if asked is None:

@@ -133,6 +133,20 @@ class TableObjective:
         return score
 
 
+def optimize_some(
+    study: optuna.Study, objective: TableObjective, n_trials: int | None, **given: Any
+) -> None:
+    """Run some trials, and stop; `n_trials` of `optimize` would make the last one a full one."""
+    ended: list[int] = []
+
+    def stop(study: optuna.Study, trial: FrozenTrial) -> None:
+        ended.append(trial.number)
+        if len(ended) == n_trials:
+            study.stop()
+
+    study.optimize(objective, callbacks=[stop], **given)
+
+
 def table_study(
     n_learners: int | None = len(RIVALS),
     storage: str | BaseStorage | None = None,

@@ -90,7 +90,7 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
     states = {curve.params["row"]: curve for curve in learning_curves(study)}
     assert states[WINNER].state == "dropped"
     assert "failed 2 times at 54 examples" in states[WINNER].reason
-    cause = "ValueError: no disk for the model" if ending == "an error" else "returned no number"
+    cause = "ValueError: no disk for the model" if ending == "an error" else "and no number"
     assert states[WINNER].reason.endswith(cause)
     best = best_learner(study)
     assert best is not None
