@@ -286,14 +286,16 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
     assert run.learner is not None
     number, known = trial.number, worker.known
+    # Where a dead worker's mere claim is taken over, others may have taken its place meanwhile.
     is_proposed = run.learner == number and not keys.is_enqueued(trial)
+    is_proposed = is_proposed or run.learner in known.blank
     patience = time.monotonic() + PATIENCE
     while True:
         if number not in known.runs:
             return False  # others took us for dead
         if known.curves[run.learner].size != run.inherited:
             return False  # others ran it between our decision and our claim
-        excess = known.too_many(number) if is_proposed else ()
+        excess = known.too_many(run.learner) if is_proposed else ()
         rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
         rivals.remove(number)
         if not rivals and excess == ():

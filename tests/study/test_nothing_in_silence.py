@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -19,7 +20,9 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import Observation
 from optuna_daub.core import SuccessiveHalving
+from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.failures import message_of
 from optuna_daub.study.records import Run
@@ -215,6 +218,33 @@ def test_a_claim_of_a_dead_worker_counts_only_while_there_is_room() -> None:
     study.tell(0, state=TrialState.FAIL)
     study.optimize(TableObjective(RIVALS), catch=(Exception,))
     assert len(learning_curves(study)) == 2
+
+
+def test_a_dead_claim_is_taken_over_only_while_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One worker decides; another claims the last place and dies; a third one takes that over."""
+    study = table_study(1)
+    slow, dead = (study._storage.create_new_trial(study._study_id) for _ in range(2))
+    claim = Run(1, 6, n_learners=1, full_size=SIZES[-1], trial=1)
+    log.write_run(study, study._storage.get_trial(dead), claim)
+    log.end(study, study._storage.get_trial(dead))
+    real, asked = log.write_run, list[int | None]()
+
+    def claiming(study: optuna.Study, trial: Any, run: Run) -> None:
+        if not asked:  # the first one comes in between, and trains
+            first = study._storage.get_trial(slow)
+            own = replace(claim, learner=0, trial=0, worker=liveness.this_worker())
+            real(study, first, own)
+            log.write_score(study, first, Observation(6, 0.5, 0.6))
+        asked.append(run.learner)
+        real(study, trial, run)
+
+    monkeypatch.setattr(log, "write_run", claiming)
+    study.optimize(TableObjective(RIVALS), n_trials=1, timeout=0.5)
+    assert asked[0] == 1
+    assert [curve.learner for curve in learning_curves(study)] == [0]
+    assert len(learning_curves(table_study(1, storage=study._storage))) == 1
 
 
 # Odd values
