@@ -83,12 +83,18 @@ def geometric_sizes(
         if value > MOST_EXAMPLES:
             raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
     ratio = _ratio(reduction_factor)
-    third = min_resource * float(reduction_factor) * float(reduction_factor)
+    if smallest > full:
+        raise ValueError(
+            f"`min_resource` must be below `max_resource`, but got {smallest:,} and {full:,}. Are "
+            "the two swapped?"
+        )
+    third = smallest * float(ratio) * float(ratio)
+    fits = max(1, min(math.floor(full / ratio**2), full - 2))
     too_few = (
         "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: a learning curve "
-        f"has at least three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
-        f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
-        "`min_resource` or `reduction_factor`, or train every learner on all the data."
+        f"has at least three sizes, but {smallest} * {reduction_factor}^2 = {third:g} > {full}, "
+        f"or is above it once sizes are rounded up. Take `min_resource={fits}` or less, a smaller "
+        "`reduction_factor`, or train every learner on all the data."
     )
     if smallest * ratio**2 > full:
         raise ValueError(too_few)
