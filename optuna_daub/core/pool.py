@@ -279,7 +279,11 @@ class Pool(Remembers):
             if not isinstance(value, kind):
                 raise ValueError(f"`{name}` must be like `{example}`, but got {value!r}.")
         for name, count in (("to_come", self.to_come), ("runs_left", self.runs_left)):
-            if count is not None and whole_number(name, count) < 0:
+            if count is None:
+                continue
+            if type(count) is not int:
+                object.__setattr__(self, name, whole_number(name, count))
+            if getattr(self, name) < 0:
                 raise ValueError(f"`{name}` must be at least 0 or None, but got {count}.")
         if not hasattr(self.proposer, "candidates"):
             raise ValueError(

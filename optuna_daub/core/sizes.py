@@ -83,11 +83,6 @@ def geometric_sizes(
         if value > MOST_EXAMPLES:
             raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
     ratio = _ratio(reduction_factor)
-    if smallest > full:
-        raise ValueError(
-            f"`min_resource` must be below `max_resource`, but got {smallest:,} and {full:,}. Are "
-            "the two swapped?"
-        )
     third = smallest * float(ratio) * float(ratio)
     fits = max(1, min(math.floor(full / ratio**2), full - 2))
     too_few = (
@@ -96,6 +91,8 @@ def geometric_sizes(
         f"or is above it once sizes are rounded up. Take `min_resource={fits}` or less, a smaller "
         "`reduction_factor`, or train every learner on all the data."
     )
+    if smallest > full:
+        too_few += " Are the two sizes swapped?"
     if smallest * ratio**2 > full:
         raise ValueError(too_few)
     sizes = [smallest]
