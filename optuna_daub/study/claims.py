@@ -160,7 +160,7 @@ def repeating(
 def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return the run of a new learner as the policy wants it, now that it has parameters."""
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
-    reason = sentence(decision.reason, worker.sign)
+    reason = sentence(decision.reason, worker.sign, worker.limit)
     if isinstance(decision, Extend):
         return (
             run if decision.size == run.size else replace(run, size=decision.size, reason=reason)
@@ -249,7 +249,8 @@ def _offer(
     if horizon is not None and time.monotonic() >= horizon:
         return _run(known, policy, trial, "the seconds are over")
     decision = _decide(worker, policy, number)
-    known, reason = worker.known, sentence(decision.reason, worker.sign)
+    known = worker.known
+    reason = sentence(decision.reason, worker.sign, worker.limit)
     match decision:
         case Extend(learner, size) if asked in (None, learner):
             return _run(known, policy, trial, reason, learner, size)

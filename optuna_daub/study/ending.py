@@ -30,6 +30,7 @@ from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.failures import message_of
 from optuna_daub.study.known import Known
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import status
 from optuna_daub.study.pruner import check_steps
@@ -85,6 +86,7 @@ def close(
     if turn is not None and turn.is_run and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
     known = worker.look()
+    worker.limit = worker.sign * limit_of(study)
     run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return
@@ -229,11 +231,11 @@ def _close_run(
     curve = pool.curves[learner]
     summary: dict[str, Any] = {
         "training_size": curve.size,
-        "reason": status(policy, pool, worker.sign, learner, decision),
+        "reason": status(policy, pool, worker.sign, learner, decision, worker.limit),
     }
-    upper = worker.sign * policy.interval(pool, learner).upper
+    upper = policy.interval(pool, learner).upper
     if math.isfinite(upper):
-        summary["bound"] = upper
+        summary["bound"] = worker.sign * min(upper, worker.limit)
     log.write_summary(study, trial, summary)
 
 

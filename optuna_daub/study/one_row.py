@@ -6,6 +6,7 @@ import copy
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
@@ -13,6 +14,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.study import keys
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
@@ -97,7 +99,9 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         policy, known = policy_of(study), worker.known
         pool = worker.pool(policy, is_at_work=False)
     forecasts = Joint().forecasts(pool, policy.sizes[-1])
-    means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
+    limit = worker.sign * limit_of(study)
+    cut = np.minimum(forecasts.all.mean, limit).tolist()
+    means = dict(zip(forecasts, cut, strict=True))
     merged = merged_rows(trials, known, worker.sign, means)
     durations: dict[int, timedelta] = {}
     for trial in trials:

@@ -37,6 +37,7 @@ from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.interrupts import end_interrupted
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
@@ -186,6 +187,8 @@ class DataAllocationSampler(BaseSampler):
             starting.check(study, policy, self._n_learners)
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, self._seconds)
+            if math.isinf(worker.limit):
+                worker.limit = worker.sign * limit_of(study)
             worker.proposer = LikeRecent()
             if self._proposes:
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)

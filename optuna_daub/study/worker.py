@@ -150,6 +150,9 @@ class Worker:
     """Points that could become learners, as the sampler of this process finds them."""
     horizon: float | None = None
     """When the sampler's seconds are over, None where it has no limit."""
+    limit: float = math.inf
+    """The best score that there can be as far as is known, larger is better; sentences keep to
+    it."""
     asked_since: float | None = None
     """When the first trial was asked for outside `study.optimize`."""
     begin: tuple[datetime | None, int] = None, 0
@@ -253,7 +256,7 @@ class Worker:
                 decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return Answer(pool, decision)
-                reason = sentence(decision.reason, self.sign)
+                reason = sentence(decision.reason, self.sign, self.limit)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
     @one_blas_thread()
@@ -271,7 +274,7 @@ class Worker:
         pool, decision = self.answer(policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return Go(decision.size)
-        return End(status(policy, pool, self.sign, run.learner, decision))
+        return End(status(policy, pool, self.sign, run.learner, decision, self.limit))
 
     def warn(self, kind: str, text: str) -> None:
         """Log a warning, once of each kind."""
@@ -321,7 +324,8 @@ class Worker:
         if number is None or known.n_learners is None or self._trials_left() != 0:
             return None
         asked = host.trials_asked_for()
-        if asked is None or asked[0] >= known.n_learners:
+        # Of single trials somebody else makes the loop.
+        if asked is None or not 1 < asked[0] < known.n_learners:
             return None
         if any(known.is_done(learner, full) for learner in known.curves):
             return None

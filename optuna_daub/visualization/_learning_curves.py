@@ -14,6 +14,8 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.curve import Observation
+from optuna_daub.study.limit import cut
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.visualization import _plotly
@@ -21,10 +23,8 @@ from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
-from optuna_daub.visualization._axes import best_possible
 from optuna_daub.visualization._axes import better_half
 from optuna_daub.visualization._axes import check_top
-from optuna_daub.visualization._axes import clipped
 from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._axes import finite
 from optuna_daub.visualization._axes import foremost
@@ -177,7 +177,7 @@ def learning_curves_record(
     if learners is None:
         ranked = [*ranked[:top], *thinned(ranked[top:])]
     colors = learner_colors(curve.learner for curve in ranked[:top])
-    bands = _bands(study, ranked, best_possible(curves, sign))
+    bands = _bands(study, ranked, limit_of(study))
     banded = [curve.learner for curve in ranked if bands[curve.learner]][:MAX_BANDS]
     lines = tuple(
         CurveLine(
@@ -255,7 +255,7 @@ def _bands(
                     inner[learner].append(Edge(size, worst, middle + share * (end.best - mean)))
     return {
         learner: tuple(
-            edge._replace(best=clipped(edge.best, limit, sign))
+            edge._replace(best=cut(edge.best, limit, sign))
             for edge in (band[0], *inner[learner], band[-1])
         )
         if band

@@ -434,7 +434,7 @@ def test_what_was_returned_in_place_of_a_number_is_named(given: Any) -> None:
 # Few trials in a closed pool
 
 
-@pytest.mark.parametrize("n_trials", [1, 2, 5])
+@pytest.mark.parametrize("n_trials", [2, 5])
 @pytest.mark.parametrize("rule", ["default", "paper", "halving"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
@@ -461,6 +461,16 @@ def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
     assert best is not None
     assert best.size == SIZES[-1]
     assert best.score == study.best_value
+
+
+def test_a_single_trial_is_one_of_a_loop() -> None:
+    study, looped = new_study(n_learners=3), new_study(n_learners=3)
+    study.optimize(TableObjective(RIVALS))
+    while not ((best := best_learner(looped)) and best.is_final):
+        looped.optimize(TableObjective(RIVALS), n_trials=1)
+    assert [t.intermediate_values for t in looped.trials] == [
+        t.intermediate_values for t in study.trials
+    ]
 
 
 def test_the_last_of_few_trials_goes_to_the_leader() -> None:
