@@ -127,9 +127,10 @@ class TrainingSizeObjective:
     The winner is `study.best_params`, its validation score `study.best_value`.
 
     **Validation** is one of three: the fixed set `X_valid`, `y_valid`; cross-validation with `cv`,
-    where scores are means over the folds and every fold trains on as many rows as the size says;
-    or else a held-out part of the rows. With a fixed or a held-out set, a policy that asks for a
-    sample of it (ABC) is scored on a growing nested one, all others on all.
+    where scores are means over the folds, and the largest fold trains on as many rows as the size
+    says, a smaller one on its share; or else a held-out part of the rows. With a fixed or a
+    held-out set, a policy that asks for a sample of it (ABC) is scored on a growing nested one,
+    all others on all.
 
     **Time order**: with `shuffle=False` rows are taken to be in time order. The last rows are held
     out, an int `cv` is a `TimeSeriesSplit`, and a subset is the most recent rows before the ones
@@ -336,8 +337,11 @@ class TrainingSizeObjective:
 
     @property
     def n_train(self) -> int:
-        """Number of rows to train on; with `cv` in the smallest fold. The largest size."""
-        return min(len(fold.training) for fold in self._folds)
+        """Number of rows to train on, the largest size; with `cv` in the largest fold.
+
+        A smaller fold takes its share: at half of the size, half of its own rows.
+        """
+        return max(len(fold.training) for fold in self._folds)
 
     @property
     def n_validation(self) -> int:
@@ -488,7 +492,7 @@ class TrainingSizeObjective:
         if largest > self.n_train:
             raise SetupError(
                 f"`max_resource` must not exceed the {self.n_train} rows there are to train on"
-                f"{' in the smallest fold' if self._cross_validated else ''}, but got {largest}. "
+                f"{' in the largest fold' if self._cross_validated else ''}, but got {largest}. "
                 "Pass `max_resource=objective.n_train`."
             )
         complete, last_class = self._complete

@@ -134,7 +134,10 @@ class TableObjective:
 
 
 def optimize_some(
-    study: optuna.Study, objective: TableObjective, n_trials: int | None, **given: Any
+    study: optuna.Study,
+    objective: Callable[[optuna.Trial], float],
+    n_trials: int | None,
+    **given: Any,
 ) -> None:
     """Run some trials, and stop; `n_trials` of `optimize` would make the last one a full one."""
     ended: list[int] = []
