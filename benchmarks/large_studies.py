@@ -50,7 +50,7 @@ from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.records import Run
 
 
@@ -95,7 +95,7 @@ def trials(n_learners: int) -> Iterator[FrozenTrial]:
             params={"x": x},
             distributions={"x": FloatDistribution(0, 1)},
             intermediate_values={size: score(x, size) for size in seen},
-            system_attrs={keys.RUN: {**vars(run)}, f"{keys.OBSERVATION}{seen[-1]}": facts},
+            system_attrs={records.RUN: {**vars(run)}, f"{records.OBSERVATION}{seen[-1]}": facts},
         )
 
 

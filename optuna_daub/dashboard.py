@@ -33,8 +33,8 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import number
 from optuna_daub.study import bulk
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
@@ -155,11 +155,16 @@ class DashboardCallback:
     ...     return skill - 10 / n
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=3)
     >>> pruner = DAUBPruner(max_resource=2000)
+    >>> storage = optuna.storages.InMemoryStorage()
     >>> study = optuna.create_study(
-    ...     study_name="skills", direction="maximize", sampler=sampler, pruner=pruner
+    ...     study_name="skills",
+    ...     storage=storage,
+    ...     direction="maximize",
+    ...     sampler=sampler,
+    ...     pruner=pruner,
     ... )
     >>> study.optimize(objective, callbacks=[DashboardCallback(every=10)])
-    >>> learners = optuna.load_study(study_name="skills (learners)", storage=study._storage)
+    >>> learners = optuna.load_study(study_name="skills (learners)", storage=storage)
     >>> len(learners.trials)
     3
     """
@@ -198,7 +203,9 @@ class DashboardCallback:
             return
         before = 0 if last is None else last.trials
         trials = len(study.get_trials(deepcopy=False))
-        is_whole = is_ending or trials >= GROWTH * before or not bulk.keeps_all(study._storage)
+        is_whole = (
+            is_ending or trials >= GROWTH * before or not bulk.keeps_all(log.storage_of(study))
+        )
         drawn = trials if is_whole else before
         self._last = _write_drawing(study, self._every, drawn)
         if is_whole:
@@ -228,7 +235,7 @@ def update_dashboard(study: optuna.Study) -> None:
 def _update(study: optuna.Study, *, is_whole: bool) -> None:
     """Write the notes of a study, and if it is the whole its pictures and learners too."""
     check_study(study)
-    stored = study._storage.get_study_system_attrs(study._study_id)
+    stored = log.study_attrs(study)
     rows = learner_rows(study)
     learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)
     news = {
@@ -236,42 +243,47 @@ def _update(study: optuna.Study, *, is_whole: bool) -> None:
         **_study_note(stored, _summary(study, rows, learners_id)),
         **_run_notes(study, stored),
     }
-    _write(study, study._study_id, stored, news)
+    _write(study, log.study_id(study), stored, news)
 
 
 def _write(
     study: optuna.Study, study_id: int, stored: Mapping[str, Any], news: Mapping[str, Any]
 ) -> None:
     changed = {key: value for key, value in news.items() if stored.get(key) != value}
-    bulk.set_study_attrs(study._storage, study_id, changed)
+    bulk.set_study_attrs(log.storage_of(study), study_id, changed)
 
 
 def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | None:
     """Write the study of learners beside the study; return its id, None if the name is taken."""
-    name, mark = f"{study.study_name} (learners)", keys.prefixed({"learners_of": study.study_name})
+    name, mark = (
+        f"{study.study_name} (learners)",
+        records.prefixed({"learners_of": study.study_name}),
+    )
+    storage = log.storage_of(study)
     try:
-        study_id = study._storage.get_study_id_from_name(name)
+        study_id = storage.get_study_id_from_name(name)
     except KeyError:
-        study_id = study._storage.create_new_study([study.direction], name)
-        bulk.set_study_attrs(study._storage, study_id, mark)
-    attrs = study._storage.get_study_system_attrs(study_id)
+        study_id = storage.create_new_study([study.direction], name)
+        bulk.set_study_attrs(storage, study_id, mark)
+    attrs = storage.get_study_system_attrs(study_id)
     if not mark.items() <= attrs.items():
         _logger.warning(
             "A study must not be named '%s' while it is not this package's: the learners of '%s' "
             "are shown in a study of this name. Rename yours to see them.", name, study.study_name
         )  # fmt: skip
         return None
-    study_id = bulk.replace_trials(study._storage, study_id, rows)
-    attrs = study._storage.get_study_system_attrs(study_id)
+    study_id = bulk.replace_trials(storage, study_id, rows)
+    attrs = storage.get_study_system_attrs(study_id)
+    page = _page(log.study_id(study))
     text = (
-        f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({_page(study._study_id)}), "
+        f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({page}), "
         "one trial each. Its value is the score on all the data where `daub:forecast` is false, "
         "and the forecast of it where it is true. Written anew while the study runs: reload the "
         "page."
     )
     news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
     if study.metric_names is not None:
-        news[keys.METRIC_NAMES] = study.metric_names
+        news[records.METRIC_NAMES] = study.metric_names
     _write(study, study_id, attrs, news)
     return study_id
 
@@ -279,11 +291,11 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
 def _learners_id(study: optuna.Study) -> int | None:
     """Return the id of the study of learners as it was left, None without one of ours."""
     try:
-        study_id = study._storage.get_study_id_from_name(f"{study.study_name} (learners)")
+        study_id = log.storage_of(study).get_study_id_from_name(f"{study.study_name} (learners)")
     except KeyError:
         return None
-    mark = keys.prefixed({"learners_of": study.study_name})
-    is_ours = mark.items() <= study._storage.get_study_system_attrs(study_id).items()
+    mark = records.prefixed({"learners_of": study.study_name})
+    is_ours = mark.items() <= log.storage_of(study).get_study_system_attrs(study_id).items()
     return study_id if is_ours else None
 
 
@@ -331,27 +343,29 @@ def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notes on runs that have ended; a user's own note is left alone."""
     ended: dict[int, list[tuple[FrozenTrial, Run]]] = {}
-    copies = looking(study).known.copies
+    known = looking(study).known
     for trial in study.get_trials(deepcopy=False):
-        run = keys.read_run(trial)
-        if run is None or run.learner is None or trial.number in copies:
+        run = records.read_run(trial)
+        if run is None or run.learner is None or known.is_copy(trial.number, run):
             continue
         if trial.state.is_finished():
             ended.setdefault(run.learner, []).append((trial, run))
     attrs: dict[str, Any] = {}
     for learner, runs in ended.items():
-        links = [f"[{trial.number}]({_page(study._study_id, trial.number)})" for trial, _ in runs]
+        links = [
+            f"[{trial.number}]({_page(log.study_id(study), trial.number)})" for trial, _ in runs
+        ]
         title = f"**Learner {learner}**"
         for trial, run in runs:
-            prefix = f"dashboard:{trial._trial_id}:note_"
+            prefix = f"dashboard:{log.trial_id(trial)}:note_"
             before = _joined(f"{prefix}str:", stored)
             own, mark, _ = before.partition(title)
             if before and not mark:
                 continue  # the user's
-            sizes = keys.own_sizes(trial, run.inherited)
+            sizes = records.own_sizes(trial, run.inherited)
             trained = " then ".join(f"{size:,}" for size in sizes) or "no"
             error = "ended by an error" if trial.state == TrialState.FAIL else ""
-            reason = keys.read_summary(trial, "reason")
+            reason = records.read_summary(trial, "reason")
             text = f"{own}{title}, trained on {trained} examples in this run.\n\n"
             text += "; ".join(filter(None, (error, _literal(reason or ""))))
             if len(runs) > 1:
@@ -436,17 +450,17 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     facts = [
         (row, learner)
         for row in rows
-        if row.values and (learner := keys.read_summary(row, "learner")) is not None
+        if row.values and (learner := records.read_summary(row, "learner")) is not None
     ]
     sign = sign_of(study)
     facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
     promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
     lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
     for row, learner in facts[:MOST_LEARNERS]:
-        bound, score = keys.read_summary(row, "bound"), keys.read_summary(row, "score")
-        kind = "forecast" if keys.read_summary(row, "forecast") else "score"
-        size = keys.read_summary(row, "training_size")
-        link = f"[{learner}]({_page(study._study_id, learner)})"
+        bound, score = records.read_summary(row, "bound"), records.read_summary(row, "score")
+        kind = "forecast" if records.read_summary(row, "forecast") else "score"
+        size = records.read_summary(row, "training_size")
+        link = f"[{learner}]({_page(log.study_id(study), learner)})"
         reach = "" if bound is None else f"{bound:.4f}"
         known = f"{score:.4f} on {size:,} examples"
         lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")

@@ -33,6 +33,7 @@ from optuna_daub import learners
 from optuna_daub import visualization
 from optuna_daub.dashboard import DashboardCallback
 from optuna_daub.dashboard import update_dashboard
+from optuna_daub.study.abc_pruner import HALF_WIDTHS
 
 
 Rule = Callable[[Any], bool]
@@ -233,7 +234,7 @@ CASES: Mapping[str, Case] = {
             "max_resource": whole(2000, 10**15),
             "reduction_factor": GRID["reduction_factor"],
             "scheduler": one_of("gradient_ci", "ucb", "round_robin"),
-            "interval": one_of("hoeffding", "massart", "clopper_pearson"),
+            "interval": one_of(*HALF_WIDTHS),
             "n_validation": none_or(whole()),
             "refit": flag,
         },

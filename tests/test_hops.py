@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
+from optuna_daub.study import records
 
 
 PACKAGE = str(Path(optuna_daub.__file__).parent)
@@ -69,7 +70,7 @@ def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace]
         with traced() as trace:
             sizes = training_sizes(trial)
             n = next(sizes, None)
-        run = keys.read_run(trial.study.trials[trial.number])
+        run = records.read_run(trial.study.trials[trial.number])
         if run is not None and run.learner == trial.number:
             started.append(trace)
         score = 0.0
@@ -98,30 +99,62 @@ PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
     "paper": (DAUBPruner.paper(max_resource=20_000), {"n_learners": 5}),
 }
 
-MOST_FILES, MOST_MOVES = 14, 70
-"""Of the study layer, on either way: what `python tests/test_hops.py` prints, and a little."""
+MOST: dict[str, tuple[int, int]] = {"suspended": (10, 30), "started": (12, 40)}
+"""Files and moves of the study layer on either way; `python tests/test_hops.py` prints them."""
+
+STUDY = Path(PACKAGE, "study")
+
+LONGEST, MOST_BRANCHES = 400, 15
+"""Lines of a file of the study layer, and branches of a function in it."""
+
+BRANCHES = (
+    ast.If, ast.For, ast.While, ast.IfExp, ast.BoolOp, ast.comprehension, ast.ExceptHandler,
+    ast.match_case,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PRUNERS)
 def test_the_ways_of_a_score_and_of_a_new_learner_are_short(name: str) -> None:
     pruner, options = PRUNERS[name]
-    for traces in ways(pruner, **options):
+    for (most_files, most_moves), traces in zip(
+        MOST.values(), ways(pruner, **options), strict=True
+    ):
         assert traces
         for trace in traces:
             own = trace.within("study")
             assert {"study/reporting.py", "study/known.py"} <= {*own.files}
-            assert len({*own.files}) <= MOST_FILES, {*own.files}
-            assert own.moves <= MOST_MOVES
+            assert len({*own.files}) <= most_files, {*own.files}
+            assert own.moves <= most_moves
+
+
+def test_no_file_of_the_study_layer_is_long() -> None:
+    lines = {file.name: len(file.read_text().splitlines()) for file in STUDY.glob("*.py")}
+    assert {name: n for name, n in lines.items() if n > LONGEST} == {}
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["known", "learner", "records", "log", "worker", "claims", "starting", "ending", "sampler",
+     "exploring", "reporting", "pruner", "liveness"],
+)  # fmt: skip
+def test_no_function_of_a_study_s_state_branches_often(file: str) -> None:
+    """As one counts by hand: conditions, loops, and where several conditions are joined."""
+    for node in ast.walk(ast.parse((STUDY / f"{file}.py").read_text())):
+        if isinstance(node, ast.FunctionDef):
+            branches = 1 + sum(isinstance(each, BRANCHES) for each in ast.walk(node))
+            assert branches <= MOST_BRANCHES, f"{node.name}: {branches}"
 
 
 def main() -> None:
     """Print the figures: most files and most moves between them."""
     for name, (pruner, options) in PRUNERS.items():
-        for what, traces in zip(("suspended", "started"), ways(pruner, **options), strict=True):
+        for what, traces in zip(MOST, ways(pruner, **options), strict=True):
             for layer in ("study", "core"):
                 parts = [trace.within(layer) for trace in traces]
                 files, moves = (max(len({*p.files}) for p in parts), max(p.moves for p in parts))
                 print(f"{name}, {what}: {layer} {files} files, {moves} moves")
+            files, moves = (max(len({*t.files}) for t in traces), max(t.moves for t in traces))
+            print(f"{name}, {what}: all {files} files, {moves} moves")
 
 
 if __name__ == "__main__":

@@ -88,10 +88,10 @@ from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
-from optuna_daub.study import keys
 from optuna_daub.study import learning_curves
 from optuna_daub.study import log
 from optuna_daub.study import one_row_per_learner
+from optuna_daub.study import records
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limit import write_limit
@@ -417,7 +417,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             return state
         if has_secret(state["storage"]):
             state["storage"] = without_secret(state["storage"])
-        if "study_" in state and has_secret(state["study_"]._storage):
+        if "study_" in state and has_secret(log.storage_of(state["study_"])):
             state["study_"] = in_memory(state["study_"])
         return state
 
@@ -593,7 +593,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
         nothing |= {"train_scores": failed} if self.return_train_score else {}
         forecasts = {
-            keys.read_summary(row, "learner"): row.values[0]
+            records.read_summary(row, "learner"): row.values[0]
             for row in one_row_per_learner(study).get_trials(states=(TrialState.COMPLETE,))
         }
 

@@ -9,6 +9,8 @@ import optuna
 from optuna.storages import BaseStorage
 from optuna.storages import InMemoryStorage
 
+from optuna_daub.study import log
+
 
 _PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):([^/\s]*)@")
 """User and password between a URL's scheme and its host; a password may have an @ itself."""
@@ -78,7 +80,7 @@ def in_memory(study: optuna.Study) -> optuna.Study:
     """Return a copy of a study in memory, with its sampler and pruner."""
     storage: BaseStorage = InMemoryStorage()
     study_id = storage.create_new_study(study.directions, study.study_name)
-    for name, value in study._storage.get_study_system_attrs(study._study_id).items():
+    for name, value in log.study_attrs(study).items():
         storage.set_study_system_attr(study_id, name, value)
     for name, value in study.user_attrs.items():
         storage.set_study_user_attr(study_id, name, value)

@@ -10,6 +10,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.checks import named
 from optuna_daub.core.checks import unnamed
 from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import empirical_bernstein
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
 from optuna_daub.core.policies.approximate_best import ABC
@@ -50,8 +51,9 @@ class ABCPruner(AllocationPruner):
         epsilon: how far below the best the answer may be, in (0, 1). Default from the paper.
         delta: how often it may be farther, in (0, 1). The paper names no default.
         scheduler: "gradient_ci" (the paper's), "ucb" or "round_robin".
-        interval: the inequality, "hoeffding" (the paper's), "massart" or "clopper_pearson"
-            (narrower; 0/1 outcomes only).
+        interval: the inequality, "hoeffding" (the paper's), "massart", "clopper_pearson"
+            (narrower; 0/1 outcomes only) or "empirical_bernstein" (narrower on large samples of
+            scores near 0 or 1).
         n_validation: number of examples of the full held-out set. Then probes may be scored on
             samples of it, and `TrainingSizeObjective` does so: 2,000 examples first, twice the
             training size later. None: every probe is scored on the full held-out set.
@@ -76,7 +78,9 @@ class ABCPruner(AllocationPruner):
         epsilon: float = 0.01,
         delta: float = 0.05,
         scheduler: Literal["gradient_ci", "ucb", "round_robin"] = "gradient_ci",
-        interval: Literal["hoeffding", "massart", "clopper_pearson"] = "hoeffding",
+        interval: Literal[
+            "hoeffding", "massart", "clopper_pearson", "empirical_bernstein"
+        ] = "hoeffding",
         n_validation: int | None = None,
         refit: bool = True,
     ) -> None:
@@ -106,5 +110,6 @@ HALF_WIDTHS = {
     "hoeffding": hoeffding.half_width,
     "massart": massart.half_width,
     "clopper_pearson": clopper_pearson.half_width,
+    "empirical_bernstein": empirical_bernstein.half_width,
 }
 SCHEDULERS = {"gradient_ci": gradient_ci, "ucb": ucb, "round_robin": round_robin}

@@ -18,8 +18,8 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.study import keys
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.worker import Worker
 
@@ -69,9 +69,7 @@ class BaseSamplerStudy(optuna.Study):
 
     def space(self) -> dict[str, BaseDistribution]:
         """Return what each parameter is drawn from, of all learners together."""
-        known = self.worker.known
-        found = (known.learners[i].distributions for i in known.curves)
-        return {name: drawn for each in found for name, drawn in each.items()}
+        return {**self.worker.known.drawn}
 
     def stop(self) -> None:
         """Note that the sampler has nothing left to propose."""
@@ -116,13 +114,13 @@ class _RowStorage(BaseStorage):
             if row.number not in known.learners:
                 continue
             curve = known.curves[row.number]
-            if keys.is_of_generation(row):
+            if records.is_of_generation(row):
                 # NSGA-II goes on comparing parents: none may lose its value.
                 if row.values is None and curve.observations:
                     row.state, row.values = TrialState.COMPLETE, [worst]
             elif row.values is not None and curve.size < size:
                 # GridSampler proposes points that are running anew before it stops.
-                is_of_grid = keys.GRID_POINT in row.system_attrs
+                is_of_grid = records.GRID_POINT in row.system_attrs
                 row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
                 row.values = None
         rows = [row for row in rows if states is None or row.state in states]
@@ -177,10 +175,11 @@ def one_row_per_learner(
     rows: dict[int, FrozenTrial] = {}
     marks: dict[int, dict[str, Any]] = {}
     for trial in trials:
-        run = keys.read_run(trial)
+        run = records.read_run(trial)
         if trial.number in known.replaced:
             continue
-        if run is None or trial.number in known.copies or trial.state == TrialState.WAITING:
+        is_others = run is None or trial.state == TrialState.WAITING
+        if run is None or is_others or known.is_copy(trial.number, run):
             rows[trial.number] = trial
         elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
             rows[run.learner] = trial  # a worker that waited may have resumed a later learner
@@ -192,33 +191,38 @@ def one_row_per_learner(
             # marks a later run where the worker of the first one died before it could.
             marked = run.repeats if run.learner is None else run.learner
             if marked is not None and not run.inherited:
-                own = keys.marks_of_others(trial)
-                if run.learner is None and keys.GRID_POINT in own:
+                own = records.marks_of_others(trial)
+                if run.learner is None and records.GRID_POINT in own:
                     # Another point of the grid, which differs in what the learner asks not for.
                     rows[trial.number] = copy.copy(trial)
                     rows[trial.number].state, rows[trial.number].values = TrialState.FAIL, None
                     continue
                 marks.setdefault(marked, {}).update(own)
     busy = known.busy()
-    for i, curve in known.curves.items():
-        if i not in rows:
-            continue  # begun a moment ago, after `trials` was read
-        learner, row = known.learners[i], copy.copy(rows[i])
-        row.number = i
-        row.params = {name: learner.params[name] for name in learner.distributions}
-        row.distributions = {**learner.distributions}
-        row.user_attrs = {**learner.user_attrs}
-        row.intermediate_values = {seen.size: sign * seen.score for seen in curve.observations}
-        row.system_attrs = {**row.system_attrs, **marks.get(i, {}), **learner.constraints}
+    # One that was begun a moment ago, after `trials` was read, has no row yet.
+    for i in (i for i in known.curves if i in rows):
+        row = rows[i] = _row_of(known, i, rows[i], sign, marks.get(i, {}))
+        curve = known.curves[i]
         if curve.observations and not curve.has_failed:
-            row.state = TrialState.COMPLETE
-            row.values = [sign * values[i]]
-        elif i in busy:
-            row.state, row.values = TrialState.RUNNING, None
+            row.state, row.values = TrialState.COMPLETE, [sign * values[i]]
         else:
-            row.state, row.values = TrialState.FAIL, None
-        rows[i] = row
+            row.state = TrialState.RUNNING if i in busy else TrialState.FAIL
+            row.values = None
     return [row for row in rows.values() if not _is_empty(row)]
+
+
+def _row_of(
+    known: Known, number: int, first: FrozenTrial, sign: int, marks: Mapping[str, Any]
+) -> FrozenTrial:
+    """Return the first run of a learner with all that its runs have left, but for its value."""
+    learner, row = known.learners[number], copy.copy(first)
+    row.number = number
+    row.params = {name: learner.params[name] for name in learner.distributions}
+    row.distributions = {**learner.distributions}
+    row.user_attrs = {**learner.user_attrs}
+    row.intermediate_values = {seen.size: sign * seen.score for seen in learner.curve.observations}
+    row.system_attrs = {**row.system_attrs, **marks, **learner.constraints}
+    return row
 
 
 def _is_empty(row: FrozenTrial) -> bool:
@@ -227,4 +231,4 @@ def _is_empty(row: FrozenTrial) -> bool:
     BruteForce would take such a row for the whole of its space.
     """
     is_lost = row.state == TrialState.FAIL and not row.params
-    return is_lost and not keys.marks_of_others(row)
+    return is_lost and not records.marks_of_others(row)

@@ -1,7 +1,7 @@
 """Claims: a new trial is given a learner that no other worker holds.
 
 No storage can change a trial only if another is unchanged, so a claim is made in the open: write
-it, read all claims, and go ahead only where no other trial claims the same learner. Of two
+it, read all claims, and go ahead only if no other trial claims the same learner. Of two
 workers that write at the same time at least one sees the other; both may step back, but never do
 both go ahead. The lower trial number stays where it can.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import optuna
@@ -24,10 +23,11 @@ from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.known import Known
+from optuna_daub.study.learner import BLANK
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
@@ -41,15 +41,12 @@ SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
 """Seconds between two looks at the study of a worker that waits; doubled from one to the other."""
 
 LOOKING_SHARE = 0.05
-"""Of a waiting worker's time, what its looks may take at most: where the storage makes a look
+"""Share of a waiting worker's time that its looks may take at most: where the storage makes a look
 costly (0.02 s of CPU on SQLite with eight running trials), it waits longer."""
 
 LONGEST_PAUSE = 2.0
 """Seconds of the longest of these waits: what made a look costly may have been done once for all,
 such as reading the trials that ended meanwhile."""
-
-PATIENCE = 1.0
-"""Seconds that the lower trial number waits for a rival to step back."""
 
 COMPLAINT = 60.0
 """Seconds of waiting after which a log line says what for."""
@@ -58,7 +55,7 @@ _logger = logging.getLogger(__name__)
 
 
 class TakenError(RuntimeError):
-    """Raised where Optuna has handed one waiting trial to two workers, as it does on SQLite."""
+    """Raised if Optuna has handed one waiting trial to two workers, as it does on SQLite."""
 
 
 def assign(
@@ -67,7 +64,6 @@ def assign(
     policy: Policy,
     n_learners: int | None,
     stale_after: float | None,
-    check_can_wait: Callable[[Worker], None],
 ) -> Run:
     """Return the run of a new trial, an idle one if the study has come to its end.
 
@@ -80,31 +76,31 @@ def assign(
         policy: the rule that allocates.
         n_learners: how many learners the sampler was asked for, None without limit.
         stale_after: seconds of silence after which a run counts as dead, None for never.
-        check_can_wait: raises where no other worker could end the wait; called before each sleep.
+
+    Raises:
+        RuntimeError: if no other worker could end the wait.
     """
-    begun = time.monotonic()
+    started, awake, wait = time.monotonic(), time.thread_time(), SHORTEST_WAIT
     has_complained = has_slept = False
-    wait = SHORTEST_WAIT
-    awake = time.thread_time()
     while True:
         left = host.seconds_left(study)
-        is_over = left is not None and left <= 0 and time.monotonic() > begun + SHORTEST_WAIT
-        # Optuna begins no trial after its `timeout`: one that has not slept was begun in time, and
-        # would be empty where the timeout passes while its worker looks at the study.
+        is_over = left is not None and left <= 0 and time.monotonic() > started + SHORTEST_WAIT
+        # Optuna starts no trial after its `timeout`: one that has not slept was started in time,
+        # and would be empty if the timeout passes while its worker looks at the study.
         may_be_late = left is None or has_slept
         run = _claim(
             study, trial, policy, n_learners, stale_after, is_over=is_over, may_be_late=may_be_late
         )
         if run is not None:
             return run
-        check_can_wait(worker_of(study))
+        _check_can_wait(worker_of(study), trial)
         pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
         time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
         awake, has_slept = time.thread_time(), True
         # Optuna itself looks for stopped hearts between two trials only, and this one may be long.
         liveness.fail_stale(study)
         wait = min(2 * wait, LONGEST_WAIT)
-        if not has_complained and time.monotonic() - begun > COMPLAINT:
+        if not has_complained and time.monotonic() - started > COMPLAINT:
             has_complained = True
             _logger.warning(_complaint(worker_of(study).known, trial))
 
@@ -112,7 +108,7 @@ def assign(
 def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return the run of a new learner whose parameters are known, with the size it starts at.
 
-    It is idle where a learner has its parameters, which costs nothing, or where the policy
+    It is idle if a learner has its parameters, which costs nothing, or if the policy
     declines it. Parameters are a claim that is written before it is read back, as others are. One
     new learner looks at a time in each process; across processes the lower number waits for the
     higher to step back, or to be settled: it may have looked before the lower one's parameters
@@ -121,21 +117,26 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
     if run.learner != trial.number or run.inherited:
         return run
     worker, number = worker_of(study), trial.number
-    patience = time.monotonic() + PATIENCE
+    patience = time.monotonic() + worker.patience.rival
     while True:
         known = worker.look()
-        with worker.lock:  # one thread looks at a time, and sees whom the others have settled
+        # One thread looks at a time, and sees whom the others have settled: else two with the
+        # same parameters could each find the other unsettled, and both go on.
+        with worker.lock:
             if number not in known.runs or worker.newcomers.get(number):
-                return run
+                return run  # others have taken it over, or it was settled before
             other = known.forerunner(number, worker.settled())
             if other is not None:
                 return repeating(study, worker, trial, run, other)
+            # A rival that does not step back in time is dead, or as good as: its parameters must
+            # not be lost with it. Should it come back, it finds this one settled, and gives way.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
                 worker.newcomers[number] = True
                 started = run
                 if number not in worker.turns and not known.curves[number].observations:
                     started = _started(worker, trial, policy, run)
-                # One with a lower number may suggest the same after this look.
+                # One with a lower number may suggest the same after this look, and would go
+                # first: it has to read that this one is settled.
                 lower = {n for n in known.unfinished if n < number}
                 if started.learner is not None and lower - worker.newcomers.keys():
                     started = replace(started, is_settled=True)
@@ -162,9 +163,8 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
     reason = sentence(decision.reason, worker.sign, worker.limit)
     if isinstance(decision, Extend):
-        return (
-            run if decision.size == run.size else replace(run, size=decision.size, reason=reason)
-        )
+        is_same = decision.size == run.size
+        return run if is_same else replace(run, size=decision.size, reason=reason)
     # A grid is a list of points, of which GridSampler would not propose this one again: such a
     # point starts at the size for which it was proposed.
     if log.is_of_grid(trial):
@@ -182,30 +182,35 @@ def _claim(
     may_be_late: bool,
     is_over: bool,
 ) -> Run | None:
-    """Return a run once it is surely ours, None where there is nothing to run at the moment."""
+    """Return a run once it is surely ours, None if there is nothing to run at the moment."""
     worker, number = worker_of(study), trial.number
+    # Look, choose and write under one lock: of two threads of this process the second sees what
+    # the first has claimed, and chooses another learner. No lock reaches other processes; with
+    # them the claim is agreed on by reading it back, below.
     with worker.lock:
         known = worker.look()
         if len(known.unfinished) > 1 and liveness.release(study, worker, stale_after, number):
             known = worker.look()
         # Not what others' samplers were asked for, of which one may have begun the newest run.
-        known = worker.known = replace(known, n_learners=n_learners)
-        if known.is_given_up(number):
-            return _run(known, policy, trial, GIVEN_UP)
-        run = _offer(study, worker, trial, policy, may_be_late=may_be_late)
-        if run is None and is_over:
-            run = _run(known, policy, trial, "the time is over")
+        known = worker.known = replace(known, newest=(number, n_learners))
+        run = _offer(study, worker, trial, policy, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in known.runs:
             return None  # idle, and marked so
-        run_or_idle = run or _run(known, policy, trial, "every learner is held")
-        # Never write over another worker's record, which may have come after `trial` was read.
+        # A worker that waits says so: who waits holds no learner, and nobody waits for it.
+        written = run or _run(known, policy, trial, "every learner is held")
+        # Read anew, and last before the write: another worker's record, which may have come after
+        # `trial` was read, must not be written over.
         _check_own(study, worker, trial)
-        if run is not None and run.learner is not None:
-            log.record_heartbeat(study, trial)  # before it holds anything, should it die now
-        log.write_run(study, trial, run_or_idle)
+        # Before it holds anything: should the worker die after the next line, others see a heart
+        # that stops. One that never beat would never stop.
+        log.record_heartbeat(study, trial)
+        log.write_run(study, trial, written)
+        # The read-back. All claims were written before they are read, so that of two that name
+        # one learner at least one sees the other.
         worker.look()
     if run is None or run.learner is None:
         return run
+    # Without the lock: it may have to wait for a rival, and other threads go on meanwhile.
     if not _is_only_claim(worker, trial, run):
         if worker.known.is_given_up(number):  # what others have taken over is not withdrawn
             return _run(worker.known, policy, trial, GIVEN_UP)
@@ -221,9 +226,9 @@ def _claim(
 
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
-    """Raise where another worker, or thread, has claimed something for this very trial."""
+    """Raise if another worker, or thread, has claimed something for this very trial."""
     number, here = trial.number, threading.get_ident()
-    run = keys.read_run(log.as_stored(study, trial))
+    run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
     if is_theirs or worker.holders.setdefault(number, here) != here:
         raise TakenError(f"Trial {number} was handed to two workers.")
@@ -236,17 +241,19 @@ def _offer(
     policy: Policy,
     *,
     may_be_late: bool = True,
+    is_over: bool = False,
 ) -> Run | None:
     """Return what the trial should run, None if it is to wait."""
     known, number = worker.known, trial.number
-    copied = keys.read_run(trial)  # of a run that died and was retried
+    if known.is_given_up(number):
+        return _run(known, policy, trial, GIVEN_UP)
+    copied = records.read_run(trial)  # of a run that died and was retried
     asked = None if copied is None else copied.learner
-    if keys.is_enqueued(trial):
+    if records.is_enqueued(trial):
         return _run(known, policy, trial, "enqueued", number, _first_size(worker, policy))
     if host.is_optimizing(study) and study._stop_flag:
         return _run(known, policy, trial, "the study was stopped")
-    horizon = worker.horizon if may_be_late else None
-    if horizon is not None and time.monotonic() >= horizon:
+    if may_be_late and worker.is_late:
         return _run(known, policy, trial, "the seconds are over")
     decision = _decide(worker, policy, number)
     known = worker.known
@@ -262,7 +269,7 @@ def _offer(
             return _run(known, policy, trial, reason, number, size)
         case Wait() | Propose() if known.queued("waiting"):
             return _run(known, policy, trial, "enqueued learners come first")
-    return None
+    return _run(known, policy, trial, "the time is over") if is_over else None
 
 
 def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
@@ -288,9 +295,9 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     assert run.learner is not None
     number, known = trial.number, worker.known
     # Where a dead worker's mere claim is taken over, others may have taken its place meanwhile.
-    is_proposed = run.learner == number and not keys.is_enqueued(trial)
-    is_proposed = is_proposed or run.learner in known.blank
-    patience = time.monotonic() + PATIENCE
+    is_proposed = run.learner == number and not records.is_enqueued(trial)
+    is_proposed = is_proposed or run.learner in known.marked(BLANK)
+    patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
             return False  # others took us for dead
@@ -301,7 +308,8 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
         rivals.remove(number)
         if not rivals and excess == ():
             return True
-        # The lower number waits for the other to step back; a dead one never does.
+        # Both step back if both see each other, and none would run the learner: so the lower
+        # number waits for the other to step back. A dead one never does.
         is_last = excess is None or min(rivals, default=number) < number
         if is_last or time.monotonic() > patience:
             return False
@@ -330,6 +338,28 @@ def _run(
         worker=liveness.this_worker(),
         trial=trial.number,
     )
+
+
+def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
+    """Raise if a thread would wait for trials that it alone can end."""
+    here, known = threading.get_ident(), worker.known
+    own = {
+        number
+        for number, assigned in [*worker.assigned.items()]
+        if assigned.thread == here or host.is_waiting_for_its_jobs(assigned.thread)
+    }
+    held = {
+        number
+        for number, other in known.unfinished.items()
+        if number != trial.number and other.state == "running"
+        if number not in known.runs or known.runs[number].learner is not None  # idle: waits too
+    }
+    if held and own >= held:
+        raise RuntimeError(
+            "Every learner that deserves data is held by trials that this thread has asked "
+            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
+            "before you ask for the next."
+        )
 
 
 def _complaint(known: Known, trial: FrozenTrial) -> str:

@@ -140,7 +140,7 @@ def show_progress(to_come: int) -> None:
     study ends.
 
     Args:
-        to_come: how many trials are still to end, at least, this one among them.
+        to_come: how many trials are still to be begun at least, after this one.
     """
     bar, jobs = _of_caller("progress_bar"), _of_jobs() or _of_this_job()
     if bar is None or not jobs.get("show_progress_bar"):
@@ -149,11 +149,12 @@ def show_progress(to_come: int) -> None:
         facts = vars(bar)
         is_unused = facts.get("_n_trials", 0) is None and facts.get("_timeout", 0) is None
         if is_unused and not facts.get("_is_valid"):
-            type(bar).__init__(bar, True, to_come)
-            facts["_is_of_pool"] = True
+            type(bar).__init__(bar, True, 1 + to_come)
+            facts["_n_begun"] = 0
         shown = facts.get("_progress_bar")
-        if facts.get("_is_of_pool") and shown is not None:
-            shown.total = shown.n + to_come
+        if "_n_begun" in facts and shown is not None:  # each thread calls this for each trial
+            facts["_n_begun"] += 1
+            shown.total = facts["_n_begun"] + to_come
 
 
 def is_asking() -> bool:

@@ -1,47 +1,62 @@
-"""A learner: what its runs say together."""
+"""A learner: what its runs say together, and the rules by which it gets no more data."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Collection
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import replace
 from typing import Any
 
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.study.failures import reason_to_drop
+from optuna_daub.study.records import CONSTRAINTS
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
-from optuna_daub.study.records import violation
+
+
+BLANK, FAILING = "blank", "failing"
+"""Marks of learners: a mere claim, neither enqueued nor given any parameter or score; one of which
+a run has failed."""
+
+MAX_FAILURES = 2
+"""Errors of a learner at one size after which it is dropped."""
+
+MAX_FAILURES_OF_SICK = 4
+"""The same where workers failed that never succeeded, while others did: it may be their fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """What all runs of a learner say together."""
+    """All that the runs of a learner say together."""
 
     runs: Mapping[int, Facts]
-    """Its runs, by trial number, and those that only seem to be (`strangers`)."""
+    """The runs by trial number, and those that only seem to be its own (`strangers`)."""
+    strangers: frozenset[int]
+    """Trials whose record names this learner and whose parameters are others: copies."""
     params: Mapping[str, Any]
-    """Its parameters, as far as any run has suggested them, or as they were enqueued."""
+    """The parameters, as far as any run has suggested them, or as they were enqueued."""
     distributions: Mapping[str, Any]
     """Where those that were suggested are drawn from."""
     words: Mapping[str, str]
     """Those that were suggested as text: two learners with equal ones are one."""
     failures: Mapping[int, Failure]
-    """Its runs that failed, by trial number."""
+    """The runs that failed, by trial number."""
     user_attrs: Mapping[str, Any]
-    """What its runs have noted; later runs are given it."""
+    """User attributes that the runs have left; later runs are given them."""
     constraints: Mapping[str, Any]
     """The values of its constraints, as Optuna has them; a learner that violates one is no
     answer, and gets no more data."""
     curve: LearningCurve
-    """Its learning curve, dropped or not."""
-    strangers: frozenset[int]
-    """Trials whose record names this learner and whose parameters are others: copies."""
-
+    """The learning curve, dropped or not."""
     key: str
-    """What two learners with the same parameters have in common; empty without any."""
-    is_blank: bool
-    """Whether it is a mere claim, neither enqueued nor given any parameter or score."""
+    """The parameters as text, equal for learners that are one; empty without any."""
+    marks: frozenset[str]
+    """Under what it is found among others: its key, `BLANK`, `FAILING`."""
+    examples: int
+    """Examples that its runs were trained on."""
+    seconds: float
+    """Seconds of these trainings, as far as they were measured."""
 
 
 def merged(
@@ -52,61 +67,99 @@ def merged(
     Args:
         learner: its id.
         runs: by trial number, all that name it.
-        ruled_out: why the policy drops it, empty where it does not.
+        ruled_out: why the policy drops it, empty if it does not.
         well: the workers that have trained any learner.
     """
-    params: dict[str, Any] = {}
+    own: list[Facts] = []
     words: dict[str, str] = {}
-    distributions: dict[str, Any] = {}
-    seen: dict[int, Any] = {}
-    failures: dict[int, Failure] = {}
-    user_attrs: dict[str, Any] = {}
-    constraints: dict[str, Any] = {}
-    strangers: set[int] = set()
-    if learner in runs:
-        params.update(runs[learner].enqueued or {})
     # The first run goes first, as it was the one proposed; then those that resumed it.
-    for number in sorted(runs, key=lambda number: (number != learner, number)):
-        trial = runs[number]
-        assert trial.run is not None
-        pairs = trial.words.items()
-        if number != learner and any(words.get(n, word) != word for n, word in pairs):
-            strangers.add(number)
-            continue
-        # It may be another point of the space by now than others train as this learner.
-        is_late = number == learner and bool(trial.too_late)
-        for name, distribution in trial.distributions.items():
-            if name not in words and not (is_late and name in trial.too_late):
-                params[name], distributions[name] = trial.params[name], distribution
-                words[name] = trial.words[name]
-        if is_late:
-            continue
-        user_attrs |= trial.user_attrs
-        constraints |= trial.constraints
-        if trial.failure is not None:
-            failures[number] = trial.failure
-        for size, observation in trial.observations.items():
-            if size > trial.run.full_size or (trial.is_lost and size == trial.run.full_size):
-                continue
-            seen.setdefault(size, replace(observation, order=number + 1))
-    known = {name: params[name] for name in distributions}
-    curve = LearningCurve(learner, (), ruled_out, known, "ruled out")
-    if seen:
-        curve = curve.extended(*(seen[size] for size in sorted(seen)))
-    if constraints and (reason := violation(constraints)):
+    for trial in sorted(runs.values(), key=lambda trial: (trial.number != learner, trial.number)):
+        if all(words.get(name, text) == text for name, text in trial.words.items()):
+            own.append(trial)
+            words = {**words, **trial.words}
+    # Of what is noted the last word counts; all else was first said by whoever knew it first.
+    params, seen = _union(own, "params"), _union(own, "counted")
+    constraints = _union(own[::-1], "constraints")
+    failures = {trial.number: trial.failure for trial in own if trial.failure is not None}
+    enqueued = own[0].enqueued or {}
+
+    curve = LearningCurve(learner, (), ruled_out, params, "ruled out")
+    curve = curve.extended(*[seen[size] for size in sorted(seen)])
+    if reason := violation(constraints):
         curve = curve.drop(reason, "infeasible")
-    if failures and (reason := reason_to_drop(failures, well)):
+    if reason := reason_to_drop(failures, well):
         curve = curve.drop(reason, curve.cause or "failed")
+    # Without parameters it is like no other: who asks for none trains something else each time.
+    key = repr(sorted(words.items())) if words else ""
+    is_blank = not (params or enqueued or seen)
     return Learner(
         runs=runs,
-        params=params,
-        distributions=distributions,
+        strangers=frozenset(runs).difference([trial.number for trial in own]),
+        params={**enqueued, **params},
+        distributions=_union(own, "distributions"),
         words=words,
         failures=failures,
-        user_attrs=user_attrs,
+        user_attrs=_union(own[::-1], "user_attrs"),
         constraints=constraints,
         curve=curve,
-        strangers=frozenset(strangers),
-        key=repr(sorted(words.items())) if words else "",
-        is_blank=not (params or curve.observations),
+        key=key,
+        marks=frozenset(filter(None, (key, BLANK * is_blank, FAILING * bool(failures)))),
+        examples=sum([trial.examples for trial in own]),
+        seconds=math.fsum([trial.seconds for trial in own]),
     )
+
+
+def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
+    """Return what trials say together under a field; the first that names a thing counts."""
+    if len(trials) == 1:  # as of most learners: it takes a third of the time
+        return {**getattr(trials[0], name)}
+    united: dict[Any, Any] = {}
+    for trial in trials:
+        united = {**united, **getattr(trial, name), **united}
+    return united
+
+
+def violation(constraints: Mapping[str, Any]) -> str:
+    """Return which constraint is violated, by Optuna's rule; empty if none is.
+
+    >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
+    ('infeasible: constraint 1 is 0.5, above 0', '')
+    """
+    for name, stored in constraints.items():
+        values = {name.partition(":")[2]: stored}
+        if name == CONSTRAINTS:
+            values = {str(place): value for place, value in enumerate(stored or ())}
+        for which, value in values.items():
+            if value > 0:
+                return f"infeasible: constraint {which} is {value:.6g}, above 0"
+    return ""
+
+
+def reason_to_drop(failures: Mapping[int, Failure], well: Collection[str] = ()) -> str:
+    """Return why a learner with these failures, by trial, is dropped; empty while it is not.
+
+    Args:
+        failures: of the learner, by trial.
+        well: the workers that have trained any learner.
+
+    >>> failures = {3: Failure(500, "ValueError: bad"), 5: Failure(500, "MemoryError")}
+    >>> reason_to_drop(failures)
+    'failed 2 times at 500 examples: MemoryError'
+    """
+    for failure in failures.values():
+        if failure.is_final:
+            return failure.error
+    if len(failures) < MAX_FAILURES:
+        return ""
+    counts = Counter(failure.size for failure in failures.values())
+    for size in sorted(size for size, times in counts.items() if times >= MAX_FAILURES):
+        there = [trial for trial in failures if failures[trial].size == size]
+        n_of_sick = sum(bool(well) and failures[i].worker not in ("", *well) for i in there)
+        if len(there) - n_of_sick < MAX_FAILURES and len(there) < MAX_FAILURES_OF_SICK:
+            continue
+        last = failures[max(there)]
+        error = last.error and f": {last.error}"
+        workers = {failures[trial].worker for trial in there if failures[trial].worker}
+        alone = ", only one worker tried" if len(workers) == 1 else ""
+        return f"failed {len(there)} times at {size:,} examples{alone}{error}"
+    return ""

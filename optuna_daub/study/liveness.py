@@ -29,17 +29,6 @@ from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
 
-ABANDONED_SECONDS = 30.0
-"""How long an enqueued trial may stay as it was taken from the queue: being assigned its learner
-takes milliseconds."""
-
-PROXY_STALE_AFTER = 3600.0
-"""The `stale_after` of studies behind a gRPC proxy, which passes no heartbeat on."""
-
-CHECKED_SECONDS = 1.0
-"""How long a worker goes on before it asks whether its run is still its own: a look takes some
-milliseconds, and no worker is taken for dead as soon."""
-
 _logger = logging.getLogger(__name__)
 
 
@@ -108,11 +97,21 @@ def release_dead(
 
 
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
-    """Return after how many seconds of silence a run of the study counts as dead, None: never."""
+    """Return after how many seconds of silence a run counts as dead, None for never.
+
+    A gRPC proxy passes no heartbeat on.
+    """
     proxies = getattr(optuna.storages, "GrpcStorageProxy", ())  # since Optuna 4.2
     if stale_after is not None or not isinstance(log.storage_of(study), proxies):
         return stale_after
-    return PROXY_STALE_AFTER
+    worker = worker_of(study)
+    worker.warn(
+        "proxy",
+        "A gRPC proxy passes no heartbeat on: a run counts as dead once it was silent for "
+        f"{worker.patience.proxied:.0f} s. Pass `stale_after=` to DataAllocationSampler for "
+        "another time.",
+    )
+    return worker.patience.proxied
 
 
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
@@ -151,7 +150,7 @@ def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool
     for number in worker.known.queued("running"):
         trial = worker.known.unfinished[number]
         is_touched = trial.params or trial.observations or number == but_for
-        if is_touched or worker.silence(number) < ABANDONED_SECONDS:
+        if is_touched or worker.silence(number) < worker.patience.abandoned:
             continue
         is_any = True
         log.enqueue_anew(study, worker.reader.trial(number))

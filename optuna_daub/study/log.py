@@ -1,6 +1,6 @@
-"""The one door to Optuna's storage: typed reads, typed writes, under the names of `keys`.
+"""The one door to Optuna's storage: typed reads, typed writes, under the keys of `records`.
 
-No other file of the study layer names the storage or its ids.
+No other file of the package names the storage or its ids.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.study import host
-from optuna_daub.study import keys
-from optuna_daub.study.records import CONSTRAINTS
+from optuna_daub.study import records
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
 
 
 _UNSAID = "settings that do not say it"
-"""What a study was started with, in a record that does not say."""
+"""The settings of a study in a record that does not say them."""
 
 AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
 """A trial as the objective has it, or as samplers and callbacks have it."""
@@ -45,13 +44,14 @@ class Reader:
 
     def __init__(self, study: optuna.Study) -> None:
         self.sign = -1 if study.direction == StudyDirection.MINIMIZE else 1
-        """-1 where smaller scores are better: the one place that turns them on the way in."""
+        """-1 if smaller scores are better: the one place that turns them on the way in."""
         self.unfinished: dict[int, Facts] = {}
-        """What running and waiting trials said when they were read last, by number."""
+        """Running and waiting trials by number, as they were read last."""
         self.n_trials = 0
-        """How many trials were read so far: the number of the next one."""
+        """Number of trials read so far, which is the number of the next one."""
         self._storage, self._study_id = study._storage, study._study_id
-        self._thread_local = study._thread_local
+        self.thread_local = study._thread_local
+        """The study's `in_optimize_loop`: whether the calling thread is in its `optimize`."""
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
     def news(self) -> list[Facts]:
@@ -60,7 +60,7 @@ class Reader:
         A damaged record raises, each time: nothing counts as read before all is.
         """
         trials, n_trials = self._changeable()
-        found = [(trial, keys.read(self._whole(trial), self.sign)) for trial in trials]
+        found = [(trial, self._read(trial)) for trial in trials]
         news = [facts for _, facts in found if not _is_same(facts, self.unfinished)]
         for trial, facts in found:
             if facts.is_finished:
@@ -71,14 +71,9 @@ class Reader:
         self.n_trials = n_trials
         return news
 
-    @property
-    def is_optimizing(self) -> bool:
-        """Whether the calling thread is in this study's `optimize`."""
-        return bool(self._thread_local.in_optimize_loop)
-
     def now(self, number: int) -> Facts:
         """Return what an unfinished trial says at this moment; nothing counts as read by that."""
-        return keys.read(self._storage.get_trial(self._trials[number]._trial_id), self.sign)
+        return records.read(self._storage.get_trial(self._trials[number]._trial_id), self.sign)
 
     def trial(self, number: int) -> FrozenTrial:
         """Return an unfinished trial as it was read last."""
@@ -106,21 +101,19 @@ class Reader:
                 number += 1
         return found, number
 
-    def _whole(self, trial: FrozenTrial) -> FrozenTrial:
-        """Return a trial, read once more where one of its scores lacks its facts.
+    def _read(self, trial: FrozenTrial) -> Facts:
+        """Return what a trial says, read once more if one of its scores lacks its facts.
 
         A database may be read while it is written to, attributes before scores. Facts are written
         before their score, so that a second look sees those that the first one missed. Optuna's
         own `trial.report` stores no facts, and `write_seconds` adds them later.
         """
-        attrs, run = trial.system_attrs, trial.system_attrs.get(keys.RUN)
-        if run is None or trial.state.is_finished():
-            return trial
-        inherited = run.get("inherited", 0) if isinstance(run, Mapping) else 0
-        sizes = keys.own_sizes(trial, inherited)
-        if all(f"{keys.OBSERVATION}{size}" in attrs for size in sizes):
-            return trial
-        return self._storage.get_trial(trial._trial_id)
+        facts, attrs = records.read(trial, self.sign), trial.system_attrs
+        if facts.is_finished or facts.run is None:
+            return facts
+        if all(f"{records.OBSERVATION}{size}" in attrs for size in facts.observations):
+            return facts
+        return records.read(self._storage.get_trial(trial._trial_id), self.sign)
 
 
 def _is_same(facts: Facts, known: Mapping[int, Facts]) -> bool:
@@ -142,14 +135,14 @@ def is_over(study: optuna.Study, trial: AnyTrial) -> bool:
 
 def is_of_grid(trial: optuna.Trial) -> bool:
     """Return whether GridSampler has given a running trial a point of its grid."""
-    return keys.GRID_POINT in as_stored(trial.study, trial).system_attrs
+    return records.GRID_POINT in as_stored(trial.study, trial).system_attrs
 
 
 def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
-    """Return what another layer has stored on a study or a trial, None where nothing."""
+    """Return what another layer has stored on a study or a trial, None if nothing."""
     if isinstance(of, FrozenTrial):
-        return of.system_attrs.get(f"{keys.PREFIX}{name}")
-    return of._storage.get_study_system_attrs(of._study_id).get(f"{keys.PREFIX}{name}")
+        return of.system_attrs.get(f"{records.PREFIX}{name}")
+    return study_attrs(of).get(f"{records.PREFIX}{name}")
 
 
 # Writing
@@ -158,14 +151,14 @@ def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
 def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
     """Store what another layer needs to know of a study or a trial, under the package's prefix."""
     if isinstance(of, optuna.Trial):
-        of.study._storage.set_trial_system_attr(of._trial_id, f"{keys.PREFIX}{name}", value)
+        of.study._storage.set_trial_system_attr(of._trial_id, f"{records.PREFIX}{name}", value)
     else:
-        of._storage.set_study_system_attr(of._study_id, f"{keys.PREFIX}{name}", value)
+        of._storage.set_study_system_attr(of._study_id, f"{records.PREFIX}{name}", value)
 
 
 def write_run(study: optuna.Study, trial: AnyTrial, run: Run) -> None:
     """Store what a trial was assigned, in place of what it was assigned before."""
-    study._storage.set_trial_system_attr(trial._trial_id, keys.RUN, {**vars(run)})
+    study._storage.set_trial_system_attr(trial._trial_id, records.RUN, {**vars(run)})
 
 
 def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
@@ -178,7 +171,9 @@ def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -
         "n_validation": seen.n_validation,
         "seconds": seen.seconds,
     }
-    study._storage.set_trial_system_attr(trial._trial_id, f"{keys.OBSERVATION}{seen.size}", facts)
+    study._storage.set_trial_system_attr(
+        trial._trial_id, f"{records.OBSERVATION}{seen.size}", facts
+    )
 
 
 def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
@@ -188,9 +183,9 @@ def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None
 
 
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
-    """Store how long a size took, where Optuna's own `trial.report` has stored its score.
+    """Store how long a size took, if Optuna's own `trial.report` has stored its score.
 
-    Nothing is stored where `report` has done so, or there is no score.
+    Nothing is stored if `report` has done so, or there is no score.
 
     Args:
         study: the study.
@@ -199,7 +194,7 @@ def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float)
         since: when it was (`time.perf_counter`).
     """
     now = as_stored(study, trial)
-    if size not in now.intermediate_values or f"{keys.OBSERVATION}{size}" in now.system_attrs:
+    if size not in now.intermediate_values or f"{records.OBSERVATION}{size}" in now.system_attrs:
         return
     timed = Observation(size, math.nan, seconds=time.perf_counter() - since)
     try:
@@ -215,17 +210,17 @@ def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
     The trial goes on as it is: a worker that comes back ends it itself. What it suggests until it
     notices is no parameter of the learner, so that those known by now are named.
     """
-    study._storage.set_trial_system_attr(trial._trial_id, keys.GIVEN_UP, [*trial.params])
+    study._storage.set_trial_system_attr(trial._trial_id, records.GIVEN_UP, [*trial.params])
 
 
 def write_failure(study: optuna.Study, trial: AnyTrial, failure: Failure) -> None:
     """Store that the run ended by an error of its own."""
-    study._storage.set_trial_system_attr(trial._trial_id, keys.FAILED, {**vars(failure)})
+    study._storage.set_trial_system_attr(trial._trial_id, records.FAILED, {**vars(failure)})
 
 
 def write_exhaustion(study: optuna.Study, trial: AnyTrial) -> None:
     """Store that the base sampler has no learner left to propose after this trial."""
-    study._storage.set_trial_system_attr(trial._trial_id, keys.EXHAUSTED, True)
+    study._storage.set_trial_system_attr(trial._trial_id, records.EXHAUSTED, True)
 
 
 def write_inheritance(
@@ -247,8 +242,8 @@ def write_inheritance(
     for name, value in user_attrs.items():
         if name not in trial.user_attrs:
             storage.set_trial_user_attr(trial_id, name, value)
-    if CONSTRAINTS in constraints:
-        write_constraints(study, trial, {CONSTRAINTS: constraints[CONSTRAINTS]})
+    if records.CONSTRAINTS in constraints:
+        write_constraints(study, trial, {records.CONSTRAINTS: constraints[records.CONSTRAINTS]})
 
 
 def write_constraints(
@@ -262,13 +257,13 @@ def write_constraints(
 
 def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, Any]) -> None:
     """Store what users should see of a run, as user attributes that bear the package's prefix."""
-    for name, value in keys.prefixed(summary).items():
+    for name, value in records.prefixed(summary).items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
 
 
 def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
     """Enqueue the parameters of a trial that was taken from the queue and left, in one step."""
-    attrs = {keys.FIXED: keys.enqueued_params(trial), keys.REPLACES: trial.number}
+    attrs = {records.FIXED: records.enqueued_params(trial), records.REPLACES: trial.number}
     study.add_trial(
         optuna.trial.create_trial(
             state=TrialState.WAITING, system_attrs=attrs, user_attrs=trial.user_attrs
@@ -285,7 +280,7 @@ def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
         state=TrialState.RUNNING,
         params=trial.params,
         distributions=trial.distributions,
-        system_attrs={keys.RUN: {**vars(run)}},
+        system_attrs={records.RUN: {**vars(run)}},
     )
     storage = study._storage
     trial._trial_id = storage.create_new_trial(study._study_id, template_trial=template)
@@ -306,12 +301,12 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     As long as nothing was observed (`is_begun` is False) the settings may still be mended.
 
     Raises:
-        ValueError: where the training sizes or the direction differ.
+        ValueError: if the training sizes or the direction differ.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
-    begun = study._storage.get_study_system_attrs(study._study_id).get(keys.SETTINGS)
+    begun = study_attrs(study).get(records.SETTINGS)
     if begun is None or not is_begun:
-        study._storage.set_study_system_attr(study._study_id, keys.SETTINGS, settings)
+        study._storage.set_study_system_attr(study._study_id, records.SETTINGS, settings)
         return
     for name, value in settings.items():
         if (before := begun.get(name, _UNSAID)) != value:
@@ -326,8 +321,23 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
 
 
 def storage_of(study: optuna.Study) -> BaseStorage:
-    """Return the storage, for those who show it to others (`base_sampler_view`, `bulk`)."""
+    """Return the storage, for those who show it to others or write to it in bulk."""
     return study._storage
+
+
+def study_id(study: optuna.Study) -> int:
+    """Return the id of a study in its storage."""
+    return study._study_id
+
+
+def trial_id(trial: AnyTrial) -> int:
+    """Return the id of a trial in its storage."""
+    return trial._trial_id
+
+
+def study_attrs(study: optuna.Study) -> dict[str, Any]:
+    """Return the system attributes of a study."""
+    return study._storage.get_study_system_attrs(study._study_id)
 
 
 def has_heartbeat(study: optuna.Study) -> bool:
@@ -341,7 +351,7 @@ def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
 
 
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Give a trial its first heartbeat, where the storage has any.
+    """Give a trial its first heartbeat, if the storage has any.
 
     Optuna gives it only once the objective runs: a worker that died before would hold its learner
     for ever.

@@ -12,7 +12,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 
 from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
 from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import LearnerCurve
@@ -75,7 +75,7 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     for name, value in study.user_attrs.items():
         storage.set_study_user_attr(study_id, name, value)
     if study.metric_names is not None:
-        storage.set_study_system_attr(study_id, keys.METRIC_NAMES, study.metric_names)
+        storage.set_study_system_attr(study_id, records.METRIC_NAMES, study.metric_names)
     for row in rows:
         storage.create_new_trial(study_id, row)  # `add_trial` refuses what was enqueued off range
     return optuna.Study(storage.get_study_name_from_id(study_id), storage)
@@ -105,8 +105,8 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     merged = merged_rows(trials, known, worker.sign, means)
     durations: dict[int, timedelta] = {}
     for trial in trials:
-        run = keys.read_run(trial)
-        if run is None or run.learner is None or trial.number in known.copies:
+        run = records.read_run(trial)
+        if run is None or run.learner is None or known.is_copy(trial.number, run):
             continue
         if trial.duration is not None:
             durations[run.learner] = durations.get(run.learner, timedelta()) + trial.duration
@@ -116,7 +116,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         if curve is None and not row.state.is_finished():
             continue  # still in the queue, begun a moment ago, or declined
         if curve is None:
-            row.user_attrs = keys.noted(row)  # what a copy bears speaks of another study
+            row.user_attrs = records.noted(row)  # what a copy bears speaks of another study
         else:
             row.system_attrs = {**known.learners[curve.learner].constraints}
             row.user_attrs |= summary(curve, policy.sizes[-1])
@@ -142,4 +142,4 @@ def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:
         "bound": curve.bound,
         "forecast": curve.size < full_size if curve.observations else None,
     }
-    return keys.prefixed({name: fact for name, fact in facts.items() if fact is not None})
+    return records.prefixed({name: fact for name, fact in facts.items() if fact is not None})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
 import optuna
 from optuna.pruners import BasePruner
@@ -12,7 +11,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import End
@@ -21,19 +20,6 @@ from optuna_daub.study.worker import looking
 
 
 _logger = logging.getLogger(__name__)
-
-
-def check_steps(policy: Policy, number: int, steps: Iterable[int]) -> None:
-    """Raise a SetupError if a run that was handed out sizes has reported anything else."""
-    others = [step for step in steps if step not in policy.sizes]
-    if others:
-        sizes = ", ".join(f"{size:,}" for size in policy.sizes)
-        raise SetupError(
-            f"The step of `trial.report` is the training size, one of {sizes}, but trial "
-            f"{number} reported step {min(others):,}. Report the sizes of "
-            "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
-            "Optuna's pruning callbacks."
-        )
 
 
 class AllocationPruner(BasePruner):
@@ -87,7 +73,7 @@ class AllocationPruner(BasePruner):
         # Sizes of its own choice are a plain objective's right, but no epochs.
         epochs = [step for step in trial.intermediate_values if step < self.policy.sizes[0]]
         if number in worker.turns or epochs:
-            check_steps(self.policy, number, epochs or trial.intermediate_values)
+            records.check_steps(self.policy.sizes, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
             raise SetupError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "
@@ -95,7 +81,8 @@ class AllocationPruner(BasePruner):
             )
         if run.learner is not None and known.is_done(run.learner, full_size):
             return False  # nothing is left to be spared
-        return isinstance(worker.turn(self.policy, number), End)
+        answer = worker.told[number] = worker.turn(self.policy, number)
+        return isinstance(answer, End)
 
     def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
         """Prune a trial of another sampler for good: its upper bound is below a score reached.
@@ -103,7 +90,7 @@ class AllocationPruner(BasePruner):
         This is DAUB's Remark 1. Where the policy bounds nothing yet, the trial goes on.
         """
         number = trial.number
-        known = worker.known.with_trial(keys.read(trial, worker.sign))  # `trial` may be newer
+        known = worker.known.with_trial(records.read(trial, worker.sign))  # `trial` may be newer
         rival = max((score for score, other in known.best_alone if other != number), default=None)
         if rival is None or number not in known.alone:
             return False

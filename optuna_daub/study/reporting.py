@@ -21,13 +21,12 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.claims import settle
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.pruner import check_steps
 from optuna_daub.study.records import Run
 from optuna_daub.study.records import point
 from optuna_daub.study.setup_errors import SetupError
@@ -78,7 +77,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     pruner, worker = _pruner_of(trial), worker_of(trial.study)
     run = worker.known.runs.get(trial.number)
     if run is None:
-        if keys.read_run(log.as_stored(trial.study, trial)) is not None:
+        if records.read_run(log.as_stored(trial.study, trial)) is not None:
             _end_lost(trial, worker)
         return _all_sizes(trial, pruner.policy)
     try:
@@ -147,33 +146,27 @@ def _report(
             f"trial {trial.number} was to train on {turn.size:,}."
         )
     was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
-    was_reported = was_reported or size in _own_steps(trial, worker)  # by `trial.report`
-    if was_reported:
+    if was_reported or size in _own_steps(trial, worker):  # by `trial.report`
         raise ValueError(
             f"A size must be reported once, but {size:,} was reported for trial "
             f"{trial.number} before."
         )
     if seconds is None and turn is not None:
         seconds = time.perf_counter() - turn.since
-    seen = Observation(
-        size,
-        _score("score", score),
-        training_score=None
-        if training_score is None
-        else _score("training_score", training_score),
-        n_validation=None if n_validation is None else whole_number("n_validation", n_validation),
-        seconds=None if seconds is None else number("seconds", seconds),
-    )
+    seen = _checked(size, score, training_score, n_validation, seconds)
     if isinstance(trial.study.pruner, AllocationPruner):
         _check_needs(trial.study.pruner, seen, trial)
-    _check_measures(seen)
     if turn is not None and turn.is_run:
-        check_steps(_pruner_of(trial).policy, trial.number, _steps(trial))
+        records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial))
+        # Just before the write: whoever has taken the learner over trains this size as well.
         _check_held(trial, worker)
     try:
+        # What `trial.report` cannot hold goes first: a worker that is killed in between leaves
+        # facts without a score, which count for nothing, and no score without its facts.
         log.write_observation(trial.study, trial, seen)
         trial.report(seen.score, size)
     except host.FinishedTrialError:
+        # Of a trial that others have failed meanwhile. In Optuna 4.0 other errors look the same.
         if not log.is_over(trial.study, trial):
             raise
         _end_lost(trial, worker)
@@ -223,7 +216,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         if size not in curve.sizes:
             yield _hand_out(trial, worker, size, is_run=True)
             if not (turn := worker.turns[number]).is_reported:  # else `report` has seen to both
-                check_steps(pruner.policy, number, _steps(trial))
+                records.check_steps(pruner.policy.sizes, number, _steps(trial))
                 log.write_seconds(trial.study, trial, size, turn.since)
             worker.look()
             _check_held(trial, worker, run.learner)
@@ -264,7 +257,7 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
 
     The worker may have been stopped since it looked last, wherever it was.
     """
-    if time.monotonic() - worker.seen_at > liveness.CHECKED_SECONDS:
+    if time.monotonic() - worker.seen_at > worker.patience.checked:
         worker.look()
     run = worker.known.runs.get(trial.number)
     if run is None or (learner is not None and run.learner != learner):
@@ -368,14 +361,26 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
         )
 
 
-def _check_measures(seen: Observation) -> None:
+def _checked(
+    size: int, score: object, training_score: object, n_validation: object, seconds: object
+) -> Observation:
+    """Return an observation, or raise a ValueError that says which number is none."""
+    seen = Observation(
+        size,
+        _score("score", score),
+        None if training_score is None else _score("training_score", training_score),
+        None if n_validation is None else whole_number("n_validation", n_validation),
+        None if seconds is None else number("seconds", seconds),
+    )
     if seen.n_validation is not None and seen.n_validation < 1:
         raise ValueError(
             f"`n_validation`, the number of examples scored on, must be at least 1, but got "
             f"{seen.n_validation}."
         )
-    if seen.seconds is not None and not 0 <= seen.seconds <= keys.LONGEST:
-        raise ValueError(f"`seconds` must be from 0 to {keys.LONGEST:g}, but got {seen.seconds}.")
+    most = records.LONGEST
+    if seen.seconds is not None and not 0 <= seen.seconds <= most:
+        raise ValueError(f"`seconds` must be from 0 to {most:g}, but got {seen.seconds}.")
+    return seen
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:

@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Finish
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.limit import cut
 from optuna_daub.study.limit import limit_of
 from optuna_daub.study.messages import status
@@ -124,7 +124,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
                 learner=learner,
                 # Before the objective asks for any, what was enqueued.
                 params={**(curve.parameters or known.learners[learner].params)},
-                observations=tuple(keys.signed(seen, sign) for seen in curve.observations),
+                observations=tuple(records.signed(seen, sign) for seen in curve.observations),
                 state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
                 bound=_shown(sign * interval.upper, limit, sign),
                 worst=_shown(sign * interval.lower, limit, sign),
@@ -160,7 +160,7 @@ def allocations(study: optuna.Study) -> list[Allocation]:
             earlier = next(waiting[runs[number][0]])
             written.add(earlier)
             learner, trial = runs[earlier]
-            seen = [keys.signed(each, worker.sign) for each in trial.observations.values()]
+            seen = [records.signed(each, worker.sign) for each in trial.observations.values()]
             made.extend(Allocation(learner, earlier, each) for each in seen)
     return made
 
@@ -224,8 +224,8 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
     """
     known, complete = worker.known, []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-        run = keys.read_run(trial)
-        if trial.number in known.copies or run is None or run.learner is None:
+        run = records.read_run(trial)
+        if run is None or run.learner is None or known.is_copy(trial.number, run):
             continue
         if run.learner in known.learners and known.is_feasible(run.learner):
             complete.append((worker.sign * trial.values[0], -trial.number, run.learner))

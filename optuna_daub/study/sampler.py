@@ -28,7 +28,6 @@ from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import ending
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import starting
@@ -36,7 +35,6 @@ from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.exploring import Exploring
-from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.limit import limit_of
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
@@ -48,7 +46,7 @@ from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
+"""Learners of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +58,7 @@ def checked_n_learners(n_learners: object) -> int:
     40
 
     Raises:
-        ValueError: where it is none, or more than can ever be begun.
+        ValueError: if it is none, or more than can ever be begun.
     """
     count = whole_number("n_learners", n_learners)
     if count < 1:
@@ -97,7 +95,7 @@ class DataAllocationSampler(BaseSampler):
         seed: of the default base sampler, in [0, 2^32); None (the default): another one each time.
 
     Raises:
-        ValueError: where an argument breaks its rule; at the first trial, where the policy needs
+        ValueError: if an argument breaks its rule; at the first trial, where the policy needs
             `n_learners`.
 
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=40)
@@ -141,16 +139,16 @@ class DataAllocationSampler(BaseSampler):
         self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
             weakref.WeakKeyDictionary()
         )
-        self._warned: set[str] = set()
+        self._has_warned = False
 
     @property
     def n_learners(self) -> int | None:
-        """How many learners to choose among; None for no limit."""
+        """Number of learners to choose among; None for no limit."""
         return self._n_learners
 
     @property
     def seconds(self) -> float | None:
-        """How long each `study.optimize` may take; None where it was not said."""
+        """Seconds that each `study.optimize` may take; None if that was not said."""
         return self._seconds
 
     def __getstate__(self) -> dict[str, Any]:
@@ -170,11 +168,11 @@ class DataAllocationSampler(BaseSampler):
         """Assign the trial a learner, waiting for one if need be.
 
         Raises:
-            ValueError: where the policy needs `n_learners` and the sampler was given none, the
+            ValueError: if the policy needs `n_learners` and the sampler was given none, the
                 study was begun with other sizes or another direction, or its sampler is a
                 `PartialFixedSampler` around this one.
-            NotImplementedError: where the study has several objectives.
-            RuntimeError: where the learners are held by trials that this thread has asked for and
+            NotImplementedError: if the study has several objectives.
+            RuntimeError: if the learners are held by trials that this thread has asked for and
                 not told.
         """
         policy = self._policy_of(study)
@@ -194,32 +192,20 @@ class DataAllocationSampler(BaseSampler):
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)
             asked = host.trial_of_caller()
             try:
+                # It may take as long as a training of others: a heart that did not beat
+                # meanwhile would cost the trial its learner.
                 with log.beating(study, trial):
-                    run = assign(
-                        study,
-                        trial,
-                        policy,
-                        self._n_learners,
-                        self._patience_with(study),
-                        lambda known: starting.check_can_wait(known, trial),
-                    )
-                    # A worker may have died before the base sampler had its say on a new learner.
-                    known, is_new = worker.known, run.learner == trial.number
-                    if run.learner is not None and not run.inherited:
-                        is_new = is_new or not known.learners[run.learner].params
-                    if is_new:
+                    patience = liveness.patience_with(study, self._stale_after)
+                    run = assign(study, trial, policy, self._n_learners, patience)
+                    if starting.is_new(worker, trial, run):
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 if self._n_learners is not None:
-                    to_come = known.to_come(trial.number) or 0
-                    host.show_progress(1 + to_come + len(worker.assigned))
+                    host.show_progress(worker.known.to_come(trial.number) or 0)
                 # Another `optimize` has other seconds: what was too late may be in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, trial.number
-                if run.learner == trial.number and known.repeats:
-                    as_it_is = log.as_stored(study, trial)
-                    # GridSampler has marked the point that it proposes by now.
-                    is_taken = keys.enqueued_params(as_it_is) or keys.marks_of_others(as_it_is)
-                    explores = not is_taken
+                # Only now: GridSampler has marked the point that it proposes.
+                explores = starting.explores(study, worker, trial, run)
             except (TakenError, host.FinishedTrialError) as error:
                 # Others have this very trial, or took this worker for dead meanwhile.
                 is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
@@ -291,7 +277,7 @@ class DataAllocationSampler(BaseSampler):
         Where a resumed one has none, it is what the base sampler would have given it.
 
         Raises:
-            optuna.TrialPruned: where the base sampler has nothing left to propose.
+            optuna.TrialPruned: if the base sampler has nothing left to propose.
         """
         run = _run_of(study, trial)
         if run is None:
@@ -320,13 +306,13 @@ class DataAllocationSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Store how the run ended, and stop the study where the answer is known."""
+        """Store how the run ended, and stop the study if the answer is known."""
         policy = self._policy_of(study)
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)
             raise_anew(host.error_of_run())
             return
-        end_interrupted(study, host.error_of_run())
+        starting.end_interrupted(study, host.error_of_run())
 
         def learn() -> bool:
             view = self._view(study)
@@ -337,10 +323,14 @@ class DataAllocationSampler(BaseSampler):
             with log.beating(study, trial):  # Optuna's own heartbeats end before
                 ending.close(study, trial, policy, state, values, learn)
         except host.FinishedTrialError:
+            # Others have failed it, and it is theirs to say how it ended. In Optuna 4.0 other
+            # errors are of this class too.
             if not log.is_over(study, trial):
                 raise
         except BaseException as error:
-            end_interrupted(study, error)  # Optuna stores how the trial ended all the same
+            starting.end_interrupted(
+                study, error
+            )  # Optuna stores how the trial ended all the same
             raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.
@@ -349,18 +339,6 @@ class DataAllocationSampler(BaseSampler):
             if state == TrialState.COMPLETE:
                 ending.take_back(worker_of(study), values)
         raise_anew(host.error_of_run())
-
-    def _patience_with(self, study: optuna.Study) -> float | None:
-        """Return after how many seconds of silence a run counts as dead, None for never."""
-        patience = liveness.patience_with(study, self._stale_after)
-        if patience != self._stale_after and "proxy" not in self._warned:
-            self._warned.add("proxy")
-            _logger.warning(
-                "A gRPC proxy passes no heartbeat on: a run counts as dead once it was silent for "
-                "%.0f s. Pass `stale_after=` to DataAllocationSampler for another time.",
-                patience,
-            )
-        return patience
 
     def _proposer(self, study: optuna.Study, trial: FrozenTrial) -> BaseSampler:
         """Return what proposes the parameters of a trial: the base sampler, or a wrapper of it."""
@@ -371,9 +349,8 @@ class DataAllocationSampler(BaseSampler):
         policy = self._policy_of(study)
         if not self._proposes or policy is None:
             return self._base_sampler
-        pool, known = worker.pool(policy, trial.number), worker.known
-        space = {n: d for one in known.learners.values() for n, d in one.distributions.items()}
-        return ModelSampler(self._base_sampler, pool, policy, space, self._seed)
+        pool, space = worker.pool(policy, trial.number), worker.known.drawn
+        return ModelSampler(self._base_sampler, pool, policy, {**space}, self._seed)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the study as the base sampler sees it."""
@@ -393,8 +370,8 @@ class DataAllocationSampler(BaseSampler):
     def _policy_of(self, study: optuna.Study) -> Policy | None:
         if isinstance(study.pruner, AllocationPruner):
             return study.pruner.policy
-        if "pruner" not in self._warned:
-            self._warned.add("pruner")
+        if not self._has_warned:
+            self._has_warned = True
             _logger.warning(
                 "DataAllocationSampler suspends and resumes learners only together with a pruner "
                 "of optuna_daub, but the study's pruner is %s.",
@@ -404,7 +381,7 @@ class DataAllocationSampler(BaseSampler):
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
-    """Return what a trial of this process was assigned, None where it is not the pair's."""
+    """Return what a trial of this process was assigned, None if it is not the pair's."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
     assigned = worker_of(study).assigned.get(trial.number)

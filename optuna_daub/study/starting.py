@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
@@ -18,12 +19,12 @@ from optuna.trial import TrialState
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.claims import TakenError
-from optuna_daub.study.interrupts import end_interrupted
 from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.records import Run
 from optuna_daub.study.stored_policy import write_policy
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
@@ -34,7 +35,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
-    """Raise where the study, the pruner and this sampler do not fit together."""
+    """Raise if the study, the pruner and this sampler do not fit together."""
     worker = worker_of(study)
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
@@ -66,28 +67,6 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
             liveness.release_own(study, worker, place)
 
 
-def check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
-    """Raise where a thread would wait for trials that it alone can end."""
-    here, known = threading.get_ident(), worker.known
-    own = {
-        number
-        for number, assigned in [*worker.assigned.items()]
-        if assigned.thread == here or host.is_waiting_for_its_jobs(assigned.thread)
-    }
-    held = {
-        number
-        for number, other in known.unfinished.items()
-        if number != trial.number and other.state == "running"
-        if number not in known.runs or known.runs[number].learner is not None  # idle: waits too
-    }
-    if held and own >= held:
-        raise RuntimeError(
-            "Every learner that deserves data is held by trials that this thread has asked "
-            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
-            "before you ask for the next."
-        )
-
-
 def horizon(study: optuna.Study, seconds: float | None) -> float | None:
     """Return when the seconds of this `optimize` are over, by the monotonic clock."""
     if seconds is None:
@@ -104,19 +83,19 @@ def horizon(study: optuna.Study, seconds: float | None) -> float | None:
 def stop_if_over(
     study: optuna.Study, trial: FrozenTrial, policy: Policy, n_learners: int | None
 ) -> None:
-    """End the study of an idle trial where nothing is left to be done."""
+    """End the study of an idle trial if nothing is left to be done."""
     worker = worker_of(study)
-    is_late = worker.horizon is not None and time.monotonic() >= worker.horizon
-    is_finished = isinstance(worker.answer(policy).decision, Finish)
+    decision = worker.answer(policy)[1]
     is_asked_for_more = n_learners is not None and not _has_just_ended(study)
-    if is_finished and is_asked_for_more and [*worker.known.unfinished] == [trial.number]:
+    is_alone = [*worker.known.unfinished] == [trial.number]
+    if isinstance(decision, Finish) and is_asked_for_more and is_alone:
         _logger.warning(
             "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
             "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
             study.study_name,
             trial.number,
         )
-    if is_late or is_finished:
+    if worker.is_over(decision):
         host.stop(study)
 
 
@@ -127,6 +106,24 @@ def _has_just_ended(study: optuna.Study) -> bool:
         return False
     ends = (trial.datetime_complete for trial in study.get_trials(deepcopy=False))
     return any(end is not None and end >= begun for end in ends)
+
+
+def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether the base sampler has to have its say on a learner yet.
+
+    Also on one whose first worker died before it could.
+    """
+    if run.learner is None or run.inherited:
+        return False
+    return run.learner == trial.number or not worker.known.learners[run.learner].params
+
+
+def explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> bool:
+    """Return whether a new learner is one that nobody has asked for, after repeats."""
+    if run.learner != trial.number or not worker.known.repeats:
+        return False
+    as_it_is = log.as_stored(study, trial)
+    return not (records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is))
 
 
 @contextmanager
@@ -145,7 +142,7 @@ def proposing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
 def _check_held(study: optuna.Study, trial: FrozenTrial) -> None:
     worker, now = worker_of(study), time.monotonic()
     assigned = worker.assigned.get(trial.number)
-    if assigned is None or now - assigned.since < liveness.CHECKED_SECONDS:
+    if assigned is None or now - assigned.since < worker.patience.checked:
         return
     worker.assigned[trial.number] = replace(assigned, since=now)
     asked, known = host.trial_of_caller(), looking(study).known
@@ -156,9 +153,33 @@ def _check_held(study: optuna.Study, trial: FrozenTrial) -> None:
     raise optuna.TrialPruned(GIVEN_UP)
 
 
+def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
+    """End the transaction that an interrupt has broken off, so that its worker can write again.
+
+    On SQLite it locks the whole file, also to the worker itself, which then cannot store how its
+    trial ended, while others wait with it.
+    """
+    if error is None or isinstance(error, Exception):
+        return  # Optuna has rolled it back
+    while error is not None:
+        # A statement is alive as long as the frames of the traceback that have it.
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
+                frame.clear()
+        error = error.__context__
+    storage = log.storage_of(study)
+    engine = getattr(getattr(storage, "_backend", storage), "engine", None)
+    if engine is not None:
+        # Slow to import, so only if there is an engine.
+        from sqlalchemy.pool import QueuePool
+
+        if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
+            engine.dispose()  # a commit that was broken off has gone back to the pool as it was
+
+
 @contextmanager
 def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Leave no running trial behind where assigning it a learner raises: Optuna would.
+    """Leave no running trial behind if assigning it a learner raises: Optuna would.
 
     An enqueued one that was assigned nothing yet goes back to the queue.
     """
@@ -170,7 +191,7 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
             raise  # it runs, and is another worker's
         with suppress(NotImplementedError):  # of several objectives
             worker_of(study).holders.pop(trial.number, None)
-        is_enqueued = keys.is_enqueued(log.as_stored(study, trial))
+        is_enqueued = records.is_enqueued(log.as_stored(study, trial))
         with suppress(RuntimeError):  # others have ended it
             log.end(study, trial, TrialState.WAITING if is_enqueued else TrialState.FAIL)
         raise

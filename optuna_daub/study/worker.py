@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
 from typing import Any
-from typing import NamedTuple
 
 import optuna
 
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.policies.policy import Policy
@@ -49,9 +49,6 @@ MOMENT = 0.01
 """Share of the time left that may pass before it is looked at anew: until then what was worked out
 of a pool holds. How long a training will take is known less well."""
 
-RECENT = 60.0
-"""Seconds for which a worker that was heard of counts as there, also between two trials."""
-
 
 @dataclass(frozen=True)
 class Assigned:
@@ -61,11 +58,11 @@ class Assigned:
     thread: int
     """The thread that began it (`threading.get_ident`)."""
     is_optimizing: bool
-    """Whether it is in `study.optimize`, where a thread has one trial at a time."""
+    """True in `study.optimize`, in which a thread has one trial at a time."""
     since: float
     """When it was known to be this process's own for the last time (`time.monotonic`)."""
     explores: bool = False
-    """Whether it is a new learner in the stead of one that the base sampler would repeat."""
+    """True of a new learner in the stead of one that the base sampler would repeat."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,13 @@ class Turn:
     size: int
     since: float
     is_run: bool
-    """Whether the trial runs a learner of the pair, which others may take over."""
+    """True if the trial runs a learner of the pair, which others may take over."""
     is_reported: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """True if a run of the pair was handed it out and has not reported it."""
+        return self.is_run and not self.is_reported
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Seen:
     """When this process saw an unfinished trial change last (`time.monotonic`)."""
 
     sign_of_life: tuple[Any, ...]
-    """What it showed."""
+    """All that changes of a trial as long as its worker goes on."""
     since: float
 
 
@@ -108,39 +110,62 @@ class TurnOverError(optuna.TrialPruned):
     """Raised out of an objective whose learner's turn is over; its own `TrialPruned` rejects."""
 
 
-class Answer(NamedTuple):
-    """A decision, and the pool that it was made of."""
+@dataclass(frozen=True)
+class Patience:
+    """Patience of a worker: with others in seconds, with its base sampler in proposals."""
 
-    pool: Pool
-    decision: Decision
+    recent: float = 60.0
+    """A worker that was heard of counts as there for so long, also between two of its trials."""
+    checked: float = 1.0
+    """A worker goes on for so long before it asks whether its run is still its own: a look takes
+    some milliseconds, and no worker is taken for dead as soon."""
+    rival: float = 1.0
+    """The lower trial number waits for so long for a rival to step back: one that is alive does
+    within two looks, some milliseconds each."""
+    proxied: float = 3600.0
+    """A run behind a gRPC proxy, which passes no heartbeat on, may be silent for so long."""
+    abandoned: float = 30.0
+    """An enqueued trial may stay for so long as it was taken from the queue: being assigned its
+    learner takes milliseconds."""
+    declined: int = 100
+    """New learners in a row that the policy may decline. Then the study ends: nothing that the
+    base sampler proposes fits into the time left."""
 
 
 @dataclass(eq=False)
 class Worker:
     """One process at work on a study; `worker_of` has it.
 
-    Times are `time.monotonic` where nothing else is said: the clocks of two machines are never
+    Times are `time.monotonic` if nothing else is said: the clocks of two machines are never
     compared.
     """
 
     reader: log.Reader
-    """What it has read."""
+    """The trials as they were read."""
+    sign: int
+    """-1 if smaller scores are better, by which scores are turned on the way out."""
+    patience: Patience = Patience()
+    """Seconds and proposals for which it waits (`Patience`)."""
     known: Known = field(default_factory=Known)
-    """What is known as of the last look."""
+    """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Held while a thread of this process looks, or chooses and claims a learner: of two threads,
     the second sees what the first has written. Never held while one sleeps."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
     """The trials that this process has begun and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
-    """What its objectives were told to train on last, by trial number."""
+    """The sizes that its objectives were told to train on last, by trial number."""
+    told: dict[int, Go | End] = field(default_factory=dict)
+    """The last answers of `trial.should_prune` to its trials, by number. A trial that ends by its
+    own `TrialPruned` obeys that, or rejects its parameters; the policy would say something else
+    by then, as others go on. No decision rests on it."""
     holders: dict[int, int] = field(default_factory=dict)
     """The threads (`threading.get_ident`) that have claimed this process's trials, by number."""
     newcomers: dict[int, bool] = field(default_factory=dict)
-    """Its running new learners, by trial number: whether each is settled, that is, found to be the
+    """The running new learners by trial number: whether each is settled, that is, found to be the
     only one with its parameters."""
     seen: dict[int, Seen] = field(default_factory=dict)
-    """How it saw each unfinished trial, of whatever process, by number."""
+    """Signs of life of each unfinished trial, of whatever process, by number."""
     seen_at: float = -math.inf
     """When it looked last. It may be stopped itself, and others go on meanwhile: what it has not
     looked at is no silence of theirs."""
@@ -149,7 +174,7 @@ class Worker:
     proposer: Proposer = field(default_factory=LikeRecent)
     """Points that could become learners, as the sampler of this process finds them."""
     horizon: float | None = None
-    """When the sampler's seconds are over, None where it has no limit."""
+    """When the sampler's seconds are over, None if it has no limit."""
     limit: float = math.inf
     """The best score that there can be as far as is known, larger is better; sentences keep to
     it."""
@@ -169,26 +194,29 @@ class Worker:
     _shown: Pool = field(default_factory=Pool)  # the last one; where time is limited, with its end
 
     @property
-    def sign(self) -> int:
-        """-1 where smaller scores are better, by which scores are turned on the way out."""
-        return self.reader.sign
+    def is_late(self) -> bool:
+        """True once the sampler's seconds are over."""
+        return self.horizon is not None and time.monotonic() >= self.horizon
 
-    @property
-    def n_declined(self) -> int:
-        """How many new learners were declined in a row, in this `study.optimize`."""
-        return sum(number >= self.begin[1] for number in self.known.declined)
+    def is_over(self, decision: Decision) -> bool:
+        """Return whether no other run is to be started, given what the policy says."""
+        n_declined = self.known.declined(self.begin[1])
+        return isinstance(decision, Finish) or self.is_late or n_declined >= self.patience.declined
 
     def look(self) -> Known:
         """Take in what has happened since the last look, and return what is known."""
+        # Reading and folding are one step: a thread that has read earlier and folds later would
+        # undo what another has seen in between.
         with self.lock:
             now = self.seen_at = time.monotonic()
             if news := self.reader.news():
-                self._settled = self._settled.with_trials(t for t in news if t.is_finished)
-                self.known = self._settled.with_trials(self.reader.unfinished.values())
+                self._settled = self._settled.with_trials([t for t in news if t.is_finished])
+                self.known = self._settled.with_trials([*self.reader.unfinished.values()])
+            of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
             for trial in news:
                 if trial.is_finished:
-                    for of_unfinished in (self.holders, self.newcomers, self.turns, self.seen):
-                        of_unfinished.pop(trial.number, None)
+                    for remembered in of_unfinished:
+                        remembered.pop(trial.number, None)
                     continue
                 life = _sign_of_life(trial)
                 before = self.seen.get(trial.number)
@@ -212,26 +240,25 @@ class Worker:
         process's own, and all processes are to show the same of a study.
         """
         with self.lock:
-            if (
-                policy is not self._policy
-            ):  # another one, which has no say any more, ruled some out
+            if policy is not self._policy:  # another one has ruled some out, and has no say now
                 self._policy = policy
                 self._rule_out({})
             known, last, left = self.known, self._shown, None
+            busy, to_come = known.busy(but_for=number), known.to_come(number)
             if self.horizon is not None and is_at_work:
                 seconds = max(0.0, self.horizon - time.monotonic())
                 left = Cost(0, seconds)
                 passed = math.inf if last.left is None else last.left.seconds - seconds
                 if 0.0 <= passed <= MOMENT * seconds:
                     left = last.left
-            busy, runs_left = known.busy(but_for=number), self._runs_left()
+            runs_left = self._runs_left() if known.n_learners is None else None
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # should it end now, there is no run in which another could go on
                 busy = frozenset(known.curves) - {own}
             pool = Pool(
                 curves=last.curves if known.curves == last.curves else known.curves,
                 busy=busy,
-                to_come=known.to_come(number),
+                to_come=to_come,
                 spent=known.spent,
                 left=left,
                 runs_left=runs_left,
@@ -247,15 +274,17 @@ class Worker:
 
     def answer(
         self, policy: Policy, number: int | None = None, *, is_at_work: bool = True
-    ) -> Answer:
-        """Return what the policy says to the worker of trial `number`, and of which pool."""
+    ) -> tuple[Pool, Decision]:
+        """Return the pool as the worker of trial `number` sees it, and what the policy says."""
+        # Under the lock, so that the pool and what is known stay of one moment, and the drops of
+        # one thread's question are not lost in another's.
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
                 last = self._of_last_run(policy, pool, number) if is_at_work else None
                 decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
-                    return Answer(pool, decision)
+                    return pool, decision
                 reason = sentence(decision.reason, self.sign, self.limit)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
@@ -293,7 +322,7 @@ class Worker:
     def failed_here(self, worker: str) -> frozenset[int]:
         """Return the learners that a worker has failed at their next size, if others can try."""
         there = {run.worker for run in self.known.runs.values()}
-        recently = time.monotonic() - RECENT
+        recently = time.monotonic() - self.patience.recent
         there |= {other for other, at in self.heard_of.items() if at > recently}
         return self.known.failed_by(worker) if there - {worker} else frozenset()
 
@@ -309,7 +338,7 @@ class Worker:
     def _runs_left(self) -> int | None:
         """Return how many runs of an open pool this thread may still begin after its own.
 
-        None where its `optimize` has no `n_trials`, or where these are the smaller part of the
+        None if its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
         return self._trials_left() if self.known.n_learners is None else None
@@ -317,8 +346,8 @@ class Worker:
     def _of_last_run(self, policy: Policy, pool: Pool, number: int | None) -> Decision | None:
         """Return that the last of fewer trials than learners, `n_trials`, is on all the data.
 
-        None where it is not the last one, or there is a full-data score already. In an open pool
-        the rule sees to it itself (`Pool.runs_left`).
+        None if it is not the last one, or there is a full-data score already. In an open pool the
+        rule sees to it itself (`Pool.runs_left`).
         """
         known, full = self.known, policy.sizes[-1]
         if number is None or known.n_learners is None or self._trials_left() != 0:
@@ -339,9 +368,9 @@ class Worker:
 
     def _trials_left(self) -> int | None:
         """Return how many trials this thread may still begin (see `_runs_left`)."""
-        if not self.reader.is_optimizing:
-            return None  # it may be within the `optimize` of another study
-        asked = host.trials_asked_for()
+        # It may be within the `optimize` of another study.
+        is_optimizing = self.reader.thread_local.in_optimize_loop
+        asked = host.trials_asked_for() if is_optimizing else None
         if asked is None:
             return None
         n_trials, n_begun = asked
@@ -353,11 +382,11 @@ _WORKERS_LOCK = threading.Lock()
 
 
 def check_study(study: object) -> None:
-    """Raise where an argument `study` is none, or has several objectives.
+    """Raise if an argument `study` is none, or has several objectives.
 
     Raises:
-        ValueError: where it is no study.
-        NotImplementedError: where it has several objectives, as `Trial.report` does.
+        ValueError: if it is no study.
+        NotImplementedError: if it has several objectives, as `Trial.report` does.
     """
     if not isinstance(study, optuna.Study):
         raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
@@ -376,7 +405,8 @@ def worker_of(study: optuna.Study) -> Worker:
     check_study(study)
     with _WORKERS_LOCK:  # or two threads would make one each, and lock different locks
         if study not in _WORKERS:
-            _WORKERS[study] = Worker(log.Reader(study))
+            reader = log.Reader(study)
+            _WORKERS[study] = Worker(reader, reader.sign)
         return _WORKERS[study]
 
 

@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from optuna_daub.core.checks import number
 from optuna_daub.study import host
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.stored_policy import policy_of
@@ -96,7 +96,7 @@ class ProgressBar:
             is_live = not self._bar.disable
             if best is not None:
                 said = standing(best, sign_of(study))
-                run = keys.read_run(trial)
+                run = records.read_run(trial)
                 if best.is_final and run is not None and run.learner is None:
                     said = f"finished, nothing is left to train: {said}"
                 since = host.seconds_since_begin(study)

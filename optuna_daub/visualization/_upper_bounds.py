@@ -15,7 +15,7 @@ import optuna
 
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.limit import cut
 from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import Allocation
@@ -273,7 +273,7 @@ def _bound_steps(
         seen, before = made.observation, pool.curves[made.learner]
         if not math.isfinite(seen.score) or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
-        pool = pool.observed(made.learner, keys.signed(seen, sign))
+        pool = pool.observed(made.learner, records.signed(seen, sign))
         bounds[made.learner] = None
         for learner in pool.curves if _is_moment(number) else (made.learner,):
             upper, curve = policy.interval(pool, learner).upper, pool.curves[learner]

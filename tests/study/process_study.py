@@ -44,10 +44,12 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import geometric_sizes
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.forks import CONTEXT
 
@@ -309,7 +311,7 @@ def work(plan: Plan) -> None:
         for n in training_sizes(trial):
             plan.write("begun", x, n, os.getpid())
             time.sleep(plan.seconds)
-            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.times:
+            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.patience:
                 raise plan.harm
             value, number, since = score(x, n), trial.number, time.monotonic()
             report(trial, n, value, training_score=min(1.0, value + 2 / n**0.5))
@@ -326,7 +328,7 @@ def work(plan: Plan) -> None:
 
     study = plan.study()
     if plan.deadly:
-        liveness.ABANDONED_SECONDS = 1.0
+        worker_of(study).patience = Patience(abandoned=1.0)
         study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
     cpu, wall = time.process_time(), time.monotonic()
     try:
@@ -467,7 +469,7 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
     assert study.best_trial.params == answer.params
     assert sorted(study.best_trial.intermediate_values) == [*SIZES]
     running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-    assert all(is_blank(trial) or keys.is_given_up(trial) for trial in running)
+    assert all(is_blank(trial) or records.is_given_up(trial) for trial in running)
     assert len(running) <= kills + len(plan.deadly)
     return study
 
@@ -477,7 +479,7 @@ def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
 
     Then no trial is COMPLETE, and the learner has to be trained on all the data once more.
     """
-    is_over = trial.state == TrialState.FAIL or keys.is_given_up(trial)
+    is_over = trial.state == TrialState.FAIL or records.is_given_up(trial)
     return is_over and SIZES[-1] in trial.intermediate_values
 
 
@@ -486,7 +488,7 @@ def is_blank(trial: optuna.trial.FrozenTrial) -> bool:
 
     Optuna makes the trial, or takes it from the queue, before it asks the sampler.
     """
-    is_assigned = keys.read_run(trial) is not None
+    is_assigned = records.read_run(trial) is not None
     return not (trial.params or trial.intermediate_values or is_assigned)
 
 

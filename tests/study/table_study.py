@@ -30,8 +30,10 @@ from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT
 
@@ -95,7 +97,7 @@ class InOrder(BaseSampler):
     ) -> Any:
         seen = [row for row in study.get_trials(deepcopy=False) if row.number < trial.number]
         # Another thread's trial may be there already, and turn out to be a later run, or idle.
-        runs = {row.number: keys.read_run(row) for row in seen}
+        runs = {row.number: records.read_run(row) for row in seen}
         return sum(run is not None and run.learner == number for number, run in runs.items())
 
 
@@ -150,6 +152,39 @@ def optimize_some(
     study.optimize(objective, callbacks=[stop], **given)
 
 
+def pair(
+    pruner: AllocationPruner,
+    base: BaseSampler | None = None,
+    *,
+    direction: str = "maximize",
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+    patience: Patience = Patience(),  # noqa: B008 - a frozen value
+    **options: Any,
+) -> optuna.Study:
+    """Return a study with a pruner and our sampler; opened if it has a name and is there already.
+
+    Args:
+        pruner: ours.
+        base: the base sampler; None for the default one.
+        direction: of the study.
+        storage: in memory unless given.
+        name: of the study.
+        patience: of this process.
+        options: of the sampler.
+    """
+    study = optuna.create_study(
+        study_name=name,
+        storage=storage,
+        direction=direction,
+        load_if_exists=name is not None,
+        sampler=DataAllocationSampler(base, **options),
+        pruner=pruner,
+    )
+    worker_of(study).patience = patience
+    return study
+
+
 def table_study(
     n_learners: int | None = len(RIVALS),
     storage: str | BaseStorage | None = None,
@@ -158,21 +193,22 @@ def table_study(
     base: BaseSampler | None = None,
     stale_after: float | None = None,
     pruner: AllocationPruner | None = None,
+    patience: Patience = Patience(),  # noqa: B008 - a frozen value
     **rule: Any,
 ) -> optuna.Study:
-    """Return a study with a sampler and a pruner of its own; opened if it is there already.
+    """Return a study of the table, in whose order learners are proposed.
 
     The pruner is that of DAUB's paper with the options `rule`, unless another one is given.
     """
-    return optuna.create_study(
-        study_name=name,
-        storage=storage,
+    return pair(
+        pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
+        base or InOrder(),
         direction=direction,
-        load_if_exists=True,
-        sampler=DataAllocationSampler(
-            base or InOrder(), n_learners=n_learners, stale_after=stale_after
-        ),
-        pruner=pruner or DAUBPruner.paper(**{"sizes": SIZES, **rule}),
+        storage=storage,
+        name=name,
+        patience=patience,
+        n_learners=n_learners,
+        stale_after=stale_after,
     )
 
 
@@ -190,7 +226,7 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
 
 def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:
     """Return the trials that ran a learner, with what they were assigned."""
-    assigned = [(trial, keys.read_run(trial)) for trial in study.trials]
+    assigned = [(trial, records.read_run(trial)) for trial in study.trials]
     return [(trial, run) for trial, run in assigned if run is not None and run.learner is not None]
 
 
@@ -202,7 +238,7 @@ def idle(study: optuna.Study) -> list[FrozenTrial]:
 
 def repeats(study: optuna.Study) -> dict[int, int]:
     """Return the learner that each trial repeats which was given a learner's parameters again."""
-    assigned = {t.number: keys.read_run(t) for t in study.trials}
+    assigned = {t.number: records.read_run(t) for t in study.trials}
     return {n: run.repeats for n, run in assigned.items() if run and run.repeats is not None}
 
 

@@ -22,11 +22,11 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
-from optuna_daub.study import keys
-from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study import worker as workers
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -40,11 +40,8 @@ FIXED = "fixed_params"
 """Optuna's own attribute of enqueued trials."""
 
 
-def test_an_enqueued_learner_whose_worker_died_at_once_comes_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(liveness, "ABANDONED_SECONDS", 0.0)
-    study = table_study(4)
+def test_an_enqueued_learner_whose_worker_died_at_once_comes_again() -> None:
+    study = table_study(4, patience=Patience(abandoned=0.0))
     study.enqueue_trial({"row": 4})
     lost = study._pop_waiting_trial_id()  # and its worker is gone
     assert lost is not None
@@ -60,10 +57,9 @@ def test_an_enqueued_learner_whose_worker_died_at_once_comes_again(
     assert sorted(row.params["row"] for row in rows) == [0, 2, 3, 4]
 
 
-def test_an_enqueued_learner_taken_twice_is_trained_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_enqueued_learner_taken_twice_is_trained_once() -> None:
     """The worker that was taken for dead comes back to the trial that it took."""
-    monkeypatch.setattr(liveness, "ABANDONED_SECONDS", 0.0)
-    study = table_study(4)
+    study = table_study(4, patience=Patience(abandoned=0.0))
     study.enqueue_trial({"row": 4})
     slow = table_study(4, storage=study._storage)
     assert slow._pop_waiting_trial_id() is not None
@@ -126,7 +122,7 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
     study.enqueue_trial({"row": 3})
     worker.join(30)
     (idle,) = asked
-    run = keys.read_run(study.trials[idle.number])
+    run = records.read_run(study.trials[idle.number])
     assert run is not None
     assert run.learner is None
     assert run.reason == "enqueued learners come first"
@@ -226,11 +222,8 @@ def test_a_silent_run_is_given_up_whatever_the_time_zone() -> None:
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("is_enqueued", [False, True])
-def test_brute_force_does_not_see_who_died_at_once(
-    monkeypatch: pytest.MonkeyPatch, is_enqueued: bool
-) -> None:
-    monkeypatch.setattr(liveness, "ABANDONED_SECONDS", 0.0)
-    study = table_study(base=BruteForceSampler(seed=0))
+def test_brute_force_does_not_see_who_died_at_once(is_enqueued: bool) -> None:
+    study = table_study(base=BruteForceSampler(seed=0), patience=Patience(abandoned=0.0))
     if is_enqueued:
         study.enqueue_trial({"row": 4})
         study._pop_waiting_trial_id()
@@ -242,17 +235,14 @@ def test_brute_force_does_not_see_who_died_at_once(
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("is_enqueued", [False, True])
-def test_brute_force_completes_what_a_dead_worker_did_not_suggest(
-    monkeypatch: pytest.MonkeyPatch, is_enqueued: bool
-) -> None:
+def test_brute_force_completes_what_a_dead_worker_did_not_suggest(is_enqueued: bool) -> None:
     def objective(trial: optuna.Trial) -> float:
         target = trial.suggest_int("a", 0, 3) + trial.suggest_int("b", 0, 3) / 4
         for n in training_sizes(trial):
             report(trial, n, target - 1 / n, training_score=target + 1 / n)
         return target
 
-    monkeypatch.setattr(liveness, "ABANDONED_SECONDS", 0.0)
-    study = table_study(4, base=BruteForceSampler(seed=0))
+    study = table_study(4, base=BruteForceSampler(seed=0), patience=Patience(abandoned=0.0))
     study.optimize(objective, n_trials=1)
     if is_enqueued:
         study.enqueue_trial({"a": 3})
@@ -298,7 +288,7 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
     base.lives = [*lives]
     for _ in lives:
         lost = study.ask()
-        run = keys.read_run(study.trials[lost.number])
+        run = records.read_run(study.trials[lost.number])
         assert run is not None
         assert run.learner == n_before
         name_as_dead(study, lost)
@@ -314,7 +304,7 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
 def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
     study = table_study()
     slow = study.ask()
-    run = keys.read_run(study.trials[0])
+    run = records.read_run(study.trials[0])
     assert run is not None
     study.tell(slow, state=TrialState.FAIL)
     others = looking(study)
@@ -323,7 +313,7 @@ def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
 
 def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
     """Let a trial be that of a process of this machine that is gone."""
-    run = keys.read_run(study.trials[trial.number])
+    run = records.read_run(study.trials[trial.number])
     assert run is not None
     machine, _, began = run.worker.split("|")
     boot = began.rpartition("/")[0]

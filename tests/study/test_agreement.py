@@ -16,6 +16,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study.agreement import Agreement
 from optuna_daub.study.agreement import sample_agreement
+from tests.study.table_study import pair
 
 
 SIZES = 250, 500, 1000, 2000, 4000
@@ -30,10 +31,11 @@ def study_of(
 ) -> optuna.Study:
     """Return a finished study of these learners, whose scores on each size are given."""
     base = optuna.samplers.GridSampler({"learner": [*range(len(curves))]}, seed=0)
-    study = optuna.create_study(
+    study = pair(
+        DAUBPruner(sizes=SIZES),
+        base,
+        n_learners=len(curves),
         direction="maximize" if sign > 0 else "minimize",
-        sampler=DataAllocationSampler(base, n_learners=len(curves)),
-        pruner=DAUBPruner(sizes=SIZES),
     )
 
     def objective(trial: optuna.Trial) -> float:
@@ -100,11 +102,7 @@ def test_parameters_of_the_best_move_with_more_data() -> None:
     """Deep learners win on all the data, shallow ones on little, or no depth matters."""
 
     def searched(slope: float) -> Agreement:
-        study = optuna.create_study(
-            direction="maximize",
-            sampler=DataAllocationSampler(RandomSampler(seed=0)),
-            pruner=DAUBPruner(sizes=SIZES),
-        )
+        study = pair(DAUBPruner(sizes=SIZES), RandomSampler(seed=0))
         rng = np.random.default_rng(0)
 
         def objective(trial: optuna.Trial) -> float:

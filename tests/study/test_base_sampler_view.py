@@ -24,6 +24,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
 
@@ -192,11 +193,7 @@ def test_a_learner_dropped_for_its_failures_is_no_result() -> None:
 
 
 def test_learners_that_the_policy_dropped_are_results_all_the_same() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(InOrder(), n_learners=len(RIVALS)),
-        pruner=AllocationPruner(SuccessiveHalving(SIZES)),
-    )
+    study = pair(AllocationPruner(SuccessiveHalving(SIZES)), InOrder(), n_learners=len(RIVALS))
     study.optimize(TableObjective(RIVALS))
     assert [c.state for c in learning_curves(study)].count("dropped") == len(RIVALS) - 1
     view = BaseSamplerStudy(study, looking(study), study.pruner.policy)

@@ -29,12 +29,13 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from optuna_daub.study.base_sampler_view import ENOUGH
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
@@ -74,11 +75,7 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 
 def open_study(base: BaseSampler, direction: str = "maximize") -> optuna.Study:
     """Return a study of an open pool, which a seed makes the same on every machine."""
-    return optuna.create_study(
-        direction=direction,
-        sampler=DataAllocationSampler(base),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, direction=direction)
 
 
 class Recording(BaseSampler):
@@ -469,7 +466,7 @@ def distance_to_the_optimum(sampler: BaseSampler, *, is_open: bool) -> float:
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
         top = 0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4
         score = top - sizes[-1] ** -0.5
-        run = keys.read_run(trial.study._storage.get_trial(trial._trial_id))
+        run = records.read_run(trial.study._storage.get_trial(trial._trial_id))
         if run is None or run.learner == trial.number:
             proposed.append(abs(x - 0.8) + abs(y - 0.2))
         for size in training_sizes(trial) if is_open else ():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,14 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub import AllocationPruner
 from optuna_daub import learning_curves
+from optuna_daub import training_sizes
+from optuna_daub.core import DAUB
+from optuna_daub.core import Decision
+from optuna_daub.core import Drop
+from optuna_daub.core import Extend
+from optuna_daub.core import Pool
 from optuna_daub.study import claims
 from optuna_daub.study import host
 from optuna_daub.study import liveness
@@ -26,8 +35,11 @@ from optuna_daub.study.claims import LONGEST_WAIT
 from optuna_daub.study.claims import LOOKING_SHARE
 from optuna_daub.study.claims import SHORTEST_WAIT
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import looking
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
@@ -50,12 +62,12 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
         return assigned if len(slept) == looks - 1 else None
 
     monkeypatch.setattr(claims, "_claim", look)
-    monkeypatch.setattr(claims, "worker_of", lambda study: None)
+    monkeypatch.setattr(claims, "_check_can_wait", lambda worker, trial: None)
     monkeypatch.setattr(liveness, "fail_stale", lambda study: None)
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
     nothing: Any = None
-    run = claims.assign(table_study(), nothing, nothing, 1, None, lambda worker: None)
+    run = claims.assign(table_study(), nothing, nothing, 1, None)
     assert run is assigned
     return slept
 
@@ -218,7 +230,7 @@ def test_a_long_wait_names_what_is_waited_for() -> None:
     assert f"one of the learners {held.number} (trial {held.number})" in claims._complaint(
         known, waiting
     )
-    assert "taken and not begun" in claims._complaint(replace(known, runs={}), waiting)
+    assert "taken and not begun" in claims._complaint(replace(known, unfinished={}), waiting)
 
 
 # Two workers, one place
@@ -228,7 +240,7 @@ def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
     """Return a new trial and the run that its worker would claim."""
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     worker = looking(study)
-    worker.known = replace(worker.known, n_learners=2)
+    worker.known = replace(worker.known, newest=(-1, 2))
     run = claims._offer(study, worker, trial, study.pruner.policy)
     assert run is not None
     assert run.learner == trial.number
@@ -264,16 +276,17 @@ def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     looking(study).horizon = time.monotonic() - 0.01
     monkeypatch.setattr(host, "seconds_left", lambda study: left)
-    run = claims.assign(study, trial, study.pruner.policy, 2, None, lambda worker: None)
+    run = claims.assign(study, trial, study.pruner.policy, 2, None)
     assert (run.learner is not None) == is_run
 
 
 @pytest.mark.parametrize("is_lower_first", [False, True])
 def test_the_second_to_look_does_not_take_a_place_that_is_taken(
-    workers: list[optuna.Study], is_lower_first: bool, monkeypatch: pytest.MonkeyPatch
+    workers: list[optuna.Study], is_lower_first: bool
 ) -> None:
     """Whatever their numbers: the first has looked, and gone ahead, before the other claimed."""
-    monkeypatch.setattr(claims, "PATIENCE", 0.1)
+    for study in workers:
+        worker_of(study).patience = Patience(rival=0.1)
     both = [(study, *place(study)) for study in workers]
     first, second = both if is_lower_first else reversed(both)
     log.write_run(first[0], first[1], first[2])
@@ -288,7 +301,7 @@ def test_of_two_that_claim_at_once_the_lower_number_stays(workers: list[optuna.S
     for study, trial, run in both:
         log.write_run(study, trial, run)
     lower: list[bool] = []
-    thread = threading.Thread(target=lambda: lower.append(stands(*both[0])))
+    thread = threading.Thread(target=lambda: lower.append(stands(*both[0])), daemon=True)
     thread.start()
     assert not stands(*both[1])
     thread.join(30)
@@ -314,3 +327,36 @@ def test_waiting_threads_never_begin_one_learner_too_many(seed: int) -> None:
         thread.join(60)
         assert not thread.is_alive()
     assert len(learning_curves(studies[0])) == 3
+
+
+# One visit
+
+
+@dataclass(frozen=True)
+class Counted(DAUB):
+    """Notes the questions that it is asked."""
+
+    asked: list[str] = field(default_factory=list, compare=False)
+
+    def decide(self, pool: Pool) -> Decision:
+        self.asked.append("decide")
+        return super().decide(pool)
+
+    def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
+        self.asked.append("start")
+        return super().start(pool, learner, size)
+
+
+def test_of_a_new_trial_the_policy_is_asked_once_and_once_more_when_its_parameters_are_known() -> (
+    None
+):
+    policy = Counted(sizes=SIZES)
+    study = table_study(pruner=AllocationPruner(policy))
+    for _ in range(3):
+        policy.asked.clear()
+        trial = study.ask()
+        assert policy.asked == ["decide"]
+        trial.suggest_int("row", 0, 4)
+        assert policy.asked == ["decide"]
+        assert next(training_sizes(trial)) == SIZES[0]
+        assert policy.asked == ["decide", "start"]

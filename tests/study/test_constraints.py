@@ -13,13 +13,13 @@ from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.study.table_study import SIZES
+from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
 
@@ -83,11 +83,11 @@ def test_the_answer_is_feasible_and_optunas_own(
     storage: str,
     tmp_path: Path,
 ) -> None:
-    study = optuna.create_study(
+    study = pair(
+        rule(sizes=SIZES),
+        tpe(objective),
+        n_learners=n_learners,
         storage=sqlite(tmp_path) if storage == "sqlite" else None,
-        direction="maximize",
-        sampler=DataAllocationSampler(tpe(objective), n_learners=n_learners),
-        pruner=rule(sizes=SIZES),
     )
     study.optimize(objective, n_trials=30)
     best = best_learner(study)
@@ -115,11 +115,7 @@ def test_where_all_are_infeasible_there_is_no_answer() -> None:
         trial.set_constraint("x", 1 + x)
         return trained(trial, x)
 
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=4),
-        pruner=DAUBPruner.paper(sizes=SIZES),
-    )
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=4)
     study.optimize(hopeless)
     assert best_learner(study) is None
     assert len(study.trials) == 4
@@ -141,11 +137,7 @@ def test_a_constraint_measured_late_takes_the_answer_back() -> None:
             report(trial, size, score, training_score=0.4 + x / 2 + 1 / size)
         return score
 
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=8),
-        pruner=DAUBPruner.paper(sizes=SIZES),
-    )
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=8)
     study.optimize(late)
     best = best_learner(study)
     assert best is not None

@@ -23,6 +23,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import pair
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -113,11 +114,7 @@ def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
 
 
 def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0)),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), RandomSampler(seed=0))
 
     def objective(trial: optuna.Trial) -> float | None:
         x = trial.suggest_float("x", 0, 1)
@@ -269,3 +266,31 @@ def test_an_objective_that_asks_the_pruner_suspends_and_rejects_nothing() -> Non
     study.optimize(asking, n_trials=99)
     assert "dropped" not in {curve.state for curve in learning_curves(study)}
     assert study.best_params == {"row": WINNER}
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_who_rejects_while_others_train_rejects_for_good(*, asks: bool) -> None:
+    """Only a trial that the pruner has told to end is suspended, whatever others do meanwhile."""
+    study = table_study()
+    held = study.ask()  # another worker's run, in flight all along
+    held.suggest_int("row", 0, len(RIVALS) - 1)
+    assert next(training_sizes(held)) == SIZES[0]
+    was_told: dict[int, bool] = {}
+
+    def rejecting(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+        is_over = False
+        for size in SIZES[:-1]:
+            seen = RIVALS[row].at(size)
+            assert seen is not None
+            trial.report(seen.score, size)
+            is_over = is_over or (asks and trial.should_prune())
+        was_told[trial.number] = is_over
+        raise optuna.TrialPruned("too slow to deploy")
+
+    study.optimize(rejecting, n_trials=4)
+    states = {curve.learner: curve.state for curve in learning_curves(study)}
+    assert any(was_told.values()) == asks
+    assert {*was_told} <= {*states}
+    for number, told in was_told.items():
+        assert states[number] == ("suspended" if told else "dropped")

@@ -21,7 +21,7 @@ from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
-from optuna_daub.study import worker as workers
+from optuna_daub.study.worker import Patience
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -324,8 +324,12 @@ def test_one_sick_worker_of_two_drops_no_learner(
     monkeypatch.setattr(liveness, "this_worker", name)
     storage = optuna.storages.InMemoryStorage()
     pruner = None if n_learners else DAUBPruner(sizes=SIZES)
-    sick = threading.Thread(target=work, args=(None if n_learners else 30,), name="sick")
-    well = threading.Thread(target=work, args=(None if n_learners else 60,), name="well")
+    sick = threading.Thread(
+        target=work, args=(None if n_learners else 30,), name="sick", daemon=True
+    )
+    well = threading.Thread(
+        target=work, args=(None if n_learners else 60,), name="well", daemon=True
+    )
     with caplog.at_level("WARNING", logger="optuna_daub"):
         sick.start()
         well.start()
@@ -359,12 +363,10 @@ def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The other worker has not been heard of for a minute."""
-    monkeypatch.setattr(workers, "RECENT", 0.0)
     monkeypatch.setattr(liveness, "this_worker", lambda: "elsewhere|1|1")
-    study = table_study()
+    study = table_study(patience=Patience(recent=0.0))
     optimize_some(study, TableObjective(RIVALS), 1)
     monkeypatch.undo()
-    monkeypatch.setattr(workers, "RECENT", 0.0)
     study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER

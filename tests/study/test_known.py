@@ -5,14 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from optuna_daub.core import Cost
 from optuna_daub.study.known import MOST_REPEATS
 from optuna_daub.study.known import Known
-from optuna_daub.study.shared import PARTS
-from optuna_daub.study.shared import Shared
 from tests.study.scenario import SIZES
 from tests.study.scenario import known
 from tests.study.scenario import told
@@ -36,14 +32,20 @@ def shown(of: Known) -> tuple[object, ...]:
         of.spent.examples,
         of.runs,
         of.n_learners,
-        of.copies,
-        of.repeats,
-        of.declined,
+        copies(of),
+        of.idle,
         of.last_trained,
         of.well,
         {i: of.twin(i) for i in of.learners},
         {*of.unfinished},
     )
+
+
+def copies(of: Known) -> set[int]:
+    """Return the trials whose records are copies."""
+    runs = [trial for one in of.learners.values() for trial in one.runs.values()]
+    runs += [trial for told in of.orphans.values() for trial in told.values()]
+    return {trial.number for trial in runs if trial.run and of.is_copy(trial.number, trial.run)}
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -103,7 +105,7 @@ def test_curves(table: str, sizes: dict[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "copies"),
+    ("table", "expected"),
     [
         ("0: .7 x=1 | 1>0: .8 x=1", set()),
         ("0: .7 x=1 | 1>0: .8 x=2", {1}),
@@ -111,10 +113,11 @@ def test_curves(table: str, sizes: dict[int, int]) -> None:
         ("0: .7 | 1>9: .8", {1}),
     ],
 )
-def test_copies(table: str, copies: set[int]) -> None:
-    assert known(table).copies == copies
-    assert not copies & {n for one in known(table).learners.values() for n in one.runs
-                         if n not in one.strangers}  # fmt: skip
+def test_copies(table: str, expected: set[int]) -> None:
+    trials, found = told(table), known(table)
+    assert expected == {
+        trial.number for trial in trials if trial.run and found.is_copy(trial.number, trial.run)
+    }
 
 
 def test_what_was_spent_is_counted_also_where_its_result_is_lost() -> None:
@@ -197,28 +200,3 @@ def test_who_is_ruled_out_by_one_policy_is_not_by_another() -> None:
     assert shown(after.ruling_out({})) == shown(before)
     later = after.with_trials(told("0: .5 | 1: .6 | 2>0: .7")[2:])
     assert later.curves[0].dropped == "too bad"
-
-
-@given(st.lists(st.tuples(st.integers(-5, 3 * PARTS), st.booleans()), max_size=30))
-def test_a_shared_mapping_is_a_mapping_and_its_older_ones_stay(
-    steps: list[tuple[int, bool]],
-) -> None:
-    versions: list[tuple[Shared[int, int], dict[int, int]]] = [(Shared(), {})]
-    for key, is_added in steps:
-        mapping, model = versions[-1]
-        if is_added:
-            versions.append((mapping.with_items({key: key}), {**model, key: key}))
-        else:
-            rest = {k: v for k, v in model.items() if k != key}
-            versions.append((mapping.with_items({}, without=[key]), rest))
-    for mapping, model in versions:
-        assert dict(mapping) == model
-        assert len(mapping) == len(model)
-
-
-def test_a_step_shares_nearly_all_with_the_one_before() -> None:
-    """So that it costs the same among 20 learners and 20,000."""
-    before = Shared({n: n for n in range(20_000)})
-    after = before.with_items({7: 8})
-    kept = sum(one is other for one, other in zip(before._parts, after._parts, strict=True))
-    assert kept == PARTS - 1

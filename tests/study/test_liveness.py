@@ -28,12 +28,13 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
@@ -156,7 +157,7 @@ def test_a_process_that_is_hidden_lives(
 @pytest.mark.usefixtures("hidden")
 def test_a_process_that_is_gone_is_dead_where_processes_are_hidden() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
+    process.wait(60)
     machine, _, _ = liveness.this_worker().split("|")
     assert liveness.is_dead(f"{machine}|{process.pid}|{liveness._boot()}/7")
 
@@ -194,10 +195,8 @@ def test_each_process_is_a_worker_of_its_own() -> None:
 # A worker that was taken for dead and is not
 
 
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker look at every step whether its run is still its own, not once a second."""
-    monkeypatch.setattr(liveness, "CHECKED_SECONDS", 0.0)
+AT_ONCE = Patience(checked=0.0)
+"""Of a worker that looks at every step whether its run is still its own, not once a second."""
 
 
 class Stall:
@@ -256,7 +255,7 @@ PLACES: list[tuple[object, ...]] = [
 def stalled(place: tuple[object, ...], storage: BaseStorage, **options: Any) -> tuple[Any, ...]:
     """Return a worker in a thread that is stalled at a place, and what its end will raise."""
     stall = Stall(*place)
-    study = table_study(storage=storage, base=Stalling(stall), **options)
+    study = table_study(storage=storage, base=Stalling(stall), patience=AT_ONCE, **options)
     objective = TableObjective(
         RIVALS, before=lambda *at: stall("before", *at), after=lambda *at: stall("after", *at)
     )
@@ -282,7 +281,7 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     lost = {
         trial.number
         for trial in trials
-        if keys.is_given_up(trial) or trial.state == TrialState.FAIL
+        if records.is_given_up(trial) or trial.state == TrialState.FAIL
     }
     assert len(lost) == n_lost
     made = [
@@ -295,7 +294,6 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.usefixtures("at_once")
 def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[object, ...]) -> None:
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
@@ -305,7 +303,7 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
         looking(study)
         time.sleep(0.2)
     study.optimize(TableObjective(RIVALS))
-    lost = [trial for trial in study.trials if keys.is_given_up(trial)]
+    lost = [trial for trial in study.trials if records.is_given_up(trial)]
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
     stall.goes_on.set()
     worker.join(60)
@@ -315,7 +313,6 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.usefixtures("at_once")
 def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     place: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,10 +408,9 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has seen its run just before, and has trained for no time since."""
-    monkeypatch.setattr(liveness, "CHECKED_SECONDS", 0.05)
     storage = InMemoryStorage()
     study = table_study(storage=storage)
-    slow = table_study(storage=storage)
+    slow = table_study(storage=storage, patience=Patience(checked=0.05))
     owner: Any = worker_of(slow) if place == "turn" else Known
     as_it_is = getattr(owner, place)
     known: list[dict[int, float]] = []
@@ -431,7 +427,7 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
 
     monkeypatch.setattr(owner, place, stopped)
     slow.optimize(TableObjective(RIVALS))
-    (lost,) = [trial for trial in study.trials if keys.is_given_up(trial)]
+    (lost,) = [trial for trial in study.trials if records.is_given_up(trial)]
     assert [lost.intermediate_values] == known
     assert lost.state == TrialState.PRUNED
     assert_ended_well(study, n_lost=1)
@@ -496,7 +492,7 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
     trial = study.ask()
     worker = looking(study)
     was_there: list[bool] = []
-    inner: dict[Any, Any] = {keys: keys.read, Known: Known.with_trials}
+    inner: dict[Any, Any] = {records: records.read, Known: Known.with_trials}
 
     def watched(owner: Any) -> Any:
         def watching(*given: Any) -> Any:
@@ -505,7 +501,7 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
 
         return watching
 
-    monkeypatch.setattr(keys, "read", watched(keys))
+    monkeypatch.setattr(records, "read", watched(records))
     monkeypatch.setattr(Known, "with_trials", watched(Known))
     trial.suggest_int("row", 0, 4)
     worker.look()
@@ -581,7 +577,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     curves = learning_curves(study_of(2))
     assert len(curves) == 3
     assert curves[0].learner == 0
-    trained = [t for t in late.trials if keys.read_run(t).learner == 0][1:]
+    trained = [t for t in late.trials if records.read_run(t).learner == 0][1:]
     assert trained
     for curve in curves:
         height = sum(curve.params.values())
@@ -618,7 +614,7 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
 
     monkeypatch.setattr(module, name, stopped)
     study.ask()
-    assert not keys.is_given_up(study.trials[trial.number])
+    assert not records.is_given_up(study.trials[trial.number])
     curve = learning_curves(study)[trial.number]
     assert [seen.score for seen in curve.observations] == [score_of(0, SIZES[0])]
 
@@ -646,11 +642,10 @@ def score_of(row: int, size: int) -> float:
     return seen.score
 
 
-@pytest.mark.usefixtures("at_once")
 def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
     """Between its last report and its end nobody asks whether it is still its turn."""
     study = table_study(2, stale_after=0.01)
-    slow = table_study(2, storage=study._storage)
+    slow = table_study(2, storage=study._storage, patience=AT_ONCE)
     trial = slow.ask()
     score = TableObjective([RIVALS[0]])(trial) if trial.number else 0.0
     row = trial.suggest_int("row", 0, 4)
@@ -689,7 +684,7 @@ def test_a_claim_bears_a_heartbeat_from_the_start(
 
     monkeypatch.setattr(log, "write_run", heart_beats)
     study.ask()
-    assert keys.read_run(study.trials[0]) is not None
+    assert records.read_run(study.trials[0]) is not None
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -754,15 +749,14 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(optuna.storages, "GrpcStorageProxy", InMemoryStorage, raising=False)
-    monkeypatch.setattr(liveness, "PROXY_STALE_AFTER", 0.2)
-    study = table_study(1)
+    study = table_study(1, patience=Patience(proxied=0.2))
     lost = table_study(1, storage=study._storage).ask()
     caplog.clear()
     with caplog.at_level("WARNING", logger="optuna_daub"):
         study.optimize(TableObjective(RIVALS))
     said = [record.getMessage() for record in caplog.records]
     assert sum("passes no heartbeat on" in message for message in said) == 1
-    assert keys.is_given_up(study.trials[lost.number])
+    assert records.is_given_up(study.trials[lost.number])
     assert liveness.patience_with(study, 7.0) == 7.0
     assert study.best_trial.last_step == SIZES[-1]
 

@@ -19,8 +19,8 @@ from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.core import Observation
-from optuna_daub.study import keys
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
@@ -72,9 +72,9 @@ some_runs = st.builds(
 @given(some_runs)
 def test_a_run_is_read_as_it_was_written(study: optuna.Study, run: Run) -> None:
     trial = study.ask()
-    assert keys.read_run(study.trials[trial.number]) is None
+    assert records.read_run(study.trials[trial.number]) is None
     log.write_run(study, trial, run)
-    assert keys.read_run(study.trials[trial.number]) == run
+    assert records.read_run(study.trials[trial.number]) == run
 
 
 @pytest.mark.parametrize("training_score", [None, 0.25, float("nan"), float("inf")])
@@ -82,21 +82,21 @@ def test_an_observation_is_read_as_it_was_written(
     study: optuna.Study, training_score: float | None
 ) -> None:
     trial = study.ask()
-    written = Observation(500, 0.5, training_score, 100, 2.5)
+    written = Observation(500, 0.5, training_score, 100, 2.5, order=1)
     log.write_observation(study, trial, written)
     trial.report(0.5, 500)
     trial.report(0.6, 750)
     frozen = study.trials[0]
-    seen = keys.read(frozen).observations
+    seen = records.read(frozen).observations
     assert repr(seen[500]) == repr(written)
     assert seen[750] == Observation(750, 0.6)
-    assert keys.own_sizes(frozen) == [500, 750]
-    assert keys.own_sizes(frozen, inherited=500) == [750]
+    assert records.own_sizes(frozen) == [500, 750]
+    assert records.own_sizes(frozen, inherited=500) == [750]
 
 
 def facts_of(study: optuna.Study) -> Facts:
     """Return what the first trial says of its learner."""
-    return keys.read(study.trials[0])
+    return records.read(study.trials[0])
 
 
 def test_a_failure_is_remembered(study: optuna.Study) -> None:
@@ -176,7 +176,7 @@ def test_settings_that_lack_a_field_are_refused_with_a_sentence(study: optuna.St
         log.check_settings(study, SIZES, is_begun=True)
 
 
-PACKAGE = Path(keys.__file__).parents[1]
+PACKAGE = Path(records.__file__).parents[1]
 
 
 def test_keys_are_spelt_in_one_module_only() -> None:
@@ -188,14 +188,14 @@ def test_keys_are_spelt_in_one_module_only() -> None:
         and isinstance(node.value, str)
         and node.value.startswith("daub:")
     }
-    assert spelling == {"keys.py"}
+    assert spelling == {"records.py"}
 
 
 @pytest.mark.parametrize("private", ["_storage", "_study_id", "_trial_id"])
 def test_one_file_alone_touches_optunas_storage(private: str) -> None:
     touching = {
         file.name
-        for file in (PACKAGE / "study").glob("*.py")
+        for file in PACKAGE.rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == private
     }

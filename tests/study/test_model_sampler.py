@@ -23,6 +23,7 @@ from optuna_daub.study.records import word
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import Objective
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import trained
 
@@ -34,11 +35,7 @@ except ImportError:  # before Optuna 4.8
 
 
 def model_study(seed: int | None = 0, **options: Any) -> optuna.Study:
-    return optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(seed=seed, **options),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    return pair(DAUBPruner(sizes=SIZES, cost="examples"), seed=seed, **options)
 
 
 def assert_sound(study: optuna.Study) -> None:

@@ -24,7 +24,7 @@ from optuna_daub.core import Observation
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study import liveness
 from optuna_daub.study import log
-from optuna_daub.study.failures import message_of
+from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS

@@ -22,6 +22,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import one_row
 from optuna_daub.study.worker import worker_of
+from tests.study.table_study import pair
 from tests.visualization import studies
 
 
@@ -249,10 +250,8 @@ def test_copied_trials_are_rows_that_say_nothing_of_learners() -> None:
 
 
 def test_what_was_enqueued_out_of_range_is_shown() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner.paper(sizes=SIZES),
+    study = pair(
+        DAUBPruner.paper(sizes=SIZES), optuna.samplers.RandomSampler(seed=0), n_learners=1
     )
     study.enqueue_trial({"live": 2.0})
     with warnings.catch_warnings():

@@ -46,10 +46,12 @@ from optuna_daub.core.space import Space
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import host
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
 
@@ -485,11 +487,7 @@ def test_the_first_full_model_comes_early_and_costs_no_more_than_is_affordable(
             report(trial, n, score, seconds=trees * n / 1e6)
         return score
 
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0)),
-        pruner=DAUBPruner(max_resource=100_000),
-    )
+    study = pair(DAUBPruner(max_resource=100_000), RandomSampler(seed=0))
     study.optimize(objective, callbacks=[stop_at(40)])
     cost, before = full[0]
     assert cost + before <= 2 * mean_full
@@ -526,7 +524,12 @@ class Listed(InOrder):
 class TestDeclinedNewcomers:
     """A training on all the data takes trees / 10 seconds, and there are 300 in all."""
 
-    def search(self, base: BaseSampler, **given: Any) -> tuple[optuna.Study, list[float]]:
+    def search(
+        self,
+        base: BaseSampler,
+        patience: Patience = Patience(),  # noqa: B008
+        **given: Any,
+    ) -> tuple[optuna.Study, list[float]]:
         """Return a study, and what was trained after the first full model, by its trees."""
         begun: dict[float, bool] = {}
 
@@ -544,11 +547,8 @@ class TestDeclinedNewcomers:
             return study.get_trials(deepcopy=False)
 
         with clock() as now:
-            study = optuna.create_study(
-                direction="maximize",
-                sampler=DataAllocationSampler(base, seconds=300.0),
-                pruner=DAUBPruner(min_resource=1500, max_resource=100_000),
-            )
+            study = pair(DAUBPruner(min_resource=1500, max_resource=100_000), base, seconds=300.0)
+            worker_of(study).patience = patience
             study.optimize(objective, **given)
         return study, [trees for trees, is_after in begun.items() if is_after]
 
@@ -605,19 +605,17 @@ class TestDeclinedNewcomers:
 
     def test_with_a_sampler_that_proposes_nothing_else_it_ends(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        with patch("optuna_daub.study.ending.MOST_DECLINED", 12):
-            study, _ = self.search(Listed(map(float, trees)))
+        study, _ = self.search(Listed(map(float, trees)), Patience(declined=12))
         numbers = {trial.number for trial in self.declined(study)}
         is_declined = [trial.number in numbers for trial in study.get_trials()]
         assert is_declined[-13:] == [False, *([True] * 12)]
 
     def test_those_of_an_earlier_optimize_do_not_end_a_later_one(self) -> None:
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        with patch("optuna_daub.study.ending.MOST_DECLINED", 12):
-            study, _ = self.search(Listed(map(float, trees)))
-            before = len(study.get_trials())
-            with clock():
-                study.optimize(self.affordable)
+        study, _ = self.search(Listed(map(float, trees)), Patience(declined=12))
+        before = len(study.get_trials())
+        with clock():
+            study.optimize(self.affordable)
         numbers = {trial.number for trial in self.declined(study)}
         later = [trial.number in numbers for trial in study.get_trials()[before:]]
         assert later[-12:] == [True] * 12
@@ -655,10 +653,10 @@ class TestDeclinedNewcomers:
             return score
 
         with clock() as now:
-            study = optuna.create_study(
-                direction="maximize",
-                sampler=DataAllocationSampler(RandomSampler(seed=seed), seconds=30.0),
-                pruner=DAUBPruner(min_resource=1500, max_resource=100_000),
+            study = pair(
+                DAUBPruner(min_resource=1500, max_resource=100_000),
+                RandomSampler(seed=seed),
+                seconds=30.0,
             )
             took = []
             for _ in range(6):

@@ -10,11 +10,11 @@ from typing import Any
 import optuna
 import pytest
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from tests.study.table_study import pair
 
 
 FULL = 50_000
@@ -73,11 +73,7 @@ def test_a_portfolio_is_begun_before_anything_is_proposed(portfolio: list[dict[s
             report(trial, n, score, seconds=seconds)
         return score
 
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.TPESampler(seed=0)),
-        pruner=DAUBPruner(max_resource=FULL),
-    )
+    study = pair(DAUBPruner(max_resource=FULL), optuna.samplers.TPESampler(seed=0))
     for point in portfolio:
         study.enqueue_trial(point)
     study.optimize(objective, n_trials=8 * len(portfolio))

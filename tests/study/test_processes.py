@@ -20,7 +20,7 @@ from optuna_daub import learning_curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import replay
-from optuna_daub.study import keys
+from optuna_daub.study import records
 from tests.study.process_study import KINDS
 from tests.study.process_study import PATIENCE
 from tests.study.process_study import SIZES
@@ -269,6 +269,6 @@ def test_a_run_that_is_silent_too_long_is_given_up(
         os.kill(first.pid or 0, signal.SIGCONT) if stop == signal.SIGSTOP else None
         assert ended([first]) == [-stop if stop == signal.SIGKILL else 0], plan.errors()
     study = check_consistency(plan, kills=1)
-    (given_up,) = [trial for trial in study.trials if keys.is_given_up(trial)]
+    (given_up,) = [trial for trial in study.trials if records.is_given_up(trial)]
     is_back = stop == signal.SIGSTOP
     assert given_up.state == (TrialState.PRUNED if is_back else TrialState.RUNNING)

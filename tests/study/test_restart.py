@@ -16,8 +16,8 @@ from optuna.trial import TrialState
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study import keys
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study import worker as workers
 from tests.study import releases
 from tests.study.table_study import RIVALS
@@ -260,7 +260,7 @@ def test_a_run_that_is_silent_for_stale_after_is_given_up(n_probes: int) -> None
     assert {*probes(study)} == {*MADE}
     lost = study.trials[trial.number]
     assert lost.state == TrialState.RUNNING, "its worker may be alive"
-    assert keys.is_given_up(lost)
+    assert records.is_given_up(lost)
     study.tell(trial, state=TrialState.PRUNED)
     assert_sound(study)
 
@@ -285,7 +285,7 @@ def test_without_stale_after_a_live_worker_is_waited_for() -> None:
 def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
     study = table_study()
     trial = hung(study, 1)
-    run = keys.read_run(study.trials[0])
+    run = records.read_run(study.trials[0])
     assert run is not None
     machine, _, began = run.worker.split("|")
     boot = began.rpartition("/")[0]

@@ -18,7 +18,6 @@ from optuna.samplers import TPESampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -26,22 +25,21 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
+from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import expected
 from tests.study.table_study import idle
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
 
 def open_study(base: BaseSampler, **options: Any) -> optuna.Study:
-    return optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(base, **options),
-        pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, **options)
 
 
 def six_points(trial: optuna.Trial) -> float:
@@ -213,11 +211,9 @@ def test_in_one_process_the_lower_number_goes_on_at_once() -> None:
     assert repeats(study) == {1: 0}
 
 
-def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(claims, "PATIENCE", 60.0)  # on however busy a machine
+def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back() -> None:
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
+    worker_of(study).patience = Patience(rival=60.0)  # on however busy a machine
     with ThreadPoolExecutor(1) as other:
         waiting = other.submit(first_size, lower)
         time.sleep(0.05)
@@ -227,12 +223,10 @@ def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back(
     assert repeats(study) == {1: 0}
 
 
-def test_it_waits_for_the_dead_no_longer_than_its_patience(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_waits_for_the_dead_no_longer_than_its_patience() -> None:
     """And then goes on, so that the parameters are not lost; one that comes back gives way."""
-    monkeypatch.setattr(claims, "PATIENCE", 0.05)
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
+    worker_of(study).patience = Patience(rival=0.05)
     assert first_size(lower) == SIZES[0]
     assert first_size(higher) == gives_way_to(0)
     assert repeats(study) == {1: 0}

@@ -19,7 +19,6 @@ from scipy.stats import hypergeom
 from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
@@ -28,11 +27,11 @@ from optuna_daub.core.intervals.confidence import confidence_interval
 from optuna_daub.core.intervals.confidence import lower_end
 from optuna_daub.core.intervals.confidence import sample_above
 from optuna_daub.core.intervals.confidence import upper_end
+from tests.core.intervals import INEQUALITIES
 
 
-INEQUALITIES = [hoeffding.half_width, massart.half_width, clopper_pearson.half_width]
 every_inequality = pytest.mark.parametrize(
-    "half_width", INEQUALITIES, ids=["hoeffding", "massart", "clopper_pearson"]
+    "half_width", INEQUALITIES.values(), ids=INEQUALITIES.keys()
 )
 
 
@@ -55,11 +54,7 @@ def test_samples_for_a_term_of_five_in_a_thousand() -> None:
     assert enough <= 0.005 < fewer
 
 
-@pytest.mark.parametrize(
-    "half_width",
-    [*INEQUALITIES, chernoff.half_width],
-    ids=["hoeffding", "massart", "clopper_pearson", "chernoff"],
-)
+@every_inequality
 @pytest.mark.parametrize("n", [1, 9, 50])
 @pytest.mark.parametrize("tail", [0.2, 0.01])
 @pytest.mark.parametrize("population", [math.inf, 1, 1.4, 3])
@@ -108,7 +103,7 @@ def test_a_sample_under_hoeffding_is_as_far_as_the_expected_value(
     assert sample_above(mean, n, tail, hoeffding.half_width) == pytest.approx(min(1, end))
 
 
-@pytest.mark.parametrize("half_width", INEQUALITIES[1:], ids=["massart", "clopper_pearson"])
+@pytest.mark.parametrize("half_width", [massart.half_width, clopper_pearson.half_width])
 def test_is_never_wider_than_hoeffding(half_width: HalfWidth) -> None:
     scores = np.linspace(0, 1, 201)
     failure = 0.05 / 40**2

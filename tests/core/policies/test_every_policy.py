@@ -38,10 +38,9 @@ from optuna_daub.core import gradient_ci
 from optuna_daub.core import next_of_grid
 from optuna_daub.core import round_robin
 from optuna_daub.core import ucb
-from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import clopper_pearson
-from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
+from tests.core.intervals import INEQUALITIES
 from tests.core.stepping import Step
 from tests.core.stepping import flat
 from tests.core.stepping import steps
@@ -76,12 +75,6 @@ FORECASTERS: dict[str, Forecaster] = {
     "projection, no training score": Projection(use_training_score=False),
 }
 STEPS: dict[str, StepRule] = {"next": next_of_grid, "straight": straight_to_the_end}
-INEQUALITIES = {
-    "chernoff": chernoff.half_width,
-    "hoeffding": hoeffding.half_width,
-    "massart": massart.half_width,
-    "exact": clopper_pearson.half_width,
-}
 SCHEDULERS = {"gradient": gradient_ci, "ucb": ucb, "round robin": round_robin}
 
 CASES = {
