@@ -23,6 +23,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -288,7 +289,7 @@ def test_who_rejects_while_others_train_rejects_for_good(*, asks: bool) -> None:
         was_told[trial.number] = is_over
         raise optuna.TrialPruned("too slow to deploy")
 
-    study.optimize(rejecting, n_trials=4)
+    optimize_some(study, rejecting, 4)
     states = {curve.learner: curve.state for curve in learning_curves(study)}
     assert any(was_told.values()) == asks
     assert {*was_told} <= {*states}

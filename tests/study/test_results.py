@@ -31,6 +31,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import idle
+from tests.study.table_study import optimize_some
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
 
@@ -93,7 +94,8 @@ def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str)
 @pytest.mark.parametrize("n_trials", [0, 1, 4, 9])
 def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    if n_trials:
+        optimize_some(study, TableObjective(RIVALS), n_trials)
     before = study.trials
     learning_curves(study), allocations(study), best_learner(study)
     assert study.trials == before
