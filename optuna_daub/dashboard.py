@@ -35,7 +35,6 @@ from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study import records
-from optuna_daub.study.limit import within
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
@@ -416,7 +415,7 @@ def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int 
     lines = [
         f"**{_literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "
         "examples.",
-        *(() if rival is None else (_gap(study, best, within(study, rival)),)),
+        *(() if rival is None else (_gap(study, best, rival),)),
         f"The last decision on it: {_literal(best.reason)}.",
         *((best.promise,) if best.promise else ()),
         _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
@@ -462,10 +461,9 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
         kind = "forecast" if records.read_summary(row, "forecast") else "score"
         size = records.read_summary(row, "training_size")
         link = f"[{learner}]({_page(log.study_id(study), learner)})"
-        reach = "" if bound is None else f"{within(study, bound):.4f}"
-        value = within(study, row.values[0])
+        reach = "" if bound is None else f"{bound:.4f}"
         known = f"{score:.4f} on {size:,} examples"
-        lines.append(f"| {link} | {kind} {value:.4f} | {reach} | {known} |")
+        lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
     more = len(facts) - MOST_LEARNERS
     rest = f" {more:,} more learners are not listed." if more > 0 else ""
     return "\n".join(lines) + (

@@ -136,7 +136,7 @@ class TestPages:
         assert study.get_trials() == before
 
     def test_a_foreign_pruner_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="depend on its pruner"):
+        with pytest.raises(ValueError, match="depend on its rule"):
             update_dashboard(optuna.create_study())
 
 

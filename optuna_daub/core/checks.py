@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from numbers import Real
 from typing import TypeVar
 
@@ -48,6 +49,32 @@ def number(name: str, value: object) -> float:
         except OverflowError:
             raise ValueError(f"`{name}` must be below 1e308, but got {value!r}.") from None
     raise ValueError(f"`{name}` must be a number, but got {value!r}.")
+
+
+def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:
+    """Raise if a callable that takes arguments by name was given some without.
+
+    >>> unnamed("f", (), ("min_resource", "max_resource"))
+    >>> unnamed("f", (500, 2800), ("min_resource", "max_resource"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    TypeError: `f` takes its arguments by name: f(min_resource=500, max_resource=2800), but got ...
+
+    Args:
+        what: its name.
+        given: what it was given without names.
+        names: what is meant by so many values, the last one by a single value.
+
+    Raises:
+        TypeError: as Python does, with the names that are meant.
+    """
+    if not given:
+        return
+    meant = [f"{name}={value!r}" for name, value in zip(names[-len(given) :], given, strict=False)]
+    raise TypeError(
+        f"`{what}` takes its arguments by name: {what}({', '.join(meant)}), but got "
+        f"{what}({', '.join(map(repr, given))})."
+    )
 
 
 def flag(name: str, value: object, *, or_else: str = "") -> bool:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from itertools import pairwise
+from numbers import Real
 from typing import Any
 from typing import Literal
 from typing import TypeAlias
+from typing import get_args
 
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.once import Remembers
 
 
@@ -24,6 +28,9 @@ Cause: TypeAlias = Literal["", "failed", "collapsed", "infeasible", "ruled out"]
 """The kind of reason for which a learner gets no more data: its training failed or its parameters
 were rejected; its score is no finite number; it violates a constraint; the policy dropped it.
 Empty while it may still get some."""
+
+CAUSES: tuple[str, ...] = get_args(Cause)
+"""All kinds of reasons."""
 
 
 def is_finite(score: float) -> bool:
@@ -93,12 +100,25 @@ class LearningCurve(Remembers):
     """What rules have said of the curve (see `once`)."""
 
     def __post_init__(self) -> None:
+        if type(self.learner) is not int:
+            object.__setattr__(self, "learner", whole_number("learner", self.learner))
+        if not isinstance(self.dropped, str) or not isinstance(self.parameters, Mapping):
+            raise ValueError(
+                "`dropped` must be a sentence, empty for a learner that is not dropped, and "
+                f"`parameters` a mapping, but got {self.dropped!r} and {self.parameters!r}."
+            )
+        if self.cause not in CAUSES:
+            raise ValueError(f"`cause` must be one of {CAUSES}, but got {self.cause!r}.")
         try:
-            sizes = tuple([observation.size + 0 for observation in self.observations])
+            sizes = tuple([operator.index(seen.size) for seen in self.observations])
+            for seen in self.observations:  # most are floats, of which it is known at once
+                if type(seen.score) is not float and not isinstance(seen.score, Real):
+                    raise TypeError
         except (AttributeError, TypeError):
             raise ValueError(
                 "The observations of a learning curve must be a tuple of `Observation`, each with "
-                f"a size, but learner {self.learner!r} has {self.observations!r}."
+                "a whole number as size and a number as score, but learner "
+                f"{self.learner!r} has {self.observations!r}."
             ) from None
         if sizes and sizes[0] < 1:
             raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")

@@ -23,7 +23,8 @@ class Reason:
     """
 
     sentence: str
-    """Text with `{0}`, `{1}`, ... for the scores and `{less}`, `{largest}` for their order."""
+    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for what their
+    direction decides."""
     scores: tuple[float, ...] = ()
     """The scores that the sentence speaks of."""
     is_mirrored: bool = False
@@ -36,8 +37,10 @@ class Reason:
         )
 
     def __str__(self) -> str:
-        less, largest = (">", "smallest") if self.is_mirrored else ("<", "largest")
-        return self.sentence.format(*_distinct(self.scores), less=less, largest=largest)
+        words = {"less": "<", "largest": "largest", "up": "up"}
+        if self.is_mirrored:
+            words = {"less": ">", "largest": "smallest", "up": "down"}
+        return self.sentence.format(*_distinct(self.scores), **words)
 
 
 @dataclass(frozen=True)

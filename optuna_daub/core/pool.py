@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Cause
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
@@ -68,6 +70,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
 
     def __init__(self, curves: Iterable[LearningCurve] = ()) -> None:
         by_chunk: dict[int, dict[int, LearningCurve]] = {}
+        curves = _checked(curves)
         for curve in sorted(curves, key=lambda curve: curve.learner):
             by_chunk.setdefault(curve.learner // CHUNK, {})[curve.learner] = curve
         self._chunks = {number: _Chunk(found) for number, found in by_chunk.items()}
@@ -231,6 +234,9 @@ class NoProposer:
         return np.full((1, len(pool.known_space.dimensions)), np.nan)
 
 
+_ANYWHERE = Space()
+
+
 @dataclass(frozen=True)
 class Pool(Remembers):
     """A snapshot of all that a decision may use.
@@ -261,10 +267,29 @@ class Pool(Remembers):
     """What rules have said of the pool (see `once`)."""
 
     def __post_init__(self) -> None:
-        if self.to_come is not None and self.to_come < 0:
-            raise ValueError(f"`to_come` must be at least 0 or None, but got {self.to_come}.")
-        if self.runs_left is not None and self.runs_left < 0:
-            raise ValueError(f"`runs_left` must be at least 0 or None, but got {self.runs_left}.")
+        left = self.spent if self.left is None else self.left
+        space = _ANYWHERE if self.space is None else self.space
+        for name, value, kind, example in (
+            ("curves", self.curves, Curves, "Curves([LearningCurve(0)])"),
+            ("busy", self.busy, frozenset, "frozenset({0})"),
+            ("spent", self.spent, Cost, "Cost(500, seconds=1.5)"),
+            ("left", left, Cost, "Cost(0, seconds=60.0)"),
+            ("space", space, Space, "Space.of([{'depth': 3}])"),
+        ):
+            if not isinstance(value, kind):
+                raise ValueError(f"`{name}` must be like `{example}`, but got {value!r}.")
+        for name, count in (("to_come", self.to_come), ("runs_left", self.runs_left)):
+            if count is None:
+                continue
+            if type(count) is not int:
+                object.__setattr__(self, name, whole_number(name, count))
+            if getattr(self, name) < 0:
+                raise ValueError(f"`{name}` must be at least 0 or None, but got {count}.")
+        if not hasattr(self.proposer, "candidates"):
+            raise ValueError(
+                "`proposer` must have a method `candidates(pool)`, as `NoProposer()` has, but got "
+                f"{self.proposer!r}."
+            )
 
     @property
     def known_space(self) -> Space:
@@ -324,6 +349,18 @@ class Pool(Remembers):
     def dropped(self, learner: int, reason: str, cause: Cause = "failed") -> Pool:
         """Return the pool in which `learner` gets no data ever again."""
         return self.put(self.curves[learner].drop(reason, cause))
+
+
+def _checked(curves: object) -> list[LearningCurve]:
+    """Return what a mapping of curves is made of, or raise a ValueError that says what is not."""
+    given = [*curves] if isinstance(curves, Iterable) else []
+    known = [curve for curve in given if isinstance(curve, LearningCurve)]
+    if len(known) < len(given) or not isinstance(curves, Iterable):
+        raise ValueError(
+            "`curves` must be an iterable of `LearningCurve`, such as [LearningCurve(0)], but got "
+            f"{reprlib.repr(curves)}."
+        )
+    return known
 
 
 def rows_of(curves: Curves, space: Space) -> Rows:

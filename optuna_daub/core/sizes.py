@@ -83,13 +83,16 @@ def geometric_sizes(
         if value > MOST_EXAMPLES:
             raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
     ratio = _ratio(reduction_factor)
-    third = min_resource * float(reduction_factor) * float(reduction_factor)
+    third = smallest * float(ratio) * float(ratio)
+    fits = max(1, min(math.floor(full / ratio**2), full - 2))
     too_few = (
         "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: a learning curve "
-        f"has at least three sizes, but {min_resource} * {reduction_factor}^2 = {third:g} > "
-        f"{max_resource}, or is above it once sizes are rounded up. Take a smaller "
-        "`min_resource` or `reduction_factor`, or train every learner on all the data."
+        f"has at least three sizes, but {smallest} * {reduction_factor}^2 = {third:g} > {full}, "
+        f"or is above it once sizes are rounded up. Take `min_resource={fits}` or less, a smaller "
+        "`reduction_factor`, or train every learner on all the data."
     )
+    if smallest > full:
+        too_few += " Are the two sizes swapped?"
     if smallest * ratio**2 > full:
         raise ValueError(too_few)
     sizes = [smallest]

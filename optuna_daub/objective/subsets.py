@@ -70,9 +70,19 @@ class Fold:
     """Rows to score, none of them in `training`; empty where the rows to score are given apart."""
     recent: bool = False
     """Whether rows are in time order, so that a subset is the most recent rows."""
+    full: int | None = None
+    """Rows to train on of the largest fold, by which sizes are counted; None for its own."""
 
     def subset(self, size: int) -> Indices:
-        """Return the `size` rows to train on; every subset contains all smaller ones."""
+        """Return the `size` rows to train on; every subset contains all smaller ones.
+
+        A fold with fewer rows than the largest one takes the same share of its own.
+
+        >>> Fold(np.arange(4), np.array([9]), full=8).subset(6)
+        array([0, 1, 2])
+        """
+        if self.full is not None:
+            size = -(-size * len(self.training) // self.full)
         return self.training[-size:] if self.recent else self.training[:size]
 
 
@@ -245,7 +255,9 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
         _check_disjoint(layout, training, validation, f"fold {number} of {name}")
     if isinstance(splitter, TimeSeriesSplit):
         layout = replace(layout, shuffle=False)
-    return tuple(fold_of(layout, training, validation) for training, validation in splits)
+    most = max(len(training) for training, _ in splits)
+    folds = (fold_of(layout, training, validation) for training, validation in splits)
+    return tuple(replace(fold, full=most) for fold in folds)
 
 
 def check_all_scored(
@@ -300,7 +312,9 @@ def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
     """Return for every class the smallest size whose subset holds it."""
     present, first = arrivals(fold, classes)
     if len(present) == len(classes.names):
-        return first
+        if fold.full is None:
+            return first
+        return (first - 1) * fold.full // len(fold.training) + 1
     code = np.setdiff1d(classes.codes, present)[0]
     count = np.count_nonzero(classes.codes == code)
     raise ValueError(

@@ -75,16 +75,15 @@ from optuna_daub.objective.subsets import nested_order
 from optuna_daub.objective.subsets import undivided
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
-from optuna_daub.study import DAUBPruner
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
-from optuna_daub.study import log
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limit import write_limit
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import ending_study
+from optuna_daub.study.stored_policy import policy_of
 
 
 _logger = logging.getLogger(__name__)
@@ -128,9 +127,10 @@ class TrainingSizeObjective:
     The winner is `study.best_params`, its validation score `study.best_value`.
 
     **Validation** is one of three: the fixed set `X_valid`, `y_valid`; cross-validation with `cv`,
-    where scores are means over the folds and every fold trains on as many rows as the size says;
-    or else a held-out part of the rows. With a fixed or a held-out set, a policy that asks for a
-    sample of it (ABC) is scored on a growing nested one, all others on all.
+    where scores are means over the folds, and the largest fold trains on as many rows as the size
+    says, a smaller one on its share; or else a held-out part of the rows. With a fixed or a
+    held-out set, a policy that asks for a sample of it (ABC) is scored on a growing nested one,
+    all others on all.
 
     **Time order**: with `shuffle=False` rows are taken to be in time order. The last rows are held
     out, an int `cv` is a `TimeSeriesSplit`, and a subset is the most recent rows before the ones
@@ -337,8 +337,11 @@ class TrainingSizeObjective:
 
     @property
     def n_train(self) -> int:
-        """Number of rows to train on; with `cv` in the smallest fold. The largest size."""
-        return min(len(fold.training) for fold in self._folds)
+        """Number of rows to train on, the largest size; with `cv` in the largest fold.
+
+        A smaller fold takes its share: at half of the size, half of its own rows.
+        """
+        return max(len(fold.training) for fold in self._folds)
 
     @property
     def n_validation(self) -> int:
@@ -430,7 +433,7 @@ class TrainingSizeObjective:
                 validation rows have no weights while the training rows have.
         """
         self._warn_of_other_rows(study)
-        params, number = self._winner(_with_pruner(study))
+        params, number = self._winner(study)
         training, validation = self._refit_rows(include_validation)
         with named_in_errors(params, len(training)):
             estimator = self._estimator(FixedTrial(params, number=number), len(training))
@@ -489,7 +492,7 @@ class TrainingSizeObjective:
         if largest > self.n_train:
             raise SetupError(
                 f"`max_resource` must not exceed the {self.n_train} rows there are to train on"
-                f"{' in the smallest fold' if self._cross_validated else ''}, but got {largest}. "
+                f"{' in the largest fold' if self._cross_validated else ''}, but got {largest}. "
                 "Pass `max_resource=objective.n_train`."
             )
         complete, last_class = self._complete
@@ -670,7 +673,11 @@ class TrainingSizeObjective:
 
     def _winner(self, study: optuna.Study) -> tuple[dict[str, Any], int]:
         """Return the parameters and the number of the trial to fit again."""
-        curves = learning_curves(study) if isinstance(study.pruner, AllocationPruner) else []
+        try:
+            policy = policy_of(study)
+        except ValueError:  # of a study that another library's pruner has allocated
+            policy = None
+        curves = learning_curves(study) if policy else []
         # A learner's trial is COMPLETE too where its objective returned early, or it violates a
         # constraint.
         if not curves and study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -688,7 +695,7 @@ class TrainingSizeObjective:
                 "A learner must have been trained to be fitted again, but no trial of study "
                 f"{study.study_name!r} has a score yet. Continue it with `study.optimize`."
             )
-        full_size = cast(AllocationPruner, study.pruner).policy.sizes[-1]
+        full_size = policy_of(study).sizes[-1]
         if leader.size < full_size:
             is_any_full = any(curve.size == full_size for curve in curves)
             doubt = ", and another may turn out to be better. Continue with `study.optimize`"
@@ -712,19 +719,6 @@ class TrainingSizeObjective:
         if include_validation:
             return joined(training, self._validation[0]), None
         return training, self._validation[0]
-
-
-def _with_pruner(study: optuna.Study) -> optuna.Study:
-    """Return a study that was loaded without its pruner with one of the sizes that it has."""
-    sizes = (log.read_mark(study, "settings") or {}).get("sizes")
-    if isinstance(study.pruner, AllocationPruner) or sizes is None:
-        return study
-    return optuna.load_study(
-        study_name=study.study_name,
-        storage=log.storage_of(study),
-        sampler=study.sampler,
-        pruner=DAUBPruner(sizes=sizes),
-    )
 
 
 def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:

@@ -94,7 +94,6 @@ from optuna_daub.study import one_row_per_learner
 from optuna_daub.study import records
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
-from optuna_daub.study.limit import within
 from optuna_daub.study.limit import write_limit
 
 
@@ -599,7 +598,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         }
 
         def numbers(values: Iterable[float | None]) -> list[float]:
-            return [np.nan if value is None else within(study, value) for value in values]
+            return [np.nan if value is None else value for value in values]
 
         ids = [curve.learner for curve in curves]
         sizes = [curve.size for curve in curves]

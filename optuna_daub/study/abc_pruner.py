@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Literal
+from typing import NoReturn
 
 from optuna.trial import FrozenTrial
 
 from optuna_daub.core.checks import named
+from optuna_daub.core.checks import unnamed
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import empirical_bernstein
 from optuna_daub.core.intervals import hoeffding
@@ -41,6 +43,7 @@ class ABCPruner(AllocationPruner):
     The interval construction of ABC is claimed in US patent 12,223,407.
 
     Args:
+        values: none; what is not named is refused, with the names that are meant.
         min_resource: smallest training size, in examples. Default from the paper.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1; 2 suits training times that
@@ -68,9 +71,9 @@ class ABCPruner(AllocationPruner):
 
     def __init__(
         self,
-        *,
+        *values: NoReturn,
         min_resource: int = 1000,
-        max_resource: int,
+        max_resource: int | None = None,
         reduction_factor: float = 2.0,
         epsilon: float = 0.01,
         delta: float = 0.05,
@@ -81,6 +84,9 @@ class ABCPruner(AllocationPruner):
         n_validation: int | None = None,
         refit: bool = True,
     ) -> None:
+        unnamed("ABCPruner", values, ("min_resource", "max_resource"))
+        if max_resource is None:
+            raise ValueError("`max_resource`, the number of training examples, must be given.")
         policy = ABC(
             geometric_sizes(min_resource, max_resource, reduction_factor),
             n_validation,

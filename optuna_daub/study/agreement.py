@@ -25,9 +25,9 @@ from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
-from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.stored_policy import policy_of
 
 
 FEWEST = 3
@@ -137,11 +137,11 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     the better ones, which are closer together and harder to rank.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended.
+        study: running or ended.
         seed: of the draws.
 
     Raises:
-        ValueError: if the study's pruner is none of `optuna_daub`.
+        ValueError: if no rule of `optuna_daub` has allocated the study.
 
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -161,8 +161,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     32000
     """
     curves = [curve for curve in learning_curves(study) if curve.observations]
-    assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
-    policy = study.pruner.policy
+    policy = policy_of(study)
     full = policy.sizes[-1]
     sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
     scored = [curve for curve in curves if all(seen.is_finite for seen in curve.observations)]

@@ -27,6 +27,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.known import Known
+from optuna_daub.study.learner import BLANK
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
@@ -160,7 +161,7 @@ def repeating(
 def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return the run of a new learner as the policy wants it, now that it has parameters."""
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
-    reason = sentence(decision.reason, worker.sign)
+    reason = sentence(decision.reason, worker.sign, worker.limit)
     if isinstance(decision, Extend):
         is_same = decision.size == run.size
         return run if is_same else replace(run, size=decision.size, reason=reason)
@@ -255,7 +256,8 @@ def _offer(
     if may_be_late and worker.is_late:
         return _run(known, policy, trial, "the seconds are over")
     decision = _decide(worker, policy, number)
-    known, reason = worker.known, sentence(decision.reason, worker.sign)
+    known = worker.known
+    reason = sentence(decision.reason, worker.sign, worker.limit)
     match decision:
         case Extend(learner, size) if asked in (None, learner):
             return _run(known, policy, trial, reason, learner, size)
@@ -292,14 +294,16 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a claim that was written, and read back, is the only one on its learner."""
     assert run.learner is not None
     number, known = trial.number, worker.known
+    # Where a dead worker's mere claim is taken over, others may have taken its place meanwhile.
     is_proposed = run.learner == number and not records.is_enqueued(trial)
+    is_proposed = is_proposed or run.learner in known.marked(BLANK)
     patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
             return False  # others took us for dead
         if known.curves[run.learner].size != run.inherited:
             return False  # others ran it between our decision and our claim
-        excess = known.too_many(number) if is_proposed else ()
+        excess = known.too_many(run.learner) if is_proposed else ()
         rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
         rivals.remove(number)
         if not rivals and excess == ():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
+from typing import NoReturn
 
 from optuna_daub.core.checks import flag
+from optuna_daub.core.checks import unnamed
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.policies.daub import DAUB
@@ -14,6 +16,10 @@ from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import first_size
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.study.pruner import AllocationPruner
+
+
+ORDER = "min_resource", "max_resource"
+"""What two numbers without names would mean."""
 
 
 class DAUBPruner(AllocationPruner):
@@ -32,6 +38,7 @@ class DAUBPruner(AllocationPruner):
     learner with the largest bound is fully trained; `stop="first"` ends as the paper does.
 
     Args:
+        values: none; what is not named is refused, with the names that are meant.
         min_resource: smallest training size, in examples, at least 1. None (the default) is 500
             as in the paper, `max_resource / 8` if that is less, though at least 10, and never
             more than leaves room for three sizes. The default rule starts at the size nearest to
@@ -58,20 +65,21 @@ class DAUBPruner(AllocationPruner):
 
     def __init__(
         self,
-        *,
+        *values: NoReturn,
         min_resource: int | None = None,
         max_resource: int | None = None,
         reduction_factor: float = 1.5,
         sizes: Sequence[int] | None = None,
         cost: Literal["seconds", "examples"] = "seconds",
     ) -> None:
+        unnamed("DAUBPruner", values, ORDER)
         grid = training_grid(min_resource, max_resource, reduction_factor, sizes)
         super().__init__(ValuePerSecond(grid, cost=cost))
 
     @classmethod
     def paper(
         cls,
-        *,
+        *values: NoReturn,
         min_resource: int = 500,
         max_resource: int | None = None,
         reduction_factor: float = 1.5,
@@ -87,6 +95,7 @@ class DAUBPruner(AllocationPruner):
         rise. Needs `n_learners` of the sampler.
 
         Args:
+            values: none, as above.
             min_resource: smallest training size, in examples; the paper's.
             max_resource: number of examples of the whole training set (N).
             reduction_factor: ratio of consecutive sizes; the paper's.
@@ -98,6 +107,7 @@ class DAUBPruner(AllocationPruner):
         >>> DAUBPruner.paper(max_resource=5000).policy.stop
         'verified'
         """
+        unnamed("DAUBPruner.paper", values, ORDER)
         smallest = whole_number("min_resource", min_resource)  # None is the default rule's alone
         grid = training_grid(smallest, max_resource, reduction_factor, sizes)
         forecaster = Projection(flag("use_training_score", use_training_score))

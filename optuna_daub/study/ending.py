@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import reprlib
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Failure
@@ -80,6 +82,7 @@ def close(
     if turn is not None and turn.is_open and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
     known = worker.look()
+    worker.limit = worker.sign * limit_of(study)
     run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return
@@ -206,7 +209,10 @@ def _learn(
     is_repeated = run.repeats is not None or (
         is_new and assigned is not None and assigned.explores
     )
-    if is_exhausted or (is_repeated and has_explored(worker.look())):
+    if not is_exhausted and is_repeated and has_explored(worker.look()):
+        is_exhausted = True
+        _warn_of_explored(worker)
+    if is_exhausted:
         log.write_exhaustion(study, trial)
 
 
@@ -253,11 +259,11 @@ def _close_run(
     pool, decision = worker.answer(policy, number)
     summary: dict[str, Any] = {
         "training_size": found.curve.size,
-        "reason": status(policy, pool, worker.sign, learner, decision),
+        "reason": status(policy, pool, worker.sign, learner, decision, worker.limit),
     }
-    upper = worker.sign * policy.interval(pool, learner).upper
+    upper = policy.interval(pool, learner).upper
     if math.isfinite(upper):
-        summary["bound"] = upper
+        summary["bound"] = worker.sign * min(upper, worker.limit)
     log.write_summary(study, trial, summary)
 
 
@@ -289,8 +295,8 @@ def _failure(
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
-    if cause is None and host.is_optimizing(study):
-        error = "the objective returned no number"  # which Optuna refuses
+    if cause is None and host.is_optimizing(study):  # what Optuna refuses to store
+        error = f"the objective returned {reprlib.repr(host.returned())}, and no number"
     return Failure(size, error, me, is_rejected)
 
 
@@ -321,6 +327,20 @@ def _warn_of_direction(worker: Worker) -> None:
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
             "more training examples, as those of accuracy do: where larger scores are better, "
             'create the study with `direction="maximize"`.',
+        )
+
+
+def _warn_of_explored(worker: Worker) -> None:
+    """Say once that a search proposes nothing new any more before it has what it was asked for."""
+    known = worker.known
+    count, wanted = len(known.learners), known.n_learners
+    if wanted is None or count < wanted:
+        asked = "" if wanted is None else f", though `n_learners` is {wanted:,}"
+        worker.warn(
+            "explored",
+            f"All {count:,} points of the search space, as far as it was seen, are learners, and "
+            f"no new one is proposed{asked}. If there are more, let parameters and their ranges "
+            "not depend on the trial's number, on time or on chance.",
         )
 
 

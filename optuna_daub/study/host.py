@@ -29,6 +29,9 @@ _LOOP = ("_run_trial", "_optimize_sequential")
 _JOBS = "_optimize"
 """The one that starts threads which do so, and waits for them."""
 
+_BAR_LOCK = threading.Lock()
+"""Held while the one progress bar of all threads of a `study.optimize` is changed."""
+
 
 def is_optimizing(study: optuna.Study) -> bool:
     """Return whether the calling thread is in `study.optimize`, not in ask-and-tell."""
@@ -116,10 +119,42 @@ def error_of_run() -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
+def returned() -> object:
+    """Return what the objective has returned in the run that Optuna is about to store.
+
+    None where it is not known, too.
+    """
+    return _of_caller("value_or_values")
+
+
 def trial_of_caller() -> optuna.Trial | None:
     """Return the trial for which Optuna calls the sampler, None where it is not known."""
     frame = _frame_of_trial()
     return None if frame is None else frame.f_locals["self"]
+
+
+def show_progress(to_come: int) -> None:
+    """Let `show_progress_bar=True` of the thread's `study.optimize` show a closed pool's progress.
+
+    Optuna itself shows none, with a warning, where neither `n_trials` nor `timeout` tells when the
+    study ends.
+
+    Args:
+        to_come: how many trials are still to be begun at least, after this one.
+    """
+    bar, jobs = _of_caller("progress_bar"), _of_jobs() or _of_this_job()
+    if bar is None or not jobs.get("show_progress_bar"):
+        return
+    with _BAR_LOCK:
+        facts = vars(bar)
+        is_unused = facts.get("_n_trials", 0) is None and facts.get("_timeout", 0) is None
+        if is_unused and not facts.get("_is_valid"):
+            type(bar).__init__(bar, True, 1 + to_come)
+            facts["_n_begun"] = 0
+        shown = facts.get("_progress_bar")
+        if "_n_begun" in facts and shown is not None:  # each thread calls this for each trial
+            facts["_n_begun"] += 1
+            shown.total = facts["_n_begun"] + to_come
 
 
 def is_asking() -> bool:
@@ -160,6 +195,14 @@ def _of_jobs() -> dict[str, Any] | None:
         if frame.f_code.co_name == _JOBS and frame.f_locals.get("time_start") is begun:
             return {**frame.f_locals}
     return None
+
+
+def _of_this_job() -> dict[str, Any]:
+    """Return the variables of the `study.optimize` that the calling thread itself is in."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != _JOBS:
+        frame = frame.f_back
+    return {} if frame is None else {**frame.f_locals}
 
 
 def _n_training(begun: datetime) -> int:

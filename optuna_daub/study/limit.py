@@ -1,11 +1,19 @@
-"""The best score that there can be, a fact of the study: no forecast goes beyond it."""
+"""The best score that there can be: no forecast, and no end of an interval, is shown beyond it.
+
+A scorer may tell it (1 of an accuracy), which the study then stores. If none does, the scores show
+it: those that all lie in [0, 1] do not pass 1, and losses that are all at least 0 do not pass 0.
+"""
 
 from __future__ import annotations
 
-import optuna
-from optuna.study import StudyDirection
+import math
 
+import optuna
+
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import is_finite
 from optuna_daub.study import log
+from optuna_daub.study.worker import looking
 
 
 def write_limit(study: optuna.Study, limit: float) -> None:
@@ -15,9 +23,35 @@ def write_limit(study: optuna.Study, limit: float) -> None:
 
 
 def read_limit(study: optuna.Study) -> float | None:
-    """Return the best score that there can be; None if that is not known."""
+    """Return the best score that there can be, as it was stored; None if it was not."""
     limit = log.read_mark(study, "limit")
     return None if limit is None else float(limit)
+
+
+def limit_of(study: optuna.Study) -> float:
+    """Return the best score that there can be, infinite if none is known.
+
+    One that a score has passed does not count.
+
+    >>> study = optuna.create_study(direction="maximize")
+    >>> limit_of(study)
+    inf
+    >>> write_limit(study, 1)
+    >>> limit_of(study)
+    1.0
+    """
+    worker = looking(study)
+    sign, stored = worker.sign, read_limit(study)
+    seen = worker.known.curves.columns(_range)
+    seen = seen[~(seen[:, 0] > seen[:, 1])]
+    if not len(seen):
+        return sign * math.inf if stored is None else stored
+    lowest, highest = float(seen[:, 0].min()), float(seen[:, 1].max())  # larger is better
+    if stored is not None:
+        return stored if highest <= sign * stored else sign * math.inf
+    if highest <= 0.0:
+        return 0.0
+    return 1.0 if sign > 0 and lowest >= 0.0 and highest <= 1.0 else sign * math.inf
 
 
 def within(study: optuna.Study, score: float) -> float:
@@ -30,7 +64,29 @@ def within(study: optuna.Study, score: float) -> float:
     >>> within(study, 1.02), within(study, 0.98)
     (1.0, 0.98)
     """
-    limit = read_limit(study)
-    if limit is None:
-        return score
-    return max(score, limit) if study.direction == StudyDirection.MINIMIZE else min(score, limit)
+    return cut(score, limit_of(study), looking(study).sign)
+
+
+def cut(score: float, limit: float, sign: int) -> float:
+    """Return a score, or the limit if the score is beyond it.
+
+    Args:
+        score: in the user's direction.
+        limit: in the user's direction, infinite for none.
+        sign: -1 where smaller scores are better, else 1.
+
+    >>> cut(1.1, 1.0, 1), cut(-0.1, 0.0, -1), cut(0.1, 0.0, -1)
+    (1.0, 0.0, 0.1)
+    """
+    return limit if sign * score > sign * limit else score
+
+
+def _range(curve: LearningCurve) -> tuple[float, float]:
+    """Return the smallest and the largest score of a learner, training scores among them."""
+    scores = [
+        score
+        for seen in curve.observations
+        for score in (seen.score, seen.training_score)
+        if score is not None and is_finite(score)
+    ]
+    return min(scores, default=math.inf), max(scores, default=-math.inf)

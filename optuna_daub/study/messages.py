@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
@@ -13,8 +16,12 @@ from optuna_daub.core.pool import Pool
 GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
 
 
-def sentence(reason: Reason, sign: int) -> str:
-    """Return a reason of the core in the direction of the user: `sign` is -1 for minimize."""
+def sentence(reason: Reason, sign: int, limit: float = math.inf) -> str:
+    """Return a reason of the core in the direction of the user: `sign` is -1 for minimize.
+
+    Scores that it names are cut at the limit, the best one that there can be (larger is better).
+    """
+    reason = replace(reason, scores=tuple(min(score, limit) for score in reason.scores))
     return str(reason.mirrored() if sign < 0 else reason)
 
 
@@ -23,18 +30,25 @@ def repetition(learner: int) -> str:
     return f"has the parameters of learner {learner}: the same parameters are one learner"
 
 
-def status(policy: Policy, pool: Pool, sign: int, learner: int, decision: Decision) -> str:
+def status(
+    policy: Policy,
+    pool: Pool,
+    sign: int,
+    learner: int,
+    decision: Decision,
+    limit: float = math.inf,
+) -> str:
     """Return why a learner goes on or does not, given what the policy wants done next."""
     curve = pool.curves[learner]
     at = f"at {curve.size:,}" if curve.observations else "before its first size"
     if curve.dropped:
         return f"dropped {at}: {curve.dropped}"
     if isinstance(decision, Finish) and decision.learner == learner:
-        return f"best: {sentence(decision.reason, sign)}"
+        return f"best: {sentence(decision.reason, sign, limit)}"
     if isinstance(decision, Extend) and decision.learner == learner:
-        return f"next is {decision.size:,}: {sentence(decision.reason, sign)}"
+        return f"next is {decision.size:,}: {sentence(decision.reason, sign, limit)}"
     if curve.size >= policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"
     if curve.observations:
-        return f"suspended {at}: {sentence(policy.explain(pool, learner), sign)}"
-    return f"suspended {at}: {sentence(decision.reason, sign)}"
+        return f"suspended {at}: {sentence(policy.explain(pool, learner), sign, limit)}"
+    return f"suspended {at}: {sentence(decision.reason, sign, limit)}"

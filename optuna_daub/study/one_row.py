@@ -6,6 +6,7 @@ import copy
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import optuna
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
@@ -13,9 +14,10 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.study import records
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
-from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 
 
@@ -42,10 +44,10 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     learners of another study that they were copied from. The study is not changed.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended; it is not changed.
+        study: running or ended; it is not changed.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`.
+        ValueError: if no rule of `optuna_daub` has allocated the study.
 
     >>> import optuna
     >>> from optuna.trial import TrialState
@@ -83,10 +85,10 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     """Return the trials of `one_row_per_learner`, numbered from 0 on.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended; it is not changed.
+        study: running or ended; it is not changed.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`.
+        ValueError: if no rule of `optuna_daub` has allocated the study.
     """
     worker = looking(study)
     # Other threads of this process take trials in under it: here all is of one moment.
@@ -94,11 +96,12 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         # Read before the worker looks: what is among them is known then.
         trials = study.get_trials(deepcopy=False)
         curves = {curve.learner: curve for curve in learning_curves(study)}
-        assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
-        policy, known = study.pruner.policy, worker.known
+        policy, known = policy_of(study), worker.known
         pool = worker.pool(policy, is_at_work=False)
     forecasts = Joint().forecasts(pool, policy.sizes[-1])
-    means = dict(zip(forecasts, forecasts.all.mean.tolist(), strict=True))
+    limit = worker.sign * limit_of(study)
+    cut = np.minimum(forecasts.all.mean, limit).tolist()
+    means = dict(zip(forecasts, cut, strict=True))
     merged = merged_rows(trials, known, worker.sign, means)
     durations: dict[int, timedelta] = {}
     for trial in trials:

@@ -23,10 +23,10 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.study.daub_pruner import DAUBPruner
-from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.sampler import DataAllocationSampler
 from optuna_daub.study.sampler import checked_n_learners
+from optuna_daub.study.stored_policy import policy_of
 
 
 SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
@@ -134,7 +134,7 @@ def plan(
     more or less far apart; the cheapest and the dearest are the ends of what is to be expected.
 
     Args:
-        study: a study with a pruner and a sampler of optuna_daub, begun or not, or the training
+        study: a study of DataAllocationSampler, begun or not, or the training
             sizes, increasing, which the default rule would use.
         n_learners: how many learners to choose among; where it is None, what the study's sampler
             was given.
@@ -143,7 +143,7 @@ def plan(
             measured; before there are any, nothing is said of seconds.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`, or an argument breaks its
+        ValueError: if no rule of `optuna_daub` has allocated the study, or an argument breaks its
             rule.
 
     >>> print(plan([1000, 2000, 4000, 8000, 16000], n_learners=20, probe_seconds=0.5))
@@ -162,13 +162,11 @@ def plan(
     horizon: float | None = None
     known = Curves()
     if isinstance(study, optuna.Study):
-        # Also the check that the pruner is one of ours.
         known = Curves(
             LearningCurve(curve.learner, curve.observations, parameters=curve.params)
             for curve in learning_curves(study)
         )
-        assert isinstance(study.pruner, AllocationPruner)
-        policy = study.pruner.policy
+        policy = policy_of(study)
         if isinstance(study.sampler, DataAllocationSampler):
             horizon = study.sampler.seconds
             n_learners = study.sampler.n_learners if n_learners is None else n_learners

@@ -12,6 +12,7 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import End
 from optuna_daub.study.worker import Worker
@@ -74,7 +75,7 @@ class AllocationPruner(BasePruner):
         if number in worker.turns or epochs:
             records.check_steps(self.policy.sizes, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
-            raise ValueError(
+            raise SetupError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "
                 f"here, but trial {number} reported {trial.last_step:,}."
             )

@@ -25,6 +25,7 @@ from optuna.trial import FrozenTrial
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
+from optuna_daub.study.setup_errors import SetupError
 
 
 PREFIX = "daub:"
@@ -258,11 +259,11 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
 
 
 def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None:
-    """Raise a ValueError if a run that was handed out sizes has reported anything else."""
+    """Raise a SetupError if a run that was handed out sizes has reported anything else."""
     others = [step for step in steps if step not in sizes]
     if others:
         listed = ", ".join(f"{size:,}" for size in sizes)
-        raise ValueError(
+        raise SetupError(
             f"The step of `trial.report` is the training size, one of {listed}, but trial "
             f"{number} reported step {min(others):,}. Report the sizes of "
             "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "

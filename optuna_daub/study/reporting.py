@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterable
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
 
@@ -27,6 +28,7 @@ from optuna_daub.study.claims import settle
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
+from optuna_daub.study.records import point
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import End
 from optuna_daub.study.worker import Go
@@ -84,6 +86,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
         if not log.is_over(trial.study, trial):
             raise
         _end_lost(trial, worker)
+    _check_same_point(trial, worker, run)
     return _sizes_of_run(trial, pruner, run)
 
 
@@ -118,8 +121,22 @@ def report(
             let it pass through.
     """
     _check_trial(trial)
-    size = whole_number("size", size)
     worker = worker_of(trial.study)
+    with _ending_before_first(worker):
+        _report(trial, worker, size, score, training_score, n_validation, seconds)
+
+
+def _report(
+    trial: optuna.Trial,
+    worker: Worker,
+    size: int,
+    score: float,
+    training_score: float | None,
+    n_validation: int | None,
+    seconds: float | None,
+) -> None:
+    """Check one observation, and store it (see `report`)."""
+    size = whole_number("size", size)
     turn = worker.turns.get(trial.number)
     if turn is None:
         _check_size(trial, size)
@@ -168,6 +185,22 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
     )
 
 
+@contextmanager
+def _ending_before_first(worker: Worker) -> Iterator[None]:
+    """Turn a ValueError into one of set-up as long as no learner of the study was trained.
+
+    Then it is not one learner's, and with `catch` every trial would fail like the first.
+    """
+    try:
+        yield
+    except SetupError:
+        raise
+    except ValueError as error:
+        if worker.known.is_begun:
+            raise
+        raise SetupError(str(error)) from error
+
+
 def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> Iterator[int]:
     """Yield the sizes of a run of the pair, as long as it is this learner's turn."""
     if run.learner is None:
@@ -189,13 +222,34 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             _check_held(trial, worker, run.learner)
             curve = worker.known.curves[run.learner]
             if size not in curve.sizes:
-                raise ValueError(_not_reported(trial, size))
+                with _ending_before_first(worker):
+                    raise ValueError(_not_reported(trial, size))
         if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
             _check_alive(trial, worker)
             return
         following = worker.turn(pruner.policy, number)
     _check_alive(trial, worker)
     raise TurnOverError(following.reason)
+
+
+def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
+    """Raise before a learner is trained further with other parameters than it has.
+
+    Optuna does not ask the sampler where a range has a single value.
+    """
+    if run.learner is None or not run.inherited or run.learner not in worker.known.learners:
+        return
+    learner, now = worker.known.learners[run.learner], trial._cached_frozen_trial
+    words = point(now.params, now.distributions)
+    others = [name for name, word in words.items() if learner.words.get(name, word) != word]
+    if others:
+        name = others[0]
+        raise ValueError(
+            f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
+            f"learner {run.learner}, suggests {name} = {now.params[name]!r} where the learner has "
+            f"{learner.params[name]!r}. Let ranges not depend on the trial's number, on time or "
+            "on chance."
+        )
 
 
 def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None) -> None:

@@ -15,9 +15,11 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Finish
 from optuna_daub.study import records
+from optuna_daub.study.limit import cut
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.messages import status
-from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Facts
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 
@@ -99,13 +101,15 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """Return the curve of every learner, in the order of their ids.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended.
+        study: running or ended; one that was loaded without its pruner will do.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`.
+        ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
+            (`policy_of`).
     """
     worker = looking(study)
-    policy, sign = _pruner_of(study).policy, worker.sign
+    policy, sign = policy_of(study), worker.sign
+    limit = limit_of(study)
     with worker.lock:  # or the pool would be of another moment than what is known
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
@@ -122,9 +126,9 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
                 params={**(curve.parameters or known.learners[learner].params)},
                 observations=tuple(records.signed(seen, sign) for seen in curve.observations),
                 state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
-                bound=_finite(sign * interval.upper),
-                worst=_finite(sign * interval.lower),
-                reason=reason or status(policy, pool, sign, learner, decision),
+                bound=_shown(sign * interval.upper, limit, sign),
+                worst=_shown(sign * interval.lower, limit, sign),
+                reason=reason or status(policy, pool, sign, learner, decision, sign * limit),
             )
         )
     return curves
@@ -175,13 +179,14 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     reached; ABC's best guess.
 
     Args:
-        study: with a pruner of `optuna_daub`, running or ended.
+        study: running or ended; one that was loaded without its pruner will do.
 
     Raises:
-        ValueError: where the study's pruner is none of `optuna_daub`.
+        ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
+            (`policy_of`).
     """
     worker = looking(study)
-    policy, sign = _pruner_of(study).policy, worker.sign
+    policy, sign, limit = policy_of(study), worker.sign, limit_of(study)
     pool, decision = worker.answer(policy, is_at_work=False)
     is_final = isinstance(decision, Finish)
     learner = (
@@ -201,24 +206,14 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         params={**curve.parameters},
         score=sign * curve.score,
         size=curve.size,
-        bound=_finite(sign * policy.interval(pool, learner).upper),
-        rival_bound=sign * max(rivals) if rivals else None,
+        bound=_shown(sign * policy.interval(pool, learner).upper, limit, sign),
+        rival_bound=cut(sign * max(rivals), limit, sign) if rivals else None,
         is_final=is_final,
-        reason=status(policy, pool, sign, learner, decision),
+        reason=status(policy, pool, sign, learner, decision, sign * limit),
         promise=policy.promise(pool, learner) or "",
         better_size=_better_size(curve),
         examples=pool.spent.examples,
         seconds=pool.spent.seconds,
-    )
-
-
-def _pruner_of(study: optuna.Study) -> AllocationPruner:
-    if isinstance(study.pruner, AllocationPruner):
-        return study.pruner
-    raise ValueError(
-        "The results of a study depend on its pruner, which Optuna does not store: load it with "
-        "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the sizes it was begun with, but "
-        f"got {type(study.pruner).__name__}."
     )
 
 
@@ -249,6 +244,11 @@ def _better_size(curve: LearningCurve) -> int | None:
 def _finite(end: float) -> float | None:
     """Return the end of an interval, None where it is infinite."""
     return None if math.isinf(end) else end
+
+
+def _shown(end: float, limit: float, sign: int) -> float | None:
+    """Return the end of an interval in the user's direction, None where it is infinite."""
+    return None if math.isinf(end) else cut(end, limit, sign)
 
 
 def _state_of(

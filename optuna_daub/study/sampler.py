@@ -35,6 +35,7 @@ from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.exploring import Exploring
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
@@ -184,6 +185,8 @@ class DataAllocationSampler(BaseSampler):
             starting.check(study, policy, self._n_learners)
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, self._seconds)
+            if math.isinf(worker.limit):
+                worker.limit = worker.sign * limit_of(study)
             worker.proposer = LikeRecent()
             if self._proposes:
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)
@@ -196,6 +199,8 @@ class DataAllocationSampler(BaseSampler):
                     run = assign(study, trial, policy, self._n_learners, patience)
                     if starting.is_new(worker, trial, run):
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
+                if self._n_learners is not None:
+                    host.show_progress(worker.known.to_come(trial.number) or 0)
                 # Another `optimize` has other seconds: what was too late may be in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, trial.number

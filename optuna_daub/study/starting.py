@@ -25,6 +25,7 @@ from optuna_daub.study import records
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
+from optuna_daub.study.stored_policy import write_policy
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
@@ -51,6 +52,7 @@ def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
     if worker.agreed is not policy:  # asks the storage until that is sure
         is_begun = worker.look().is_begun
         log.check_settings(study, policy.sizes, is_begun=is_begun)
+        write_policy(study, policy)
         worker.agreed = policy if is_begun else None
 
 

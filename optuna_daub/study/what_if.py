@@ -22,8 +22,10 @@ from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
+from optuna_daub.study.limit import within
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 
 
@@ -120,8 +122,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
             "look at `plan(study)`. Trials are learners where the sampler of the study is a "
             "DataAllocationSampler."
         )
-    assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
-    own, other = study.pruner.policy, pruner.policy
+    own, other = policy_of(study), pruner.policy
     if own.sizes[-1] != other.sizes[-1]:
         raise ValueError(
             f"The full size of `pruner` must be that of the study, {own.sizes[-1]:,} examples, "
@@ -147,7 +148,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     def outcome(learner: int | None, cost: Cost, probes: int, full: int) -> Outcome:
         score = None if learner is None else whole[learner].at(own.sizes[-1])
         is_forecast = learner is not None and own.sizes[-1] not in pool.curves[learner]
-        value = None if score is None else worker.sign * score.score
+        value = None if score is None else within(study, worker.sign * score.score)
         return Outcome(learner, value, is_forecast, probes, full, cost)
 
     return WhatIf(

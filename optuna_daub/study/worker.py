@@ -23,8 +23,11 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import Proposer
 from optuna_daub.core.proposals import LikeRecent
@@ -172,6 +175,9 @@ class Worker:
     """Points that could become learners, as the sampler of this process finds them."""
     horizon: float | None = None
     """When the sampler's seconds are over, None if it has no limit."""
+    limit: float = math.inf
+    """The best score that there can be as far as is known, larger is better; sentences keep to
+    it."""
     asked_since: float | None = None
     """When the first trial was asked for outside `study.optimize`."""
     begin: tuple[datetime | None, int] = None, 0
@@ -275,10 +281,11 @@ class Worker:
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
-                decision = pool.once(policy.decide)
+                last = self._of_last_run(policy, pool, number) if is_at_work else None
+                decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return pool, decision
-                reason = sentence(decision.reason, self.sign)
+                reason = sentence(decision.reason, self.sign, self.limit)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
     @one_blas_thread()
@@ -296,7 +303,7 @@ class Worker:
         pool, decision = self.answer(policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return Go(decision.size)
-        return End(status(policy, pool, self.sign, run.learner, decision))
+        return End(status(policy, pool, self.sign, run.learner, decision, self.limit))
 
     def warn(self, kind: str, text: str) -> None:
         """Log a warning, once of each kind."""
@@ -334,6 +341,33 @@ class Worker:
         None if its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
+        return self._trials_left() if self.known.n_learners is None else None
+
+    def _of_last_run(self, policy: Policy, pool: Pool, number: int | None) -> Decision | None:
+        """Return that the last of fewer trials than learners, `n_trials`, is on all the data.
+
+        None if it is not the last one, or there is a full-data score already. In an open pool the
+        rule sees to it itself (`Pool.runs_left`).
+        """
+        known, full = self.known, policy.sizes[-1]
+        if number is None or known.n_learners is None or self._trials_left() != 0:
+            return None
+        asked = host.trials_asked_for()
+        # Of single trials somebody else makes the loop.
+        if asked is None or not 1 < asked[0] < known.n_learners:
+            return None
+        if any(known.is_done(learner, full) for learner in known.curves):
+            return None
+        run = known.runs.get(number)
+        free = Pool(Curves([c for i, c in pool.curves.items() if i not in pool.busy]))
+        leader = policy.leader(free) if run is None or run.learner is None else run.learner
+        reason = Reason("the last run of `n_trials` is on all the data")
+        if leader is None:
+            return Propose(full, reason) if known.has_room(number) else None
+        return None if pool.curves[leader].dropped else Extend(leader, full, reason)
+
+    def _trials_left(self) -> int | None:
+        """Return how many trials this thread may still begin (see `_runs_left`)."""
         # It may be within the `optimize` of another study.
         is_optimizing = self.reader.thread_local.in_optimize_loop
         asked = host.trials_asked_for() if is_optimizing else None

@@ -91,7 +91,7 @@ def plot_allocations(
     is Figure 2 of the DAUB paper, lying down, so the names can be read.
 
     Args:
-        study: a study with a pruner of optuna_daub, finished or running.
+        study: a study, finished or running; one that was loaded without its pruner will do.
         unit: "examples", each training counted in full, or "seconds", as far as they were
             measured; training everything is then projected from the times of all learners. "auto"
             (the default) is seconds if every training was timed, else examples.

@@ -91,34 +91,6 @@ def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
     return Axis(names[0] if names else "score", sign_of(study) < 0, limits)
 
 
-def best_possible(curves: Iterable[LearnerCurve], sign: int) -> float:
-    """Return the limit that no score can pass, as far as the scores seen show one.
-
-    Scores that all lie in [0, 1], such as accuracies, do not pass 1. Scores that are all at most
-    0 and maximized, such as `neg_log_loss`, do not pass 0, nor do losses that are all at least 0.
-    Without such a sign the limit is infinite.
-    """
-    scores = [
-        score
-        for curve in curves
-        for seen in curve.observations
-        for score in (seen.score, seen.training_score)
-        if score is not None and math.isfinite(score)
-    ]
-    if not scores:
-        return sign * math.inf
-    if sign < 0:
-        return 0.0 if min(scores) >= 0 else -math.inf
-    if max(scores) <= 0:
-        return 0.0
-    return 1.0 if min(scores) >= 0 and max(scores) <= 1 else math.inf
-
-
-def clipped(score: float, limit: float, sign: int) -> float:
-    """Return a score, or the limit if the score is beyond it."""
-    return sign * min(sign * score, sign * limit)
-
-
 def stretched(
     inner: Sequence[float], outer: Sequence[float], share: float = 0.25
 ) -> tuple[float, float]:

@@ -14,6 +14,8 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.curve import Observation
+from optuna_daub.study.limit import cut
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.visualization import _plotly
@@ -21,10 +23,8 @@ from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
-from optuna_daub.visualization._axes import best_possible
 from optuna_daub.visualization._axes import better_half
 from optuna_daub.visualization._axes import check_top
-from optuna_daub.visualization._axes import clipped
 from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._axes import finite
 from optuna_daub.visualization._axes import foremost
@@ -107,7 +107,7 @@ def plot_learning_curves(
     tells the learner's parameters and the reason of the last decision on it.
 
     Args:
-        study: a study with a pruner of optuna_daub, finished or running.
+        study: a study, finished or running; one that was loaded without its pruner will do.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
         top: how many of them stand out: the best, then those seen on several sizes, by their
@@ -177,7 +177,7 @@ def learning_curves_record(
     if learners is None:
         ranked = [*ranked[:top], *thinned(ranked[top:])]
     colors = learner_colors(curve.learner for curve in ranked[:top])
-    bands = _bands(study, ranked, best_possible(curves, sign))
+    bands = _bands(study, ranked, limit_of(study))
     banded = [curve.learner for curve in ranked if bands[curve.learner]][:MAX_BANDS]
     lines = tuple(
         CurveLine(
@@ -255,7 +255,7 @@ def _bands(
                     inner[learner].append(Edge(size, worst, middle + share * (end.best - mean)))
     return {
         learner: tuple(
-            edge._replace(best=clipped(edge.best, limit, sign))
+            edge._replace(best=cut(edge.best, limit, sign))
             for edge in (band[0], *inner[learner], band[-1])
         )
         if band

@@ -17,9 +17,9 @@ from tqdm.auto import tqdm
 from optuna_daub.core.checks import number
 from optuna_daub.study import host
 from optuna_daub.study import records
-from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import worker_of
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._study import sign_of
@@ -147,10 +147,9 @@ class ProgressBar:
         done = host.trials_ended()
         if trials is not None and done and elapsed is not None:
             left.append(trials * elapsed / done)
-        assert isinstance(study.pruner, AllocationPruner)  # `best_learner` has seen to it
         spent = best.examples - self._before
         if worker.known.n_learners is not None and spent > 0:
-            to_come = projected_examples(best, study.pruner.policy.sizes) - best.examples
+            to_come = projected_examples(best, policy_of(study).sizes) - best.examples
             left.append(to_come * (time.monotonic() - self._begun) / spent)
         known = [max(0.0, seconds) for seconds in left if seconds is not None]
         return min(known, default=None)

@@ -101,7 +101,7 @@ def plot_search_history(
     of each learner that was the best for a while.
 
     Args:
-        study: a study with a pruner of optuna_daub, finished or running.
+        study: a study, finished or running; one that was loaded without its pruner will do.
         unit: "seconds" or "examples" spent on all trainings so far, by all workers; "auto" (the
             default) is seconds if every training was timed, else examples.
 

@@ -9,7 +9,7 @@ from optuna.study import StudyDirection
 
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
-from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import check_study
 from optuna_daub.study.worker import looking
 
@@ -28,9 +28,8 @@ class Rules(NamedTuple):
 
 
 def rules_of(study: optuna.Study) -> Rules:
-    """Return the rule of a study whose curves have been read, which checks its pruner."""
-    assert isinstance(study.pruner, AllocationPruner)  # `learning_curves` has seen to it
-    return Rules(study.pruner.policy, sign_of(study))
+    """Return the rule of a study that has one."""
+    return Rules(policy_of(study), sign_of(study))
 
 
 def sign_of(study: optuna.Study) -> int:

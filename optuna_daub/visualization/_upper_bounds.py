@@ -16,6 +16,8 @@ import optuna
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
+from optuna_daub.study.limit import cut
+from optuna_daub.study.limit import limit_of
 from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
@@ -26,10 +28,8 @@ from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
-from optuna_daub.visualization._axes import best_possible
 from optuna_daub.visualization._axes import better_half
 from optuna_daub.visualization._axes import check_top
-from optuna_daub.visualization._axes import clipped
 from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._axes import foremost
 from optuna_daub.visualization._axes import label
@@ -120,7 +120,7 @@ def plot_upper_bounds(
     No bound is drawn beyond what a score can be, such as 1 for scores that all lie in [0, 1].
 
     Args:
-        study: a study with a pruner of optuna_daub, finished or running.
+        study: a study, finished or running; one that was loaded without its pruner will do.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
         top: how many of them stand out: the best, then those trained on most data. Default: 12.
@@ -188,7 +188,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     sequence = allocations(study)  # before the curves, so these know every learner in it
     curves = learning_curves(study)
     sign = rules_of(study).sign
-    limit = best_possible(curves, sign)
+    limit = limit_of(study)
     ranked = foremost(curves, learners, sign)
     n_learners = len(ranked)
     if learners is None:
@@ -206,7 +206,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
             end = steps[-1]._replace(number=len(sequence), bound=curve.bound, is_own=False)
             if end[:-1] != steps[-1][:-1]:
                 steps.append(end)
-        steps[:] = [step._replace(bound=clipped(step.bound, limit, sign)) for step in steps]
+        steps[:] = [step._replace(bound=cut(step.bound, limit, sign)) for step in steps]
     leads = _leads(own, curves, sign)
     if not leads:
         _logger.warning("There is no bound to draw: no learner has one yet.")

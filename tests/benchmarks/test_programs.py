@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import decision_cost
+from benchmarks import large_studies
 from benchmarks import opening
 from benchmarks import replay
 from benchmarks import search_cv
@@ -39,6 +40,7 @@ pytestmark = [
     "program",
     [
         decision_cost,
+        large_studies,
         opening,
         search_cv,
         slow_probe,

@@ -4,11 +4,12 @@ The short profile takes less than a minute; the long one half an hour, most of i
 
     python -m tests.chaos --profile long
 
-Workers are killed at any moment, stopped until they are taken for dead and continued; servers are
-restarted; half of the clocks are five minutes ahead; half of the workers have another Optuna
+Workers are killed at any moment, and between a claim and its withdrawal; stopped until they are
+taken for dead, and continued; learners are enqueued; servers are restarted; machines are clones of
+one id and name; half of the clocks are five minutes ahead; half of the workers have another Optuna
 (`pip install --target FOLDER --no-deps optuna==4.5.0`, then `--other-optuna FOLDER`). A learner's
-curve is a formula, and a probe sleeps. Ends with 1 where anything was lost, stored twice, crashed
-or hung, or the winner was another.
+curve is a formula, and a probe sleeps. Ends with 1 where anything was lost, stored twice, begun in
+excess, crashed or hung, or the winner was another.
 """
 
 from __future__ import annotations
@@ -38,6 +39,15 @@ SILENT = (*SCATTERED, ("stale_after", 5.0), ("lock_seconds", 100))
 """A worker stopped while it holds the lock of a journal file must find it again: Optuna's default
 takes it away after 30 s, and two then write at a time."""
 
+QUEUE = (*POOL, ("is_enqueued", True))
+"""All learners are enqueued."""
+CLAIMS = (("n_learners", 12), ("seconds", 0.1), ("slow_claims", 0.3), ("dies_withdrawing", 0.5))
+"""Many workers claim the last places of a small pool, and die before they step back."""
+CLONED = (*POOL, ("stale_after", 30.0), ("lock_seconds", 100))
+"""Whether a worker of the other clone is dead can only be told by its silence."""
+
+STORAGES = ("sqlite", "postgresql", "journal", "redis", "grpc_sqlite", "grpc_postgresql")
+
 SHORT = (
     Scenario("kills", "sqlite", kills=12, plan=POOL),
     Scenario("kills, open pool", "postgresql", kills=8, plan=(("n_trials", 40), ("seconds", 0.1))),
@@ -62,6 +72,15 @@ def long(other: str) -> tuple[Scenario, ...]:
         Scenario("kills, clocks apart", "postgresql", kills=20, plan=BEAT, clock=300.0),
         Scenario("restarts of the server", "postgresql", kills=5, restarts=5, plan=POOL),
         Scenario("restarts of the proxy", "grpc_sqlite", kills=5, restarts=5, plan=POOL),
+    ]
+    found += [Scenario("kills, enqueued", kind, kills=40, plan=QUEUE) for kind in STORAGES]
+    found += [
+        Scenario("kills at claims", kind, kills=20, n_workers=8, pause=1.0, plan=CLAIMS)
+        for kind in STORAGES
+    ]
+    found += [
+        Scenario("kills, clones", kind, kills=15, clones=("one", "other"), plan=CLONED)
+        for kind in ("sqlite", "postgresql", "journal", "redis", "grpc_postgresql")
     ]
     if other:
         two = {"plan": POOL, "elsewhere": other, "pause": 2.0}

@@ -37,7 +37,9 @@ class Counts:
 
     studies: int = 0
     kills: int = 0
-    """Workers killed (SIGKILL) at any moment."""
+    """Workers killed (SIGKILL) at any moment, or before they took a claim back."""
+    withdrawing: int = 0
+    """Those of them that were killed before they took a claim back."""
     stalls: int = 0
     """Workers stopped (SIGSTOP) for so long that they are taken for dead, and continued."""
     restarts: int = 0
@@ -45,7 +47,10 @@ class Counts:
     cut_off: int = 0
     """Workers that ended by the error of a storage whose server was restarted."""
     lost: int = 0
-    """Scores that the storage had taken, and the study does not know at the end."""
+    """Scores that the storage had taken, and enqueued learners, which the study does not know at
+    the end."""
+    too_many: int = 0
+    """Learners beyond those asked for."""
     late: int = 0
     """Scores that a worker has stored after others had given its run up and trained the learner
     with other parameters: those are of no learner, and left out."""
@@ -71,7 +76,8 @@ class Counts:
         meanwhile: that is one probe for nothing, and no more.
         """
         is_twice = self.stored_twice > self.stalls
-        return not (self.lost or is_twice or self.crashed or self.hung or self.wrong)
+        is_harmed = self.lost or self.too_many or is_twice or self.crashed
+        return not (is_harmed or self.hung or self.wrong)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,8 @@ class Scenario:
     """Fields of the study's plan."""
     clock: float = 0.0
     """Seconds by which the clocks of half of the workers are ahead."""
+    clones: tuple[str, ...] = ("",)
+    """Machines with one id and one name, on which the workers are in turn."""
     elsewhere: str = ""
     """The folder of another Optuna, which half of the workers have."""
 
@@ -167,7 +175,8 @@ def _attack(scenario: Scenario, server: Server, folder: Path, chance: random.Ran
     finally:
         is_hung = bool(crew.workers)
         crew.end()
-    done = Counts(1, crew.kills, crew.stalls, restarts, crew.cut_off)
+    kills = crew.kills + crew.withdrawing
+    done = Counts(1, kills, crew.withdrawing, crew.stalls, restarts, crew.cut_off)
     found = done + Counts(crashed=crew.crashed, hung=int(is_hung)) + _damage(plan)
     if not found.is_well:
         print(f"{scenario.name}, {plan.name}: {found}\n{plan.errors()}", flush=True)
@@ -182,7 +191,7 @@ class _Crew:
         """When each stalled worker was stopped, by process id."""
         self.is_over = False
         """Whether a worker has seen the study end."""
-        self.kills = self.stalls = self.cut_off = self.crashed = 0
+        self.kills = self.stalls = self.cut_off = self.crashed = self.withdrawing = 0
         self._scenario, self._plan, self._begun = scenario, plan, 0
         self.workers = [self._start() for _ in range(scenario.n_workers)]
 
@@ -197,8 +206,11 @@ class _Crew:
             if worker.exitcode == 0:
                 self.is_over = True
                 continue
-            self.cut_off += is_server_new
-            self.crashed += not is_server_new
+            if worker.exitcode == -signal.SIGKILL and worker.pid in self._plan.withdrawing():
+                self.withdrawing += 1
+            else:
+                self.cut_off += is_server_new
+                self.crashed += not is_server_new
             self.workers.append(self._start())
 
     def kill(self, worker: Any) -> None:
@@ -225,7 +237,9 @@ class _Crew:
         is_odd = bool(self._begun % 2)
         if is_odd and self._scenario.elsewhere:
             return _Elsewhere(self._plan, self._scenario.elsewhere)
-        return replace(self._plan, clock=self._scenario.clock if is_odd else 0.0).start()
+        clone = self._scenario.clones[self._begun % len(self._scenario.clones)]
+        clock = self._scenario.clock if is_odd else 0.0
+        return replace(self._plan, clock=clock, clone=clone).start()
 
 
 def _damage(plan: Plan) -> Counts:
@@ -234,6 +248,7 @@ def _damage(plan: Plan) -> Counts:
     curves = learning_curves(study)
     known = {(curve.params["x"], seen.size) for curve in curves for seen in curve.observations}
     missing = {*plan.stored()} - known
+    gone = {*plan.enqueued()} - {c.params["x"] for c in curves} if plan.is_enqueued else {*()}
     late = missing & {*plan.stored_late()}
     # Trained on all the data and killed before the trial was COMPLETE: trained once more.
     repeated = {trial.number for trial in study.trials if is_lost(trial)}
@@ -243,6 +258,7 @@ def _damage(plan: Plan) -> Counts:
         if probe.trial not in repeated
     )
     twice = sum(count - 1 for count in probes.values())
+    too_many = 0 if plan.n_trials else max(0, len(curves) - plan.n_learners)
     twice += len(curves) - len({curve.params["x"] for curve in curves})
     answer = best_learner(study)
     if plan.n_trials:
@@ -255,5 +271,9 @@ def _damage(plan: Plan) -> Counts:
         is_right = is_right and answer is not None and answer.size == SIZES[-1]
         is_right = is_right and len(curves) == plan.n_learners
     return Counts(
-        lost=len(missing - late), late=len(late), stored_twice=twice, wrong=int(not is_right)
+        lost=len(missing - late) + len(gone),
+        too_many=too_many,
+        late=len(late),
+        stored_twice=twice,
+        wrong=int(not is_right),
     )

@@ -260,9 +260,9 @@ def test_no_group_is_on_both_sides_of_a_fold(cv: Any, stratified: bool) -> None:
 )
 def test_in_time_order_no_training_row_is_later_than_a_scored_one(shuffle: bool, cv: Any) -> None:
     for fold in folds_of(Layout(50, shuffle=shuffle), cv):
-        for size in range(1, len(fold.training) + 1):
+        for size in range(1, 40):
             subset = fold.subset(size)
-            assert subset.tolist() == [*range(subset[0], subset[0] + size)]
+            assert subset.tolist() == [*range(subset[0], subset[0] + len(subset))]
             assert subset[-1] == fold.training.max() < fold.validation.min()
 
 
@@ -325,3 +325,36 @@ def test_groups_must_match_the_rows(groups: NDArray[Any]) -> None:
 def test_what_is_no_splitter_is_refused(cv: Any) -> None:
     with pytest.raises(ValueError, match=r"n_splits|cv"):
         folds_of(Layout(6), cv)
+
+
+@pytest.mark.parametrize(
+    ("layout", "cv"),
+    [
+        (Layout(400, shuffle=False), 4),
+        (Layout(401), 3),
+        (Layout(60, groups=np.repeat([0, 1, 2, 3], [30, 15, 10, 5])), 4),
+        (Layout(100), [(np.arange(10), np.arange(10, 100)), (np.arange(90), np.arange(90, 100))]),
+    ],
+)
+def test_the_full_size_is_all_rows_of_every_fold(layout: Layout, cv: Any) -> None:
+    rows = np.arange(layout.n_rows)
+    folds = cross_validation_folds(layout, cv, rows, rows)
+    full = max(len(fold.training) for fold in folds)
+    for fold in folds:
+        assert sorted(fold.subset(full)) == sorted(fold.training)
+        sizes = [len(fold.subset(size)) for size in range(1, full + 1)]
+        assert sizes == sorted(sizes)
+        share = len(fold.training) / full
+        assert all(0 <= len(fold.subset(n)) - n * share < 1 for n in range(1, full + 1))
+
+
+def test_with_shares_complete_from_is_the_first_size_with_every_class() -> None:
+    codes = np.random.default_rng(0).integers(0, 4, 300)
+    classes = Classes(np.arange(4), codes)
+    layout = Layout(300, shuffle=False)
+    folds = cross_validation_folds(layout, TimeSeriesSplit(5), np.arange(300), codes)
+    first, _ = complete_from(folds, classes)
+    has_all = [all(len({*codes[f.subset(n)]}) == 4 for f in folds) for n in range(1, first + 1)]
+    assert has_all[-1]
+    assert not all(has_all[:-1])
+    assert not has_all[-2]

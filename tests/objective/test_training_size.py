@@ -54,6 +54,7 @@ from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
 from tests.objective.studies import witness
+from tests.study.table_study import optimize_some
 
 
 # -- subsets and scores ------------------------------------------------------------------------
@@ -202,18 +203,21 @@ def test_a_list_and_an_array_may_be_one_table() -> None:
 @pytest.mark.parametrize("cv", [4, StratifiedKFold(4)])
 def test_cross_validated_scores_at_full_size_are_scikit_learns(cv: Any) -> None:
     objective = TrainingSizeObjective(build, X[:198], Y[:198], cv=cv, seed=3)
-    assert (objective.n_train, objective.n_validation) == (148, 198)
-    study = study_of(objective, (30, 60, 148))
+    assert (objective.n_train, objective.n_validation) == (149, 198)
+    study = study_of(objective, (30, 60, 149))
     splitter = StratifiedKFold(4, shuffle=True, random_state=3) if cv == 4 else cv
     expected = [
         cross_validate(
             build(study.best_trial),
             X[:198],
             Y[:198],
-            cv=[(train[:size], test) for train, test in ordered(objective, splitter)],
+            cv=[
+                (train[: -(-size * len(train) // 149)], test)
+                for train, test in ordered(objective, splitter)
+            ],
             return_train_score=True,
         )
-        for size in (30, 60, 148)
+        for size in (30, 60, 149)
     ]
     for seen, scores in zip(observations(study), expected, strict=True):
         assert seen.score == pytest.approx(scores["test_score"].mean())
@@ -482,7 +486,7 @@ def paused_study(objective: Any, n_trials: int | None, sizes: Sequence[int]) -> 
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
         pruner=DAUBPruner.paper(sizes=sizes),
     )
-    study.optimize(objective, n_trials=n_trials)
+    optimize_some(study, objective, n_trials)
     return study
 
 
@@ -775,7 +779,7 @@ def test_bad_arguments_are_refused_at_once(kwargs: dict[str, Any], message: str)
     ("kwargs", "sizes", "message"),
     [
         ({}, (30, 60, 141), "exceed the 140 rows there are to train on, but got 141"),
-        ({"cv": 4}, (30, 60, 151), "150 rows there are to train on in the smallest fold"),
+        ({"cv": 4}, (30, 60, 151), "150 rows there are to train on in the largest fold"),
         ({"y": np.arange(200) // 4}, (30, 60, 140), "at least 50, the smallest .* got 30"),
         (
             {"y": np.arange(200) > 150, "shuffle": False, "test_size": 20},

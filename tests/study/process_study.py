@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import math
 import os
+import random
 import signal
 import socket
 import sys
@@ -46,6 +47,7 @@ from optuna_daub.core import geometric_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
@@ -168,6 +170,15 @@ class Plan:
     """Threads of each worker."""
     is_scattered: bool = False
     """Whether each worker believes that it is on a machine of its own."""
+    clone: str = ""
+    """Which of several machines with one id and one name the worker is on; empty where there is
+    one only."""
+    slow_claims: float = 0.0
+    """Seconds that pass at most, by chance, before a claim is written: others claim meanwhile."""
+    dies_withdrawing: float = 0.0
+    """How often a worker is killed that has written a claim and is about to take it back."""
+    is_enqueued: bool = False
+    """Whether `create` enqueues the learners."""
     stale_after: float | None = None
     """Seconds of silence after which the sampler gives up a run."""
     heartbeat: bool = False
@@ -198,9 +209,13 @@ class Plan:
         On SQLite, Optuna hands out an enqueued trial to more than one process now and then.
         """
         study = self.study()
-        for i in range(self.n_learners if is_enqueued else 0):
-            study.enqueue_trial({"x": 7 * i % self.n_learners / self.n_learners})
+        for x in self.enqueued() if is_enqueued or self.is_enqueued else []:
+            study.enqueue_trial({"x": x})
         return self
+
+    def enqueued(self) -> list[float]:
+        """Return the learners that `create` enqueues, in their order."""
+        return [7 * i % self.n_learners / self.n_learners for i in range(self.n_learners)]
 
     def study(self) -> optuna.Study:
         """Return the study with a storage, a sampler and a pruner of its own."""
@@ -248,6 +263,10 @@ class Plan:
         """Return the process id of the worker that began the latest probe."""
         return int(self._lines("begun")[-1][2])
 
+    def withdrawing(self) -> set[int]:
+        """Return the process ids of workers that were killed before they took a claim back."""
+        return {int(pid) for (pid,) in self._lines("withdrawing")}
+
     def costs(self) -> list[tuple[float, float]]:
         """Return (CPU seconds, wall-clock seconds) of each worker that came to its end."""
         return [(float(cpu), float(wall)) for cpu, wall in self._lines("costs")]
@@ -285,8 +304,7 @@ def work(plan: Plan) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    if plan.is_scattered:
-        liveness._machine = lambda: f"machine of {os.getpid()}"  # type: ignore[assignment]
+    _set_up(plan)
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
@@ -308,15 +326,6 @@ def work(plan: Plan) -> None:
         if plan.n_trials and trial.number >= plan.n_trials:
             study.stop()
 
-    write_given_up = log.write_given_up
-
-    def note_given_up(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        write_given_up(study, trial)
-        plan.write("given_up", trial.number, time.monotonic())
-
-    log.write_given_up = note_given_up
-    if plan.clock:
-        shift_clock(plan.clock)
     study = plan.study()
     if plan.deadly:
         worker_of(study).patience = Patience(abandoned=1.0)
@@ -328,6 +337,25 @@ def work(plan: Plan) -> None:
         plan.write("errors", traceback.format_exc())
         raise
     plan.write("costs", time.process_time() - cpu, time.monotonic() - wall)
+
+
+def _set_up(plan: Plan) -> None:
+    """Make this process the worker that the plan wants, on the machine that it wants."""
+    if plan.is_scattered:
+        liveness._machine = lambda: f"machine of {os.getpid()}"  # type: ignore[assignment]
+    if plan.clone:
+        liveness._boot = lambda: f"boot of {plan.clone}"  # type: ignore[assignment]
+    if plan.slow_claims or plan.dies_withdrawing:
+        log.write_run = dying_between(plan, log.write_run)
+    write_given_up = log.write_given_up
+
+    def note_given_up(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        write_given_up(study, trial)
+        plan.write("given_up", trial.number, time.monotonic())
+
+    log.write_given_up = note_given_up
+    if plan.clock:
+        shift_clock(plan.clock)
 
 
 def shift_clock(seconds: float) -> None:
@@ -358,6 +386,27 @@ def dying(deadly: tuple[int, ...], before_trial: Callable[..., None]) -> Callabl
         before_trial(study, trial)
 
     return assign
+
+
+def dying_between(plan: Plan, write_run: Callable[..., None]) -> Callable[..., None]:
+    """Return what writes claims late, and at times kills its process in place of a withdrawal."""
+    claimed: set[int] = set()
+    chance = random.Random(os.getpid())
+
+    def write(study: optuna.Study, trial: log.AnyTrial, run: Run) -> None:
+        if run.learner is not None and trial.number not in claimed:
+            time.sleep(chance.uniform(0.0, plan.slow_claims))
+        is_withdrawn = run.learner is None and trial.number in claimed and run.repeats is None
+        if is_withdrawn and chance.random() < plan.dies_withdrawing:
+            plan.write("withdrawing", os.getpid())
+            os.kill(os.getpid(), signal.SIGKILL)
+        write_run(study, trial, run)
+        if run.learner is not None:
+            claimed.add(trial.number)
+        else:
+            claimed.discard(trial.number)
+
+    return write
 
 
 @contextlib.contextmanager

@@ -135,6 +135,23 @@ class TableObjective:
         return score
 
 
+def optimize_some(
+    study: optuna.Study,
+    objective: Callable[[optuna.Trial], float],
+    n_trials: int | None,
+    **given: Any,
+) -> None:
+    """Run some trials, and stop; `n_trials` of `optimize` would make the last one a full one."""
+    ended: list[int] = []
+
+    def stop(study: optuna.Study, trial: FrozenTrial) -> None:
+        ended.append(trial.number)
+        if len(ended) == n_trials:
+            study.stop()
+
+    study.optimize(objective, callbacks=[stop], **given)
+
+
 def pair(
     pruner: AllocationPruner,
     base: BaseSampler | None = None,

@@ -147,5 +147,5 @@ def test_without_times_costs_are_examples() -> None:
 
 def test_another_pruner_is_refused() -> None:
     study = optuna.create_study(pruner=optuna.pruners.NopPruner())
-    with pytest.raises(ValueError, match=r"depend on its pruner"):
+    with pytest.raises(ValueError, match=r"depend on its rule"):
         sample_agreement(study)

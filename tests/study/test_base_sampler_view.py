@@ -139,7 +139,7 @@ def test_a_learner_in_its_first_probe_is_running_and_then_complete() -> None:
     def look(row: int, size: int) -> None:
         states.append([row.state for row in seen_by_base_sampler(study).get_trials()])
 
-    study.optimize(TableObjective(RIVALS, before=look), n_trials=2)
+    study.optimize(TableObjective(RIVALS, before=look), n_trials=3)
     complete, running = TrialState.COMPLETE, TrialState.RUNNING
     assert states[:5] == [[running], [complete], [complete], [complete, running], [complete] * 2]
 

@@ -23,6 +23,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -91,7 +92,7 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
     states = {curve.params["row"]: curve for curve in learning_curves(study)}
     assert states[WINNER].state == "dropped"
     assert "failed 2 times at 54 examples" in states[WINNER].reason
-    cause = "ValueError: no disk for the model" if ending == "an error" else "returned no number"
+    cause = "ValueError: no disk for the model" if ending == "an error" else "and no number"
     assert states[WINNER].reason.endswith(cause)
     best = best_learner(study)
     assert best is not None
@@ -288,7 +289,7 @@ def test_who_rejects_while_others_train_rejects_for_good(*, asks: bool) -> None:
         was_told[trial.number] = is_over
         raise optuna.TrialPruned("too slow to deploy")
 
-    study.optimize(rejecting, n_trials=4)
+    optimize_some(study, rejecting, 4)
     states = {curve.learner: curve.state for curve in learning_curves(study)}
     assert any(was_told.values()) == asks
     assert {*was_told} <= {*states}

@@ -27,6 +27,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
 from tests.study.table_study import replayed
 from tests.study.table_study import sqlite
@@ -352,7 +353,7 @@ def test_a_learner_that_fails_at_two_workers_is_dropped(monkeypatch: pytest.Monk
     for worker in ("one|1|1", "two|1|1"):
         monkeypatch.setattr(liveness, "this_worker", lambda name=worker: name)
         study = table_study(storage=storage)
-        study.optimize(breaking({MADE[0]: 1}), n_trials=1, catch=(BrokenError,))
+        optimize_some(study, breaking({MADE[0]: 1}), 1, catch=(BrokenError,))
     (curve,) = learning_curves(study)
     assert curve.state == "dropped"
     assert "failed 2 times at 6 examples: BrokenError" in curve.reason
@@ -364,7 +365,7 @@ def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
     """The other worker has not been heard of for a minute."""
     monkeypatch.setattr(liveness, "this_worker", lambda: "elsewhere|1|1")
     study = table_study(patience=Patience(recent=0.0))
-    study.optimize(TableObjective(RIVALS), n_trials=1)
+    optimize_some(study, TableObjective(RIVALS), 1)
     monkeypatch.undo()
     study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
     assert probes(study) == MADE

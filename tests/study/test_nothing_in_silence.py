@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
+import time
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -11,12 +13,16 @@ import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
+from optuna_daub import AllocationPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import Observation
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
@@ -87,10 +93,6 @@ def test_epochs_as_steps_are_refused(asks: bool, catch: tuple[type[Exception], .
         return x
 
     study = new_study()
-    if asks and catch:
-        study.optimize(objective, n_trials=3, catch=catch)
-        assert {trial.state for trial in study.trials} == {TrialState.FAIL}
-        return
     with pytest.raises(ValueError, match=r"is the training size, one of .* reported step 1"):
         study.optimize(objective, n_trials=3, catch=catch)
 
@@ -218,6 +220,33 @@ def test_a_claim_of_a_dead_worker_counts_only_while_there_is_room() -> None:
     assert len(learning_curves(study)) == 2
 
 
+def test_a_dead_claim_is_taken_over_only_while_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One worker decides; another claims the last place and dies; a third one takes that over."""
+    study = table_study(1)
+    slow, dead = (study._storage.create_new_trial(study._study_id) for _ in range(2))
+    claim = Run(1, 6, n_learners=1, full_size=SIZES[-1], trial=1)
+    log.write_run(study, study._storage.get_trial(dead), claim)
+    log.end(study, study._storage.get_trial(dead))
+    real, asked = log.write_run, list[int | None]()
+
+    def claiming(study: optuna.Study, trial: Any, run: Run) -> None:
+        if not asked:  # the first one comes in between, and trains
+            first = study._storage.get_trial(slow)
+            own = replace(claim, learner=0, trial=0, worker=liveness.this_worker())
+            real(study, first, own)
+            log.write_score(study, first, Observation(6, 0.5, 0.6))
+        asked.append(run.learner)
+        real(study, trial, run)
+
+    monkeypatch.setattr(log, "write_run", claiming)
+    study.optimize(TableObjective(RIVALS), n_trials=1, timeout=0.5)
+    assert asked[0] == 1
+    assert [curve.learner for curve in learning_curves(study)] == [0]
+    assert len(learning_curves(table_study(1, storage=study._storage))) == 1
+
+
 # Odd values
 
 
@@ -261,3 +290,230 @@ def test_a_pruner_in_the_place_of_the_sampler_is_named() -> None:
     study = optuna.create_study(direction="maximize", **swapped)
     with pytest.raises(ValueError, match="must be a sampler, but got DAUBPruner, a pruner"):
         study.optimize(lambda trial: 0.0, n_trials=1)
+
+
+# A thousand failures instead of one error
+
+
+def epochs(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    for epoch in range(1, 5):
+        trial.report(x, epoch)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return x
+
+
+def beyond_all(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    trial.report(x, 10 * SIZES[-1])
+    if trial.should_prune():
+        raise optuna.TrialPruned
+    return x
+
+
+def unreported(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    for _ in training_sizes(trial):
+        pass
+    return x
+
+
+def another_size(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    for n in training_sizes(trial):
+        report(trial, n + 1, x)
+    return x
+
+
+def no_score(trial: optuna.Trial) -> float:
+    x = trial.suggest_float("x", 0, 1)
+    for n in training_sizes(trial):
+        report(trial, n, [x, x])  # type: ignore[arg-type]
+    return x
+
+
+MISTAKES = {
+    epochs: r"is the training size, one of .* reported step 1",
+    beyond_all: r"is the training size, at most .* reported ",
+    unreported: "Every training size must be reported",
+    another_size: "`size` must be the one that was handed out",
+    no_score: "`score` must be a number",
+}
+
+
+@pytest.mark.parametrize("catch", [(), (Exception,)])
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+def test_an_objective_that_no_trial_can_run_ends_the_study_at_once(
+    mistake: Any, catch: tuple[type[Exception], ...]
+) -> None:
+    study = new_study()
+    with pytest.raises(ValueError, match=MISTAKES[mistake]):
+        study.optimize(mistake, n_trials=20, catch=catch)
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
+
+
+def test_a_mistake_of_one_learner_among_others_is_that_learners_failure() -> None:
+    study = table_study()
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, 4)
+        return unreported(trial) if row == 1 else TableObjective(RIVALS)(trial)
+
+    study.enqueue_trial({"row": 0})
+    study.optimize(objective, n_trials=60, catch=(ValueError,))
+    states = {curve.params["row"]: curve for curve in learning_curves(study)}
+    assert states[1].state == "dropped"
+    assert "Every training size must be reported" in states[1].reason
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+
+
+# Parameters that depend on the trial's number
+
+
+def test_a_learner_that_comes_back_with_other_parameters_is_named() -> None:
+    """Optuna asks no sampler for a range of one value."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_int("x", trial.number % 3, trial.number % 3)
+        for n in training_sizes(trial):
+            report(trial, n, x / 10 - 1 / n)
+        return x / 10 - 1 / SIZES[-1]
+
+    study = new_study(n_learners=6)
+    with pytest.raises(ValueError, match=r"must keep its parameters, but trial .* suggests x = "):
+        study.optimize(objective, n_trials=40)
+
+
+@pytest.mark.parametrize("n_learners", [None, 20])
+def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
+    n_learners: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_int("x", 0, 1 + trial.number // 5)
+        for n in training_sizes(trial):
+            report(trial, n, x / 10 - 1 / n)
+        return x / 10 - 1 / SIZES[-1]
+
+    study = new_study(n_learners=n_learners)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(objective, n_trials=200)
+    assert len(study.trials) < 200
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("points of the search space, as far as it was seen" in each for each in said) == 1
+    assert any("`n_learners` is 20" in each for each in said) == (n_learners == 20)
+
+
+def test_a_pool_as_large_as_its_space_ends_without_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = table_study(5)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(TableObjective(RIVALS))
+    assert not [r for r in caplog.records if "search space" in r.getMessage()]
+
+
+# What is not said
+
+
+@pytest.mark.parametrize("given", [None, float("nan"), "good", [0.5, 0.6]])
+def test_what_was_returned_in_place_of_a_number_is_named(given: Any) -> None:
+    study = table_study()
+
+    def objective(trial: optuna.Trial) -> Any:
+        row = trial.suggest_int("row", 0, 4)
+        return given if row == 1 else TableObjective(RIVALS)(trial)
+
+    study.optimize(objective, n_trials=60)
+    states = {curve.params["row"]: curve for curve in learning_curves(study)}
+    assert states[1].reason.endswith(f"the objective returned {given!r}, and no number")
+
+
+# Few trials in a closed pool
+
+
+@pytest.mark.parametrize("n_trials", [2, 5])
+@pytest.mark.parametrize("rule", ["default", "paper", "halving"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
+    n_trials: int, rule: str, n_jobs: int
+) -> None:
+    study = new_study(n_learners=20)
+    if rule == "paper":
+        study.pruner = DAUBPruner.paper(sizes=SIZES)
+    elif rule == "halving":
+        study.pruner = AllocationPruner(SuccessiveHalving(SIZES))
+
+    def objective(trial: optuna.Trial) -> float:
+        x, score = trial.suggest_float("x", 0, 1), 0.0
+        for n in training_sizes(trial):
+            time.sleep(0.01)  # Optuna counts a trial some moments after its thread has started
+            score = x - 1 / n
+            report(trial, n, score, training_score=x + 1 / n)
+        return score
+
+    study.optimize(objective, n_trials=n_trials, n_jobs=n_jobs)
+    assert len(study.trials) == n_trials
+    assert study.best_trial.last_step == SIZES[-1]
+    best = best_learner(study)
+    assert best is not None
+    assert best.size == SIZES[-1]
+    assert best.score == study.best_value
+
+
+def test_a_single_trial_is_one_of_a_loop() -> None:
+    study, looped = new_study(n_learners=3), new_study(n_learners=3)
+    study.optimize(TableObjective(RIVALS))
+    while not ((best := best_learner(looped)) and best.is_final):
+        looped.optimize(TableObjective(RIVALS), n_trials=1)
+    assert [t.intermediate_values for t in looped.trials] == [
+        t.intermediate_values for t in study.trials
+    ]
+
+
+def test_the_last_of_few_trials_goes_to_the_leader() -> None:
+    study = new_study(n_learners=20)
+    study.optimize(lambda trial: TableObjective(RIVALS)(trial), n_trials=4)
+    first = {curve.params["row"]: curve.observations[0].score for curve in learning_curves(study)}
+    assert study.best_params["row"] == max(first, key=first.__getitem__)
+
+
+def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
+    study, twice = new_study(n_learners=20), new_study(n_learners=20)
+    for _ in range(2):
+        twice.optimize(TableObjective(RIVALS), n_trials=3)
+    study.optimize(TableObjective(RIVALS), n_trials=3)
+    full = [trial.number for trial in twice.trials if trial.last_step == SIZES[-1]]
+    assert full[0] == 2
+    assert twice.trials[5].system_attrs["daub:run"]["reason"] != (
+        "the last run of `n_trials` is on all the data"
+    )
+
+
+# Optuna's own progress bar
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_closed_pool_shows_progress(n_jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
+    study = table_study(5)
+    with pytest.warns(UserWarning, match="Progress bar won't be displayed"):
+        study.optimize(TableObjective(RIVALS), show_progress_bar=True, n_jobs=n_jobs)
+    n_trials = sum(trial.state.is_finished() for trial in study.trials)
+    shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
+    assert f" {n_trials}/{n_trials} " in shown[-1]
+    assert "Best trial" in shown[-1]
+    capsys.readouterr()
+    study.optimize(TableObjective(RIVALS), n_trials=1)
+    assert "%|" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limits", [{"n_trials": 3}, {"timeout": 60}])
+def test_a_bar_with_an_end_of_its_own_is_left_to_optuna(
+    limits: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = table_study(5)
+    study.optimize(TableObjective(RIVALS), show_progress_bar=True, **limits)
+    end = "3/3 " if "n_trials" in limits else "01:00"
+    assert end in capsys.readouterr().err

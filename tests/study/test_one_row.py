@@ -275,7 +275,7 @@ def test_the_same_from_a_database(tmp_path: Path) -> None:
 
 
 def test_a_foreign_pruner_is_refused() -> None:
-    with pytest.raises(ValueError, match="depend on its pruner"):
+    with pytest.raises(ValueError, match="depend on its rule"):
         one_row_per_learner(optuna.create_study())
 
 

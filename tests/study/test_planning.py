@@ -150,7 +150,7 @@ class TestPlan:
             plan(empty(DAUBPruner.paper(sizes=SIZES)))
 
     def test_a_foreign_pruner_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="depend on its pruner"):
+        with pytest.raises(ValueError, match="depend on its rule"):
             plan(optuna.create_study())
 
 
@@ -311,7 +311,7 @@ class TestWhatIf:
             (studies.empty, DAUBPruner(sizes=SIZES), "none has been reported yet"),
             (studies.finished, DAUBPruner(max_resource=9000), "must be that of the study, 800 ex"),
             (studies.finished, optuna.pruners.NopPruner(), "`pruner` must be one of optuna_daub"),
-            (optuna.create_study, DAUBPruner(sizes=SIZES), "depend on its pruner"),
+            (optuna.create_study, DAUBPruner(sizes=SIZES), "depend on its rule"),
             (
                 studies.without_training_scores,
                 ABCPruner(min_resource=100, max_resource=800),

@@ -31,6 +31,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import idle
+from tests.study.table_study import optimize_some
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
 
@@ -93,7 +94,8 @@ def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str)
 @pytest.mark.parametrize("n_trials", [0, 1, 4, 9])
 def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    if n_trials:
+        optimize_some(study, TableObjective(RIVALS), n_trials)
     before = study.trials
     learning_curves(study), allocations(study), best_learner(study)
     assert study.trials == before
@@ -113,14 +115,6 @@ def test_results_within_an_objective_say_who_is_running() -> None:
 
     study.optimize(TableObjective(RIVALS, before=look))
     assert {*states} == {"running"}
-
-
-def test_results_need_the_pruner() -> None:
-    study = optuna.load_study(study_name="table", storage=finished()._storage)
-    for results in (learning_curves, best_learner):
-        with pytest.raises(ValueError, match="but got MedianPruner"):
-            results(study)
-    assert len(allocations(study)) == len(MADE)
 
 
 def test_bounds_shown_are_those_of_the_policy() -> None:

@@ -31,6 +31,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import idle
+from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
@@ -358,8 +359,8 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
     storage = InMemoryStorage()
     one, other = (table_study(storage=storage, name=name) for name in ("one", "other"))
     for _ in range(99):
-        one.optimize(TableObjective(RIVALS), n_trials=1)
-        other.optimize(TableObjective(RIVALS), n_trials=1)
+        optimize_some(one, TableObjective(RIVALS), 1)
+        optimize_some(other, TableObjective(RIVALS), 1)
         if all((best := best_learner(s)) and best.is_final for s in (one, other)):
             break
     assert probes(one) == probes(other) == MADE
@@ -394,7 +395,7 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
         )
         ids.append(study._study_id)
         assert best_learner(study) is None
-        study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+        optimize_some(study, TableObjective(RIVALS), n_trials)
         assert probes(study) == MADE[: len(probes(study))]
         study.optimize(TableObjective(RIVALS))
         assert probes(study) == MADE
@@ -427,7 +428,7 @@ def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
 def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
     storage = InMemoryStorage()
     study = table_study(storage=storage)
-    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    optimize_some(study, TableObjective(RIVALS), n_trials)
     optuna.copy_study(
         from_study_name="table", from_storage=storage, to_storage=storage, to_study_name="copy"
     )
@@ -489,7 +490,7 @@ def test_a_study_begun_with_plain_trials_goes_on_with_the_pair() -> None:
 @pytest.mark.parametrize("n_trials", [0, 3, None])
 def test_sampler_and_pruner_can_be_pickled_at_any_time(n_trials: int | None) -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    optimize_some(study, TableObjective(RIVALS), n_trials)
     study.sampler = pickle.loads(pickle.dumps(study.sampler))
     study.pruner = pickle.loads(pickle.dumps(study.pruner))
     study.optimize(TableObjective(RIVALS))
@@ -503,7 +504,7 @@ def test_sampler_and_study_can_be_copied_within_an_objective(tmp_path: Path) -> 
         pickle.loads(pickle.dumps(study.sampler))
         copy.deepcopy(study)
 
-    study.optimize(TableObjective(RIVALS, before=copying), n_trials=2)
+    optimize_some(study, TableObjective(RIVALS, before=copying), 2)
     assert probes(study) == MADE[:6]
 
 
@@ -524,7 +525,7 @@ def test_a_sampler_forgets_trials_that_are_over() -> None:
 
 def test_the_progress_bar_timeout_and_garbage_collection_do_no_harm() -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=2, gc_after_trial=True)
+    optimize_some(study, TableObjective(RIVALS), 2, gc_after_trial=True)
     study.optimize(TableObjective(RIVALS), n_trials=50, timeout=60, show_progress_bar=True)
     assert probes(study) == MADE
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 
 import pytest
 
-from optuna_daub.core import Observation
-from optuna_daub.study import LearnerCurve
 from optuna_daub.visualization._allocations import allocations_record
 from optuna_daub.visualization._axes import MAX_OTHERS
 from optuna_daub.visualization._axes import MAX_TICKS
 from optuna_daub.visualization._axes import PALETTE
-from optuna_daub.visualization._axes import best_possible
-from optuna_daub.visualization._axes import clipped
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import learner_colors
 from optuna_daub.visualization._axes import parameter_lines
@@ -57,39 +52,6 @@ def test_records_are_the_same_when_asked_twice() -> None:
     before = study.get_trials()
     allocations_record(study, "seconds", 60)
     assert study.get_trials() == before, "pictures change nothing"
-
-
-def curve(*scores: float, training_score: float | None = None) -> LearnerCurve:
-    seen = tuple(Observation(100 * (i + 1), s, training_score) for i, s in enumerate(scores))
-    return LearnerCurve(0, {}, seen, "suspended", None, None, "")
-
-
-@pytest.mark.parametrize(
-    ("scores", "trained", "sign", "limit"),
-    [
-        ((0.5, 0.9), 1.0, 1, 1.0),  # accuracies
-        ((0.5, 0.9), 1.1, 1, math.inf),  # amounts that happen to be small
-        ((-0.5, 0.9), None, 1, math.inf),  # R2: known to the scorer only
-        ((-3.0, -0.2), -0.1, 1, 0.0),  # neg_log_loss
-        ((3.0, 0.2), 0.1, -1, 0.0),  # losses
-        ((3.0, -0.2), None, -1, -math.inf),
-        ((0.5, math.inf, math.nan), None, 1, 1.0),  # a failure tells nothing
-        ((), None, 1, math.inf),
-        ((), None, -1, -math.inf),
-    ],
-)
-def test_the_best_possible_score_is_known_from_the_scores(
-    scores: tuple[float, ...], trained: float | None, sign: int, limit: float
-) -> None:
-    assert best_possible([curve(*scores, training_score=trained)], sign) == limit
-
-
-def test_scores_beyond_a_limit_are_cut_in_both_directions() -> None:
-    assert clipped(1.1, 1.0, sign=1) == 1.0
-    assert clipped(0.9, 1.0, sign=1) == 0.9
-    assert clipped(-0.1, 0.0, sign=-1) == 0.0
-    assert clipped(0.1, 0.0, sign=-1) == 0.1
-    assert clipped(9.0, math.inf, sign=1) == 9.0
 
 
 def test_the_background_is_thinned_evenly() -> None:

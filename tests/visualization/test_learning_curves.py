@@ -170,7 +170,7 @@ def test_the_axis_has_the_name_of_the_metric() -> None:
 
 
 def test_a_foreign_pruner_is_refused() -> None:
-    with pytest.raises(ValueError, match="depend on its pruner"):
+    with pytest.raises(ValueError, match="depend on its rule"):
         learning_curves_record(optuna.create_study(), None, 12)
 
 

@@ -137,7 +137,7 @@ def decide(pool: Pool, terms: Terms) -> Decision:
         chosen = int(places[found.values[places].argmax()])
         if found.values[chosen] > found.to_beat:
             values = float(found.values[chosen]), found.to_beat
-            text = "going on pays up to a full-data score of {0}"
+            text = "going on pays {up} to a full-data score of {0}"
             if math.isfinite(found.to_beat):
                 text += "; to beat is {1}"
             return Extend(int(learners[chosen]), int(found.size[chosen]), Reason(text, values))
@@ -287,8 +287,8 @@ def _end(pool: Pool, terms: Terms) -> Finish:
         text = "full-data score {0}; the time left is too short for another training on all"
         return Finish(winner, Reason(text, (score,)))
     text = (
-        f"full-data score {{0}}; going on with learner {int(pool.curves.learners[other])} pays up "
-        "to {1} only"
+        f"full-data score {{0}}; going on with learner {int(pool.curves.learners[other])} pays "
+        "{up} to {1} only"
     )
     return Finish(winner, Reason(text, (score, float(found.values[other]))))
 
@@ -306,8 +306,8 @@ def explain(pool: Pool, terms: Terms, learner: int) -> Reason:
         return Reason("the time left is too short to train it on all the data")
     if isinstance(decision, Extend) and decision.learner != learner:
         other = float(found.values[np.searchsorted(pool.curves.learners, decision.learner)])
-        text = f"going on pays up to {{0}}; with learner {decision.learner} up to {{1}}"
+        text = f"going on pays {{up}} to {{0}}; with learner {decision.learner} {{up}} to {{1}}"
         return Reason(text, (own, other))
     if not math.isfinite(found.to_beat):
         return decision.reason
-    return Reason("going on pays up to {0} only; to beat is {1}", (own, found.to_beat))
+    return Reason("going on pays {up} to {0} only; to beat is {1}", (own, found.to_beat))

@@ -1,0 +1,147 @@
+"""The rule of a study, as the study stores it: results then need no pruner.
+
+Optuna stores no pruner. What is stored is the name of the policy and those of its fields that
+differ from their defaults, as JSON; nothing is imported or called but what the table here names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import MISSING
+from dataclasses import fields
+from dataclasses import is_dataclass
+from typing import Any
+
+import optuna
+
+from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.forecasts.projection import Projection
+from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import hoeffding
+from optuna_daub.core.intervals import massart
+from optuna_daub.core.policies.approximate_best import ABC
+from optuna_daub.core.policies.daub import DAUB
+from optuna_daub.core.policies.halving import SuccessiveHalving
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.policies.schedulers import gradient_ci
+from optuna_daub.core.policies.schedulers import round_robin
+from optuna_daub.core.policies.schedulers import ucb
+from optuna_daub.core.policies.value_per_second import ValuePerSecond
+from optuna_daub.core.steps import next_of_grid
+from optuna_daub.study import log
+from optuna_daub.study.pruner import AllocationPruner
+
+
+_MARK = "policy"
+"""The mark of a study under which its rule is stored."""
+
+_NAMED: dict[str, Callable[..., Any]] = {
+    "ABC": ABC,
+    "DAUB": DAUB,
+    "Joint": Joint,
+    "Process": Process,
+    "Projection": Projection,
+    "SuccessiveHalving": SuccessiveHalving,
+    "ValuePerSecond": ValuePerSecond,
+    "clopper_pearson": clopper_pearson.half_width,
+    "gradient_ci": gradient_ci,
+    "hoeffding": hoeffding.half_width,
+    "massart": massart.half_width,
+    "next_of_grid": next_of_grid,
+    "round_robin": round_robin,
+    "ucb": ucb,
+}
+"""Policies, forecasters, and the functions that are fields of them, by their stored names."""
+
+_NAME, _FIELDS = "name", "fields"
+
+
+def write_policy(study: optuna.Study, policy: Policy) -> None:
+    """Store the rule of a study, if it is new; of a rule of one's own only its name."""
+    try:
+        stored = _described(policy)
+    except ValueError:
+        stored = {_NAME: type(policy).__name__}
+    if log.read_mark(study, _MARK) != stored:
+        log.write_mark(study, _MARK, stored)
+
+
+def policy_of(study: optuna.Study) -> Policy:
+    """Return the rule of a study: that of its pruner, or else the one that it stores.
+
+    A study that stores no rule is of a version that stored its sizes only: by those it is the
+    default rule.
+
+    Raises:
+        ValueError: if the pruner is none of `optuna_daub`, and no rule is stored, or one of the
+            user's own.
+    """
+    if isinstance(study.pruner, AllocationPruner):
+        return study.pruner.policy
+    stored = log.read_mark(study, _MARK)
+    sizes = (log.read_mark(study, "settings") or {}).get("sizes")
+    if stored is None and sizes is not None:
+        return ValuePerSecond(tuple(sizes))
+    whose = "it stores none, as `DataAllocationSampler` has not run any trial of it"
+    if stored is not None:
+        whose = f"its rule, {stored[_NAME]}, is not one that is stored"
+        if _FIELDS in stored:
+            try:
+                policy = _rebuilt(stored)
+            except (KeyError, TypeError, ValueError):
+                whose = f"its rule, {stored[_NAME]}, is of another version of optuna_daub"
+            else:
+                assert isinstance(policy, Policy)
+                return policy
+    raise ValueError(
+        f"The results of a study depend on its rule, but {whose}: load it with "
+        "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the pruner and the sizes it was "
+        f"begun with, in place of {type(study.pruner).__name__}."
+    )
+
+
+def _described(value: Any) -> Any:
+    """Return a value of a policy as JSON has it.
+
+    >>> _described(ValuePerSecond((500, 1000, 2000), cost="examples"))["fields"]
+    {'sizes': [500, 1000, 2000], 'cost': 'examples'}
+
+    Raises:
+        ValueError: if it is of a class, or a function, that has no stored name.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return [_described(part) for part in value]
+    is_value = is_dataclass(value)
+    which = type(value) if is_value else value
+    names = [name for name, known in _NAMED.items() if known is which]
+    if not names:
+        raise ValueError(f"`value` must have a stored name, but got {value!r}.")
+    found: dict[str, Any] = {_NAME: names[0]}
+    if is_value:
+        found[_FIELDS] = {
+            field.name: _described(getattr(value, field.name))
+            for field in fields(value)
+            if field.init and getattr(value, field.name) != _default(field)
+        }
+    return found
+
+
+def _rebuilt(stored: Any) -> Any:
+    """Return the value that was stored, the inverse of `_described`."""
+    if isinstance(stored, list):
+        return tuple(_rebuilt(part) for part in stored)
+    if not isinstance(stored, Mapping):
+        return stored
+    known = _NAMED[stored[_NAME]]
+    if _FIELDS not in stored:
+        return known
+    return known(**{name: _rebuilt(part) for name, part in stored[_FIELDS].items()})
+
+
+def _default(field: Any) -> Any:
+    """Return the default of a field, `MISSING` without one."""
+    return field.default if field.default_factory is MISSING else field.default_factory()

@@ -1,0 +1,124 @@
+"""What the core's values are made of is checked as they are made, with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optuna_daub import ABCPruner
+from optuna_daub import DAUBPruner
+from optuna_daub.core import Cost
+from optuna_daub.core import Curves
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Space
+from optuna_daub.core import geometric_sizes
+
+
+class Five:
+    """An object that is a whole number, as NumPy's are, and nothing else."""
+
+    def __index__(self) -> int:
+        return 5
+
+
+ODD: list[Any] = [None, 5, 0.5, "x", [1], {"a": 1}, object(), LearningCurve(0), [LearningCurve(0)]]
+
+
+@pytest.mark.parametrize("name", ["curves", "busy", "spent", "proposer"])
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
+def test_a_pool_of_anything_else_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must .* but got "):
+        Pool(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["left", "space"])
+@pytest.mark.parametrize("value", ODD[1:], ids=lambda value: type(value).__name__)
+def test_what_may_be_none_is_checked_otherwise(name: str, value: object) -> None:
+    assert getattr(Pool(**{name: None}), name) is None
+    with pytest.raises(ValueError, match=f"`{name}` must be like"):
+        Pool(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["to_come", "runs_left"])
+@pytest.mark.parametrize("value", ["x", 1.5, True, [], -1])
+def test_counts_of_a_pool_are_whole_numbers(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"`{name}` must be "):
+        Pool(**{name: value})  # type: ignore[arg-type]
+
+
+def test_a_pool_of_what_is_right_is_made() -> None:
+    curves = Curves([LearningCurve(0)])
+    pool = Pool(curves, frozenset({0}), 2, Cost(5), Cost(0, 1.0), Space(), runs_left=3)
+    assert (pool.to_come, pool.left, pool.runs_left) == (2, Cost(0, 1.0), 3)
+
+
+@pytest.mark.parametrize("value", [5, [1], {0: LearningCurve(0)}, "ab", [None], LearningCurve(0)])
+def test_curves_of_anything_else_are_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="must be an iterable of `LearningCurve`"):
+        Curves(value)
+
+
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "`learner` must be a whole number": lambda value: LearningCurve(value),
+    "must be a tuple of `Observation`": lambda value: LearningCurve(0, value),
+    "`dropped` must be a sentence": lambda value: LearningCurve(0, dropped=value),
+    "`parameters` a mapping": lambda value: LearningCurve(0, parameters=value),
+    "`cause` must be one of": lambda value: LearningCurve(0, dropped="so", cause=value),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+@pytest.mark.parametrize("value", [None, 0.5, [1], (1.5,), object()], ids=str)
+def test_a_curve_of_anything_else_is_refused(message: str, value: object) -> None:
+    with pytest.raises(ValueError, match=message):
+        WRONG[message](value)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [("many", 0.8), (None, 0.8), (500.5, 0.8), (500, "high"), (500, None), (500, [0.8])],
+)
+def test_observations_are_of_numbers(seen: tuple[Any, Any]) -> None:
+    with pytest.raises(ValueError, match="each with a whole number as size and a number as score"):
+        LearningCurve(0, (Observation(*seen),))
+
+
+@pytest.mark.parametrize("number", [5, np.int64(5), np.uint8(5), Five()])
+def test_objects_that_are_whole_numbers_are_taken(number: Any) -> None:
+    assert LearningCurve(number).learner == 5
+    assert LearningCurve(0, (Observation(number, np.float32(0.5)),)).sizes == (5,)
+    assert geometric_sizes(number, 40, 2.0) == (5, 10, 20, 40)
+    assert DAUBPruner(min_resource=number, max_resource=40).policy.sizes[0] == 5
+    assert Pool(to_come=number).may_propose
+
+
+@pytest.mark.parametrize("pruner", [DAUBPruner, DAUBPruner.paper, ABCPruner])
+def test_arguments_without_names_are_answered_with_the_names(pruner: Any) -> None:
+    with pytest.raises(TypeError, match=r"\(min_resource=500, max_resource=2800\), but got"):
+        pruner(500, 2800)
+    with pytest.raises(TypeError, match=r"\(max_resource=2800\), but got .*\(2800\)"):
+        pruner(2800)
+    with pytest.raises(TypeError, match="by name"):
+        pruner(500, 2800, 1.5, max_resource=2800)
+
+
+@pytest.mark.parametrize("pruner", [DAUBPruner, DAUBPruner.paper, ABCPruner])
+def test_a_smallest_size_above_the_largest_is_a_swap(pruner: Any) -> None:
+    with pytest.raises(ValueError, match=r"> 500, .* Are the two sizes swapped\?"):
+        pruner(min_resource=2800, max_resource=500)
+
+
+@pytest.mark.parametrize("full", [3, 5, 10, 210, 1000])
+@pytest.mark.parametrize("ratio", [1.5, 2.0])
+def test_the_smallest_size_that_an_error_names_is_one_that_works(full: int, ratio: float) -> None:
+    if full < max(3, ratio**2):
+        return
+    with pytest.raises(ValueError, match=r"Take `min_resource=\d+` or less") as caught:
+        geometric_sizes(full, full, ratio)
+    named = int(str(caught.value).partition("min_resource=")[2].partition("`")[0])
+    assert geometric_sizes(named, full, ratio)[0] == named

@@ -1,0 +1,175 @@
+"""Results of a study that was loaded without its pruner are those that it has with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+
+from optuna_daub import ABCPruner
+from optuna_daub import AllocationPruner
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import learning_curves
+from optuna_daub import one_row_per_learner
+from optuna_daub import plan
+from optuna_daub import report
+from optuna_daub import sample_agreement
+from optuna_daub import training_sizes
+from optuna_daub import what_if
+from optuna_daub.core import DAUB
+from optuna_daub.core import Decision
+from optuna_daub.core import Finish
+from optuna_daub.core import Joint
+from optuna_daub.core import Policy
+from optuna_daub.core import Pool
+from optuna_daub.core import Propose
+from optuna_daub.core import Reason
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import ValuePerSecond
+from optuna_daub.dashboard import update_dashboard
+from optuna_daub.study import records
+from optuna_daub.study.stored_policy import policy_of
+from optuna_daub.study.stored_policy import write_policy
+from optuna_daub.visualization import plot_allocations
+from optuna_daub.visualization import plot_learning_curves
+from optuna_daub.visualization import plot_search_history
+from optuna_daub.visualization import plot_upper_bounds
+
+
+SIZES = (500, 1000, 2000, 4000)
+
+
+def objective(trial: optuna.Trial) -> float:
+    """Train a learner whose score is a formula."""
+    x, score = trial.suggest_float("x", 0.5, 0.9), 0.0
+    for n in training_sizes(trial):
+        score = x - 10 / n
+        report(trial, n, score, training_score=x + 10 / n, n_validation=1000, seconds=n / 1000)
+    return score
+
+
+PRUNERS: dict[str, Callable[[], AllocationPruner]] = {
+    "default": lambda: DAUBPruner(sizes=SIZES, cost="examples"),
+    "paper": lambda: DAUBPruner.paper(sizes=SIZES, tolerance=0.001, stop="first"),
+    "no training score": lambda: DAUBPruner.paper(sizes=SIZES, use_training_score=False),
+    "ABC": lambda: ABCPruner(
+        min_resource=500, max_resource=4000, n_validation=1000, epsilon=0.1, interval="massart",
+        scheduler="ucb", refit=False,
+    ),
+    "halving": lambda: AllocationPruner(SuccessiveHalving(SIZES, keep_one_in=3)),
+    "joint": lambda: AllocationPruner(DAUB(SIZES, Joint(), confidence=0.9)),
+}  # fmt: skip
+
+
+def new_study(
+    pruner: AllocationPruner, storage: str | None = None, n_learners: int | None = 6
+) -> optuna.Study:
+    """Return a study that has come to its end."""
+    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=n_learners)
+    study = optuna.create_study(
+        study_name="s", storage=storage, direction="maximize", sampler=sampler, pruner=pruner
+    )
+    study.optimize(objective, n_trials=None if n_learners else 12)
+    return study
+
+
+def loaded(study: optuna.Study) -> optuna.Study:
+    """Return the study as one loads it who knows nothing of it but its name."""
+    return optuna.load_study(study_name="s", storage=study._storage)
+
+
+@pytest.mark.parametrize("name", PRUNERS)
+def test_every_rule_is_read_as_it_was_stored(name: str, tmp_path: Path) -> None:
+    pruner = PRUNERS[name]()
+    study = new_study(pruner, f"sqlite:///{tmp_path}/s.db" if name == "default" else None)
+    assert policy_of(loaded(study)) == pruner.policy
+    # As another process sees it, which decides anew.
+    known = optuna.load_study(study_name="s", storage=study._storage, pruner=pruner)
+    assert best_learner(loaded(study)) == best_learner(known)
+    assert best_learner(known) is not None
+    assert learning_curves(loaded(study)) == learning_curves(known)
+
+
+RESULTS: dict[str, Callable[[optuna.Study], Any]] = {
+    "allocations": allocations,
+    "rows": lambda study: [(t.value, t.params) for t in one_row_per_learner(study).trials],
+    "plan": lambda study: plan(study, n_learners=6),
+    "agreement": sample_agreement,
+    "what_if": lambda study: what_if(study, DAUBPruner.paper(sizes=SIZES)),
+    "plot_allocations": lambda study: plot_allocations(study).to_json(),
+    "plot_learning_curves": lambda study: plot_learning_curves(study).to_json(),
+    "plot_search_history": lambda study: plot_search_history(study).to_json(),
+    "plot_upper_bounds": lambda study: plot_upper_bounds(study).to_json(),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_and_pictures_need_no_pruner(name: str) -> None:
+    study = new_study(PRUNERS["default"](), n_learners=None)
+    assert RESULTS[name](loaded(study)) == RESULTS[name](study)
+
+
+def test_the_dashboard_is_drawn_without_a_pruner(tmp_path: Path) -> None:
+    study = new_study(PRUNERS["default"](), f"sqlite:///{tmp_path}/s.db")
+    update_dashboard(loaded(study))
+    assert "s (learners)" in optuna.get_all_study_names(study._storage)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_study_of_a_version_that_stored_sizes_only_is_read_by_the_default_rule() -> None:
+    study = optuna.create_study(study_name="s")
+    study._storage.set_study_system_attr(
+        study._study_id, records.SETTINGS, {"sizes": [*SIZES], "direction": "minimize"}
+    )
+    assert policy_of(study) == ValuePerSecond(SIZES)
+
+
+@dataclass(frozen=True)
+class Everything(Policy):
+    """A rule of one's own."""
+
+    def decide(self, pool: Pool) -> Decision:
+        if pool.may_propose:
+            return Propose(self.sizes[-1], Reason("all are trained on everything"))
+        return Finish(self.leader(pool), Reason("all are trained"))
+
+
+def test_a_rule_of_ones_own_is_asked_for_by_its_name() -> None:
+    study = new_study(AllocationPruner(Everything(SIZES)))
+    with pytest.raises(ValueError, match="its rule, Everything, is not one that is stored: load"):
+        best_learner(loaded(study))
+
+
+@pytest.mark.parametrize(
+    "stored", [{"name": "New", "fields": {}}, {"name": "DAUB", "fields": {"sizes": 5, "new": 1}}]
+)
+def test_a_rule_of_another_version_is_named(stored: dict[str, Any]) -> None:
+    study = new_study(PRUNERS["paper"]())
+    study._storage.set_study_system_attr(study._study_id, "daub:policy", stored)
+    with pytest.raises(ValueError, match=f"{stored['name']}, is of another version"):
+        best_learner(loaded(study))
+
+
+def test_a_study_that_no_rule_has_allocated_is_told_from_others() -> None:
+    with pytest.raises(ValueError, match="it stores none, as `DataAllocationSampler` has not run"):
+        best_learner(optuna.create_study())
+
+
+def test_the_rule_is_written_once_and_anew_where_it_changes() -> None:
+    study = new_study(PRUNERS["default"]())
+    written: list[Any] = []
+    study._storage.set_study_system_attr = (  # type: ignore[method-assign]
+        lambda _, name, value: written.append((name, value))
+    )
+    write_policy(study, PRUNERS["default"]().policy)
+    assert written == []
+    write_policy(study, PRUNERS["paper"]().policy)
+    assert [name for name, _ in written] == ["daub:policy"]
