@@ -16,6 +16,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import ABCPruner
 from optuna_daub.study import AllocationPruner
+from tests.study.table_study import optimize_some
 
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -83,7 +84,7 @@ def new_study(
 
 def run(study: optuna.Study, objective: Table, n_trials: int | None = None) -> optuna.Study:
     """Let a study run, to its end or so many runs."""
-    study.optimize(objective, n_trials=n_trials, catch=ArithmeticError)
+    optimize_some(study, objective, n_trials, catch=ArithmeticError)
     return study
 
 
