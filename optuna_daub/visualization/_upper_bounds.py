@@ -199,6 +199,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         own[step.learner].append(step)
     for curve in curves:
         steps = own[curve.learner]
+        steps[:] = [step._replace(bound=cut(step.bound, limit, sign)) for step in steps]
         if curve.state == "dropped":
             while steps and not steps[-1].is_own:
                 steps.pop()
@@ -206,7 +207,6 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
             end = steps[-1]._replace(number=len(sequence), bound=curve.bound, is_own=False)
             if end[:-1] != steps[-1][:-1]:
                 steps.append(end)
-        steps[:] = [step._replace(bound=cut(step.bound, limit, sign)) for step in steps]
     leads = _leads(own, curves, sign)
     if not leads:
         _logger.warning("There is no bound to draw: no learner has one yet.")
