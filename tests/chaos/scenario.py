@@ -245,7 +245,9 @@ class _Crew:
 def _damage(plan: Plan) -> Counts:
     """Return what a study has lost, or has twice, and whether its winner is the right one."""
     study = plan.study()
-    curves = learning_curves(study)
+    learners = learning_curves(study)
+    # One whose worker was killed before it had parameters is a learner without x.
+    curves = [curve for curve in learners if "x" in curve.params]
     known = {(curve.params["x"], seen.size) for curve in curves for seen in curve.observations}
     missing = {*plan.stored()} - known
     gone = {*plan.enqueued()} - {c.params["x"] for c in curves} if plan.is_enqueued else {*()}
@@ -258,7 +260,7 @@ def _damage(plan: Plan) -> Counts:
         if probe.trial not in repeated
     )
     twice = sum(count - 1 for count in probes.values())
-    too_many = 0 if plan.n_trials else max(0, len(curves) - plan.n_learners)
+    too_many = 0 if plan.n_trials else max(0, len(learners) - plan.n_learners)
     twice += len(curves) - len({curve.params["x"] for curve in curves})
     answer = best_learner(study)
     if plan.n_trials:
@@ -269,7 +271,7 @@ def _damage(plan: Plan) -> Counts:
         largest = max(curve.params["x"] for curve in curves)
         is_right = answer is not None and answer.is_final and answer.params["x"] == largest
         is_right = is_right and answer is not None and answer.size == SIZES[-1]
-        is_right = is_right and len(curves) == plan.n_learners
+        is_right = is_right and len(learners) == plan.n_learners
     return Counts(
         lost=len(missing - late) + len(gone),
         too_many=too_many,

@@ -183,10 +183,9 @@ def accuracies(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 @pytest.mark.parametrize("noise", [0.1, 0.2, 0.3, 0.4, 0.5])
 def test_covers_exact_empirical_risk_minimisers(noise: float) -> None:
     simulation, failure = Simulation(noise), 0.2
-    for half_width in INEQUALITIES:
+    for name, half_width in INEQUALITIES.items():
         for step, size in enumerate(TRAIN_SIZES):
             above, below = simulation.misses(step, failure, half_width)
-            name = half_width.__module__.rpartition(".")[2]
             print(f"noise {noise}, {size} examples, {name}: {above} above, {below} below")
             assert above <= simulation.runs * failure / 2
             assert above + below <= simulation.runs * failure
