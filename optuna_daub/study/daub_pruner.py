@@ -19,7 +19,7 @@ from optuna_daub.study.pruner import AllocationPruner
 
 
 ORDER = "min_resource", "max_resource"
-"""What two numbers without names would mean."""
+"""Keyword names of the first two arguments, for the error on positional ones."""
 
 
 class DAUBPruner(AllocationPruner):
