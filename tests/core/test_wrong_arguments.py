@@ -73,7 +73,9 @@ WRONG: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-@pytest.mark.parametrize("value", [None, 0.5, [1], (1.5,), object()], ids=str)
+@pytest.mark.parametrize(
+    "value", [None, 0.5, [1], (1.5,), object()], ids=lambda value: type(value).__name__
+)
 def test_a_curve_of_anything_else_is_refused(message: str, value: object) -> None:
     with pytest.raises(ValueError, match=message):
         WRONG[message](value)
