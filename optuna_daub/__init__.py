@@ -1,6 +1,6 @@
-"""Pick the best model without training every candidate on all the data: a plugin for Optuna.
+"""Find the best model without training every candidate on all the data: a plugin for Optuna.
 
-Names are looked up on first use, so that `import optuna_daub.core` loads no Optuna.
+Names are looked up on first use, so `import optuna_daub.core` does not load Optuna.
 """
 
 from importlib import import_module
@@ -48,7 +48,7 @@ _ELSEWHERE = {
     "TrainingSizeObjective": "optuna_daub.objective",
     "sample_agreement": "optuna_daub.study.agreement",
 }
-"""The modules of names that `optuna_daub.study` does not have."""
+"""Modules of the public names that are not in `optuna_daub.study`."""
 
 
 def __getattr__(name: str) -> Any:

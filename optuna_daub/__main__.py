@@ -1,4 +1,4 @@
-"""Versions, extras and a self-test of a few seconds: `python -m optuna_daub`.
+"""`python -m optuna_daub`: versions, extras and a short self-test.
 
 `python -m optuna_daub fit` and `predict` are the commands for tables.
 """
@@ -28,14 +28,14 @@ from optuna_daub import training_sizes
 
 DISTRIBUTION = "optuna-daub"
 EXTRAS = ("tabular", "boosters", "data", "plot", "dashboard", "workers")
-"""The extras for users; the others are for tests, benchmarks and the documentation."""
+"""Extras for users; the others are for tests, benchmarks and the documentation."""
 
 
 def main() -> int:
-    """Run a command; without one print what is installed and test it. 0 if that went well."""
+    """Run a command, or print versions and run the self-test; return 0 on success."""
     parser = argparse.ArgumentParser(prog="python -m optuna_daub", description=__doc__)
     commands = parser.add_subparsers(title="commands", metavar="")
-    # Tables need packages that a self-test of a bare installation must not ask for.
+    # Commands for tables import their packages late: a bare installation lacks them.
     from optuna_daub.tabular import commands as of_tables
 
     of_tables.add_commands(commands)
@@ -57,7 +57,7 @@ def main() -> int:
     problem = None
     try:
         print(f"  {self_test()}")
-    except Exception as error:  # whatever it is, it belongs in a report of a bug
+    except Exception as error:  # any error belongs in a bug report
         problem = f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - began
     print(f"  {'passed' if problem is None else f'FAILED: {problem}'} ({seconds:.1f} s)")
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def extra_line(extra: str) -> str:
-    """Return the versions of what an extra installs, or the line that installs it."""
+    """Return the versions of an extra's packages, or the line that installs them."""
     found = []
     for requirement in requirements(extra):
         try:
@@ -80,7 +80,7 @@ def extra_line(extra: str) -> str:
 
 
 def requirements(extra: str) -> Iterator[Requirement]:
-    """Yield what the installed distribution says that an extra needs."""
+    """Yield the requirements of an extra, from the installed distribution."""
     for line in metadata.requires(DISTRIBUTION) or []:
         requirement = Requirement(line)
         marker = requirement.marker
@@ -89,10 +89,10 @@ def requirements(extra: str) -> Iterator[Requirement]:
 
 
 def self_test() -> str:
-    """Run a small study through sampler, pruner and report, and say what came of it.
+    """Run a small study with sampler, pruner and report, and return its result as a sentence.
 
     Raises:
-        RuntimeError: where the study ended otherwise than it must.
+        RuntimeError: if the study did not end as it must.
     """
     X, y = load_digits(return_X_y=True)
     X_train, X_valid, y_train, y_valid = train_test_split(X, y, random_state=0, stratify=y)
@@ -116,7 +116,7 @@ def self_test() -> str:
             sampler=DataAllocationSampler(base, n_learners=n_learners),
             pruner=DAUBPruner(min_resource=100, max_resource=full, cost="examples"),
         )
-        # Without an end of its own, a study that goes wrong would never come to one.
+        # A time limit: a faulty study might never end by itself.
         study.optimize(objective, n_trials=20 * n_learners)
     finally:
         optuna.logging.set_verbosity(verbosity)

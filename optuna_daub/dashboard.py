@@ -64,25 +64,25 @@ GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
 """Drawings by the ids under which optuna-dashboard shows them, 450 pixels high."""
 
 HEADING = "### Data allocation"
-"""Begins what is written here in the note on the study; what stands above it is the user's."""
+"""Heading of the generated part of the study's note; the text above it is the user's."""
 
 PIECE = 40_000
-"""Characters of a figure in one attribute. MySQL's TEXT holds 65,535 bytes, and quotation marks
-are stored as two; most figures fit into one piece, and so change in one moment."""
+"""Largest number of a figure's characters in one attribute. MySQL's TEXT holds 65,535 bytes, and
+quotation marks take two. Most figures fit into one piece, so they change at once."""
 
 MAX_SHARE = 0.01
-"""Share of the study's time that drawing may take before the last one, at the end: with that one
-it is still under 2 % of a study that takes a hundred times as long as one drawing."""
+"""Largest share of the study's time for drawing, without the last one at the end. With it the
+share is under 2 % if the study takes at least a hundred times as long as one drawing."""
 
 LONGEST_PAUSE = 3600.0
-"""Seconds between two drawings, however long one takes."""
+"""Largest number of seconds between two drawings."""
 
 GROWTH = 1.25
-"""On a journal all is drawn once the study has so many times the trials of the last time: then
-pictures of any study take a constant number of bytes a trial, some three times the trial's own."""
+"""Growth of the number of trials after which everything is drawn again on a journal. So pictures
+take a constant number of bytes per trial, some three times those of the trial itself."""
 
-MOST_LEARNERS = 20
-"""In the table of the note on the study."""
+MAX_TABLE_LEARNERS = 20
+"""Largest number of learners in the table of the study's note."""
 
 _DRAWING = threading.Lock()
 """Held by the thread of this process that draws; not in the callback, which is sent to workers."""
@@ -97,15 +97,15 @@ class _Drawing:
     """The last drawing of a study's pictures."""
 
     mark: str
-    """Tells it from all others."""
+    """Id of the drawing."""
     pause: float
-    """Seconds after which the next one is due."""
+    """Seconds until the next drawing is due."""
     trials: int = 0
-    """Number of trials that the study had when all of it was drawn."""
+    """Number of the study's trials at the last complete drawing."""
 
 
 def _write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> _Drawing:
-    """Store that the study is being drawn, and for how long that is enough."""
+    """Store that the study is being drawn, and the pause after it."""
     drawing = _Drawing(uuid.uuid4().hex, pause, trials)
     log.write_mark(study, "drawing", {**vars(drawing)})
     return drawing
@@ -233,7 +233,7 @@ def update_dashboard(study: optuna.Study) -> None:
 
 
 def _update(study: optuna.Study, *, is_whole: bool) -> None:
-    """Write the notes of a study, and if it is the whole its pictures and learners too."""
+    """Write the notes of a study, with `is_whole` also its pictures and its study of learners."""
     check_study(study)
     stored = log.study_attrs(study)
     rows = learner_rows(study)
@@ -289,7 +289,7 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
 
 
 def _learners_id(study: optuna.Study) -> int | None:
-    """Return the id of the study of learners as it was left, None without one of ours."""
+    """Return the id of the study of learners, None if there is none."""
     try:
         study_id = log.storage_of(study).get_study_id_from_name(f"{study.study_name} (learners)")
     except KeyError:
@@ -300,7 +300,7 @@ def _learners_id(study: optuna.Study) -> int | None:
 
 
 def _page(study_id: int, *numbers: int) -> str:
-    """Return where optuna-dashboard shows a study, or some of its trials."""
+    """Return the path of optuna-dashboard's page of a study, or of some of its trials."""
     trials = f"/trials?numbers={','.join(map(str, numbers))}" if numbers else ""
     return f"/dashboard/studies/{study_id}{trials}"
 
@@ -400,7 +400,7 @@ def _note(prefix: str, text: str, stored: Mapping[str, Any], before: str) -> dic
 
 
 def _pieces(key: str, text: str, stored: Mapping[str, Any]) -> dict[str, str]:
-    """Return a text cut into attributes; what is left over of a longer one becomes empty."""
+    """Return a text cut into attributes; further pieces of a longer earlier text become empty."""
     cut = {f"{key}{i // PIECE}": text[i : i + PIECE] for i in range(0, len(text), PIECE)}
     left = {name: "" for name in stored if name.startswith(key) and name not in cut}
     return cut | left
@@ -434,7 +434,7 @@ def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
 
 
 def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
-    """Return what was spent in examples and in seconds, beside training everything."""
+    """Return the cost in examples and seconds, compared with training everything."""
     if not seconds.spent:
         return f"{examples.spending}."
     text = f"{examples.spending}; {seconds.share} of the {seconds.everything:,.0f} seconds that "
@@ -446,7 +446,7 @@ def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
 
 
 def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
-    """Return a table of what the foremost learners may reach, and what that rests on."""
+    """Return a table of the foremost learners' forecasts, in Markdown."""
     facts = [
         (row, learner)
         for row in rows
@@ -456,7 +456,7 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
     promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
     lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
-    for row, learner in facts[:MOST_LEARNERS]:
+    for row, learner in facts[:MAX_TABLE_LEARNERS]:
         bound, score = records.read_summary(row, "bound"), records.read_summary(row, "score")
         kind = "forecast" if records.read_summary(row, "forecast") else "score"
         size = records.read_summary(row, "training_size")
@@ -464,7 +464,7 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
         reach = "" if bound is None else f"{bound:.4f}"
         known = f"{score:.4f} on {size:,} examples"
         lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
-    more = len(facts) - MOST_LEARNERS
+    more = len(facts) - MAX_TABLE_LEARNERS
     rest = f" {more:,} more learners are not listed." if more > 0 else ""
     return "\n".join(lines) + (
         f"\n\nA forecast rests on the learner's last score and on {promotions:,} promotions to "

@@ -1,4 +1,4 @@
-"""Tuning of LightGBM in its own terms: datasets and parameters in, a booster out."""
+"""Tuning of LightGBM: datasets and parameters in, a booster out."""
 
 from __future__ import annotations
 
@@ -60,24 +60,24 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "n_jobs": ("num_threads", "num_thread", "nthread", "nthreads"),
     }
 )
-"""Other names that LightGBM has for what the space searches; from LightGBM's documentation."""
+"""LightGBM's other names for the parameters that are searched, from its documentation."""
 
 SMALL = 1_000
-"""Rows of the first training, which tells whether a larger score is better."""
+"""Number of rows of a first training, which shows whether a larger score is better."""
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What `tune` found."""
+    """The result of `tune`."""
 
     booster: Any
     """The best booster, trained on all rows of `train_set`."""
     best_params: Mapping[str, Any]
-    """Its parameters, what was given included, with `num_boost_round`."""
+    """Parameters of the best booster, the given ones included, with `num_boost_round`."""
     best_score: float
-    """Its score on the validation set."""
+    """Score of the best booster on the validation set."""
     metric: str
-    """What the score is, as LightGBM calls it."""
+    """LightGBM's name for the score."""
     study: optuna.Study = field(repr=False)
     """The search, for `optuna_daub.learning_curves` and pictures."""
 
@@ -94,28 +94,28 @@ def tune(
     seed: int = 0,
     storage: Any = None,
 ) -> Tuned:
-    """Return the best booster that so many seconds find, most of them trained on few rows.
+    """Return the best booster found in a given time; most boosters train on few rows.
 
-    In the form of `LightGBMTuner`: pass what `lightgbm.train` takes. Searched are the parameters
-    of `optuna_daub.spaces.lightgbm`; what `params` has is kept. Subsets are of the rows of
-    `train_set`, each holds the smaller ones, and classes keep their shares.
+    The arguments are those of `lightgbm.train`, as for Optuna's `LightGBMTuner`. The parameters of
+    `optuna_daub.spaces.lightgbm` are searched, except those given in `params`. Training subsets
+    are nested, and classes keep their shares.
 
     Args:
-        params: parameters of LightGBM, with `objective`. Scores are of the first metric.
+        params: parameters of LightGBM, with `objective`. The first metric is the score.
         train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`.
-        valid_sets: a dataset to score, with `reference=train_set`, or a list of them, of which the
-            first other than `train_set` is taken.
+        valid_sets: a dataset to score, with `reference=train_set`. In a list the first one other
+            than `train_set` counts.
         seconds: time for the search, above 0.
         n_trials: number of trials at most; None for no limit.
         feval: as for `lightgbm.train`.
         callbacks: as for `lightgbm.train`, such as `lightgbm.early_stopping(20)`; each is used
             in all trainings.
-        seed: of subsets, candidates and boosters.
-        storage: where Optuna keeps the search; None: in memory.
+        seed: seed of subsets, candidates and boosters.
+        storage: storage of Optuna for the search; None: in memory.
 
     Raises:
-        ValueError: if there is no set to score, an argument breaks its rule, or rows have groups,
-            which subsets would cut.
+        ValueError: if there is no dataset to score, an argument breaks its rule, or rows have
+            groups, which subsets would cut.
         ImportError: if LightGBM is not installed.
         RuntimeError: if no booster could be trained.
 
@@ -166,7 +166,7 @@ def tune(
         if best is None:
             raise RuntimeError("No booster could be trained: see the trials of the study.")
         booster, score = search.best or (None, math.nan)
-        if booster is None:  # no time was left to train the leader on all rows
+        if booster is None:  # the time ended before the leader was trained on all rows
             booster, score = search.train(search.chosen(_fixed(best.params)), search.n_rows)
         chosen = search.chosen(_fixed(best.params))
     chosen["num_boost_round"] = chosen.pop("n_estimators")
@@ -174,7 +174,7 @@ def tune(
 
 
 class _Search:
-    """One search: how boosters are trained, and the best one so far."""
+    """One search: settings of its trainings, and the best booster so far."""
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class _Search:
         self.best: tuple[Any, float] | None = None
 
     def probe(self) -> None:
-        """Train once on few rows for one round, to see what the metric is."""
+        """Train one round on few rows, to learn the metric's name and direction."""
         self.train(
             {**self._params, "n_estimators": 1}, max(self.smallest, min(SMALL, self.n_rows))
         )
@@ -216,10 +216,10 @@ class _Search:
         return score
 
     def chosen(self, trial: BaseTrial) -> dict[str, Any]:
-        """Return the parameters of a trial; what was given is kept."""
+        """Return the parameters of a trial, with the given ones unchanged."""
         model = spaces.lightgbm(trial, self.n_rows, task=self.task, seed=self._seed)
         found = {name: value for name, value in model.get_params().items() if name in ALIASES}
-        del found["n_jobs"]  # LightGBM's own default: all cores
+        del found["n_jobs"]  # keep LightGBM's default: all cores
         given = {*self._params}
         kept = {n: v for n, v in found.items() if not given & {n, *ALIASES[n]}}
         rounds = next((self._params[n] for n in _ROUNDS if n in given), found["n_estimators"])
@@ -252,7 +252,7 @@ class _Search:
                 f"nothing with metric={self._params.get('metric')!r}."
             )
         _, self.metric, score, self.is_larger_better = seen[0]
-        if booster.best_iteration > 0 and booster.best_score:  # of early stopping
+        if booster.best_iteration > 0 and booster.best_score:  # set by early stopping
             score = booster.best_score["valid"][self.metric]
         return booster, float(score)
 
@@ -266,14 +266,14 @@ _ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
 
 
 def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
-    """Construct the dataset so that leaves of any number of rows can be tried on it.
+    """Construct the dataset for trials of any `min_data_in_leaf`.
 
     Raises:
-        ValueError: if it was constructed otherwise, or has groups.
+        ValueError: if it was constructed with a filter of features, or has groups.
     """
     try:
         train_set.num_data()
-    except Exception:  # LightGBM raises its own kind: it was not constructed
+    except Exception:  # LightGBM's own kind of error: the dataset was not constructed
         train_set.params = {**params, **(train_set.params or {}), "feature_pre_filter": False}
         train_set.construct()
     else:
@@ -291,7 +291,7 @@ def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
 
 
 def _complete(codes: NDArray[Any]) -> int:
-    """Return how many of the first rows hold every class.
+    """Return the smallest number of first rows that hold every class.
 
     >>> _complete(np.array([1, 1, 0, 1]))
     3
@@ -305,7 +305,7 @@ def _fixed(params: Mapping[str, Any]) -> BaseTrial:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Optuna's log quiet, and LightGBM's warnings of names that it has twice."""
+    """Hide Optuna's log, and LightGBM's warnings of parameters with two names."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:

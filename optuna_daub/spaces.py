@@ -1,8 +1,8 @@
-"""Search spaces for models of tables: ranges that fit the number of rows, and points to start at.
+"""Search spaces for models of tables, with ranges by number of rows, and starting points.
 
-Each space is a function from an Optuna trial and a number of rows to an unfitted estimator of
-scikit-learn's interface. `first_points` are points to enqueue: cheap ones first, then good ones.
-"""
+Each space is a function from an Optuna trial and a number of rows to an unfitted estimator in
+scikit-learn's interface. `first_points` returns points to enqueue: cheap ones first, then good
+ones."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ __all__ = [
 Task = Literal["classification", "regression"]
 Point = dict[str, Any]
 
-MOST_TREES = 2048
-"""Boosted trees at most; FLAML, https://github.com/microsoft/FLAML, goes up to 32,768."""
+MAX_TREES = 2048
+"""Largest number of boosted trees; FLAML (https://github.com/microsoft/FLAML) allows 32,768."""
 
-MOST_LEAVES = 1024
-"""Leaves of a boosted tree at most."""
+MAX_LEAVES = 1024
+"""Largest number of leaves of a boosted tree."""
 
-MOST_LEAVES_OF_FORESTS = 32_768
-"""Leaves of a tree of a forest at most, as in FLAML."""
+MAX_LEAVES_OF_FORESTS = 32_768
+"""Largest number of leaves of a forest's tree, as in FLAML."""
 
-MOST_TREES_OF_FORESTS = 512
-"""Trees of a forest at most: more of them change the score by less than its own error."""
+MAX_TREES_OF_FORESTS = 512
+"""Largest number of trees of a forest: more change the score by less than its standard error."""
 
-MOST_NEIGHBOURS = 100
-"""Neighbours that are asked at most."""
+MAX_NEIGHBOURS = 100
+"""Largest number of neighbours in a prediction."""
 
-MOST_ROWS_OF_NEIGHBOURS = 50_000
-"""Rows up to which `tabular` has neighbours among its models: a prediction looks at all rows."""
+MAX_ROWS_OF_NEIGHBOURS = 50_000
+"""Number of rows up to which `tabular` tries nearest neighbours: a prediction reads all rows."""
 
 _SOME: Point = {"rate": 0.1, "rows": 1.0, "columns": 1.0, "l1": 2**-10, "l2": 1.0}
 _FORESTS: tuple[Point, ...] = (
@@ -136,17 +136,17 @@ def lightgbm(
 ) -> Any:
     """Return an unfitted LightGBM model.
 
-    Parameters of the study: trees, leaves, leaf_rows, rate, rows, columns, l1, l2.
+    The study's parameters are trees, leaves, leaf_rows, rate, rows, columns, l1 and l2.
 
     Args:
-        trial: asked for the parameters.
-        n_rows: number of rows that there are to train on, at least 1. The largest numbers of trees
-            and leaves grow with it. A trial that has a parameter already keeps its range, so the
-            function can be the `build` of `TrainingSizeObjective`, which passes each size.
-        task: whether targets are classes or amounts.
+        trial: trial that suggests the parameters.
+        n_rows: number of rows to train on, at least 1. The largest numbers of trees and leaves
+            grow with it. A trial that has a parameter already keeps its range, so the function
+            can be the `build` of `TrainingSizeObjective`, which passes each size.
+        task: kind of targets: classes or amounts.
         jobs: number of threads of each training.
-        seed: of the model.
-        categories: not used; here for the same arguments in every space.
+        seed: seed of the model.
+        categories: not used; every space has the same arguments.
 
     Raises:
         ImportError: if LightGBM is not installed, with the line that installs it.
@@ -180,8 +180,8 @@ def xgboost(
 ) -> Any:
     """Return an unfitted XGBoost model, whose classes must be 0, 1, 2, ...
 
-    Parameters of the study: trees, leaves, leaf_weight, rate, rows, columns, l1, l2. Arguments
-    and errors are those of `lightgbm`.
+    The study's parameters are trees, leaves, leaf_weight, rate, rows, columns, l1 and l2.
+    Arguments and errors are those of `lightgbm`.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -209,8 +209,8 @@ def random_forest(
 ) -> Any:
     """Return an unfitted random forest of scikit-learn.
 
-    Parameters of the study: forest_trees, forest_leaves, features. Arguments and errors are those
-    of `lightgbm`.
+    The study's parameters are forest_trees, forest_leaves and features. Arguments and errors are
+    those of `lightgbm`.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -236,8 +236,8 @@ def extra_trees(
 ) -> Any:
     """Return an unfitted forest of extremely randomized trees of scikit-learn.
 
-    Parameters of the study: forest_trees, forest_leaves, features. Arguments and errors are those
-    of `lightgbm`.
+    The study's parameters are forest_trees, forest_leaves and features. Arguments and errors are
+    those of `lightgbm`.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -263,17 +263,17 @@ def linear(
 ) -> Any:
     """Return an unfitted logistic or ridge regression behind imputation and scaling.
 
-    The parameter of the study is strength: large values let the data speak, small ones shrink.
+    The study's parameter is strength, the inverse of regularization: small values shrink more.
     Arguments and errors are those of `lightgbm`, except `categories`.
 
     Args:
-        trial: asked for the parameter.
-        n_rows: number of rows that there are to train on, at least 1.
-        task: whether targets are classes or amounts.
-        jobs: not used: both are solved in one thread of Python.
-        seed: not used: both have one solution.
-        categories: positions of the columns of `X` that hold codes of categories. They become one
-            column for each of the 50 most frequent codes.
+        trial: trial that suggests the parameter.
+        n_rows: number of rows to train on, at least 1.
+        task: kind of targets: classes or amounts.
+        jobs: not used: both models are solved in one thread.
+        seed: not used: both models have one solution.
+        categories: positions of the columns of `X` that hold codes of categories. Each becomes a
+            column for each of its 50 most frequent codes.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -302,9 +302,9 @@ def neighbours(
 ) -> Any:
     """Return unfitted nearest neighbours behind imputation and scaling.
 
-    Parameters of the study: neighbours, weights. At most a hundredth of the rows are asked, so
-    small training sizes have enough of them. Arguments and errors are those of `linear`; `jobs` is
-    the number of threads of each prediction.
+    The study's parameters are neighbours and weights. There are at most n_rows / 100 neighbours,
+    so small training sizes have enough rows. Arguments and errors are those of `linear`; `jobs`
+    is the number of threads of each prediction.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -333,7 +333,7 @@ SPACES: Mapping[str, Space] = MappingProxyType(
         "neighbours": neighbours,
     }
 )
-"""The kinds of models that `tabular` chooses among, those with the cheapest start first."""
+"""Spaces of all kinds of models that `tabular` tries, the cheapest to start with first."""
 
 
 def tabular(
@@ -348,22 +348,22 @@ def tabular(
 ) -> Any:
     """Return an unfitted model of one of several kinds.
 
-    The study has the parameter model, and those of the kind chosen; boosted models share theirs,
-    and so do forests.
+    The study's parameters are model and those of the chosen kind. Boosted models share their
+    parameters, and so do forests.
 
     Args:
-        trial: asked for the parameters.
-        n_rows: number of rows that there are to train on, at least 1.
-        task: whether targets are classes or amounts.
+        trial: trial that suggests the parameters.
+        n_rows: number of rows to train on, at least 1.
+        task: kind of targets: classes or amounts.
         among: names of spaces of this module. None: all, except neighbours if there are more than
             50,000 rows.
         jobs: number of threads of each training.
-        seed: of the models.
+        seed: seed of the models.
         categories: positions of the columns that hold codes, for linear models and neighbours.
 
     Raises:
         ImportError: if the package of the chosen kind is not installed.
-        ValueError: if `among` has a name that is no space, or none.
+        ValueError: if `among` is empty or has an unknown name.
 
     >>> import optuna
     >>> study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -379,15 +379,15 @@ def tabular(
 def first_points(
     space: str, n_rows: int, *, task: Task = "classification", among: Sequence[str] | None = None
 ) -> list[Point]:
-    """Return points to enqueue before a search: the cheapest first, good ones behind.
+    """Return points to enqueue before a search: the cheapest first, then good ones.
 
-    Numbers of trees, leaves and neighbours are cut to the ranges for so many rows.
+    Numbers of trees, leaves and neighbours are cut to the ranges for `n_rows` rows.
 
     Args:
         space: name of a space of this module.
-        n_rows: as the space is given it.
-        task: as the space is given it.
-        among: as `tabular` is given it.
+        n_rows: the space's argument.
+        task: the space's argument.
+        among: the argument of `tabular`.
 
     Returns:
         Parameters for `study.enqueue_trial`, each point once.
@@ -419,7 +419,7 @@ def first_points(
 
 
 class _Ask:
-    """A trial's parameters by shape of range; one that it has already keeps its range."""
+    """Suggestions of a trial by kind of range; a parameter it has already keeps its range."""
 
     def __init__(self, trial: BaseTrial, n_rows: int, task: Task) -> None:
         self.check(n_rows, task)
@@ -452,7 +452,7 @@ class _Ask:
         return str(self._trial.suggest_categorical(name, [*words]))
 
     def boosted(self, seed: int) -> dict[str, Any]:
-        """Return what LightGBM and XGBoost call the same."""
+        """Return the parameters that LightGBM and XGBoost share."""
         return {
             "n_estimators": self.whole("trees", 4, _limits(self._n_rows)["trees"]),
             "learning_rate": self.real("rate", 2**-10, 1.0),
@@ -476,20 +476,20 @@ class _Ask:
 def _limits(n_rows: int) -> dict[str, int]:
     """Return the upper ends of the ranges that grow with the rows.
 
-    A boosted tree has at most one leaf for each four rows; one of a forest one for each row.
+    A boosted tree has at most n_rows / 4 leaves, a forest's tree at most n_rows.
     """
     return {
-        "trees": min(max(n_rows, 8), MOST_TREES),
-        "leaves": min(max(n_rows // 4, 8), MOST_LEAVES),
-        "forest_trees": min(max(n_rows, 8), MOST_TREES_OF_FORESTS),
-        "forest_leaves": min(max(n_rows, 8), MOST_LEAVES_OF_FORESTS),
-        "neighbours": min(max(n_rows // 100, 2), MOST_NEIGHBOURS),
+        "trees": min(max(n_rows, 8), MAX_TREES),
+        "leaves": min(max(n_rows // 4, 8), MAX_LEAVES),
+        "forest_trees": min(max(n_rows, 8), MAX_TREES_OF_FORESTS),
+        "forest_leaves": min(max(n_rows, 8), MAX_LEAVES_OF_FORESTS),
+        "neighbours": min(max(n_rows // 100, 2), MAX_NEIGHBOURS),
     }
 
 
 def _among(n_rows: int, among: Sequence[str] | None) -> list[str]:
     if among is None:
-        return [n for n in SPACES if n != "neighbours" or n_rows <= MOST_ROWS_OF_NEIGHBOURS]
+        return [n for n in SPACES if n != "neighbours" or n_rows <= MAX_ROWS_OF_NEIGHBOURS]
     if strangers := [name for name in among if name not in SPACES]:
         raise ValueError(f"`among` must have names of {[*SPACES]}, but got {strangers[0]!r}.")
     if isinstance(among, str) or not among:
@@ -498,7 +498,7 @@ def _among(n_rows: int, among: Sequence[str] | None) -> list[str]:
 
 
 def _scaled(model: Any, categories: Sequence[int]) -> Any:
-    """Return the model behind what it needs: no gaps, one scale, a column for each code."""
+    """Return the model in a pipeline that fills gaps, scales, and encodes categories."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline

@@ -1,4 +1,6 @@
-"""Allocation of training data as pure functions of learning curves; loads no Optuna.
+"""Rules for the allocation of training data, as pure functions of learning curves.
+
+No Optuna is loaded.
 
 The symbols of the papers and their names here:
 
@@ -11,17 +13,17 @@ x_i                     parameters, row               that point, by name; as nu
 n, abs(S_tr)            size                          training examples, int >= 1
 b, N, r (ABC: c)        min_resource, max_resource,   smallest and full size; their geometric
                         reduction_factor              ratio, > 1
-d = log2(N / n)         doublings                     of the training set left until N, >= 0
+d = log2(N / n)         doublings                     doublings from n to N, >= 0
 f^V[n]                  score                         validation score, larger is better
-f^T[n]                  training_score                the same on the examples trained on
+f^T[n]                  training_score                score on the n examples trained on
 abs(S_te)               n_validation                  validation examples, int >= 1
 u_i, l_i                upper, lower                  ends of the interval of the score at N
 y_i(d)                  forecast                      distribution of a score at a size: `Normal`,
                                                       `Student`, `Logistic`
 T_i                     seconds                       time of a training, seconds; `Seconds` is the
                                                       distribution of it
-L                       price                         score that a second must earn elsewhere for a
-                                                      step to be worth nothing more, >= 0
+L                       price                         score per second at which a step just pays,
+                                                      >= 0
 epsilon                 epsilon                       accuracy tolerance, in (0, 1)
 delta                   delta                         probability of failure, in (0, 1)
 S                       the sequence of `Extend`      allocations (i, n) in order

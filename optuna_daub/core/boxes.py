@@ -1,10 +1,10 @@
-"""Boxes: what an action with a known cost and an uncertain outcome is worth.
+"""Values of actions with a known cost and an uncertain outcome (Pandora's boxes).
 
-An action costs something and shows a score. Weitzman's reservation value [1], here the *index*, is
-the score above which the action is not worth its cost; of an action in two stages it is Gittins'
-index [2]. Read the other way round, the *price* is the cost of a unit of effort at which the
-action is just worth it [3]. Outcomes are normal distributions. All functions take arrays, one
-entry for each action, in one pass, and broadcast.
+An action has a cost and shows a score. Its *index* is the best score so far above which the action
+is not worth its cost: Weitzman's reservation value [1], and for two stages Gittins' index [2]. Its
+*price* answers the reverse question: the cost of a unit of effort at which the action just pays
+[3]. Outcomes are normal distributions. All functions take arrays with one entry for each action,
+and broadcast.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -28,24 +28,23 @@ from scipy.special import ndtr
 Numbers = NDArray[np.float64]
 
 N_POINTS = 7
-"""Outcomes of a look that stand for all: Gauss-Hermite, exact for polynomials of degree 13. The
-index with a look is off by 0.06 standard deviations (`tests/core/test_boxes.py`), and takes a
-fraction of the time that a fine grid takes."""
+"""Number of outcomes that represent a look: Gauss-Hermite, exact for polynomials of degree 13. The
+error of an index with a look is 0.06 standard deviations (`tests/core/test_boxes.py`)."""
 POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(N_POINTS)
-"""Standard deviations from the mean, and probabilities; shape (7,) each."""
+"""Outcomes of a look in standard deviations from the mean, and their probabilities; shape (7,)."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 NEWTON_STEPS = 12
-"""Of the reservation value's equation; five reach full precision, the rest is for extremes."""
+"""Newton steps for an index; five reach full precision, extreme values need more."""
 HALVINGS = 40
-"""Of the interval in which an index with a look lies: to 1e-12 of its width."""
+"""Bisection steps for an index with a look: its interval shrinks to 1e-12 of its width."""
 
 
 def improvement(mean: ArrayLike, sd: ArrayLike, over: ArrayLike) -> Numbers:
     """Return E[max(0, X - over)] of a normal X, at least 0.
 
     Args:
-        mean: of X.
-        sd: its standard deviation, at least 0 and finite.
+        mean: mean of X.
+        sd: standard deviation of X, at least 0 and finite.
         over: the score to improve on.
 
     >>> improvement([0.8, 0.9], [0.1, 0.0], 0.8).round(6)
@@ -59,14 +58,14 @@ def improvement(mean: ArrayLike, sd: ArrayLike, over: ArrayLike) -> Numbers:
 
 
 def index(mean: ArrayLike, sd: ArrayLike, cost: ArrayLike) -> Numbers:
-    """Return the score over which the expected improvement is worth the cost, no more.
+    """Return the index: the score v over which the expected improvement equals the cost.
 
     It solves E[max(0, X - v)] = cost for v.
 
     Args:
-        mean: of the normal X.
-        sd: its standard deviation, at least 0 and finite.
-        cost: in units of the score, at least 0. At 0 the index is infinite, unless `sd` is 0.
+        mean: mean of the normal X.
+        sd: standard deviation of X, at least 0 and finite.
+        cost: cost in units of the score, at least 0. At 0 the index is infinite, unless `sd` is 0.
 
     >>> index([0.8, 0.9], [0.1, 0.0], [0.039894228, 0.1]).round(6)
     array([0.8, 0.8])
@@ -74,8 +73,8 @@ def index(mean: ArrayLike, sd: ArrayLike, cost: ArrayLike) -> Numbers:
     mean, sd, cost = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (mean, sd, cost)))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_cost = np.log(cost) - np.log(sd)
-        # Newton's steps for the logarithm, which is concave, stay right of the solution once
-        # there. The start is near it, whether the cost is a tiny part of `sd` or many times it.
+        # The logarithm is concave, so Newton's steps stay to the right of the solution once they
+        # are there. This start is near it for costs far below and far above `sd`.
         deviate = np.sqrt(np.maximum(0.0, -2.0 * log_cost))
         deviate = np.where(log_cost > 0.0, -cost / sd, deviate)
         for _ in range(NEWTON_STEPS):
@@ -90,16 +89,16 @@ def index(mean: ArrayLike, sd: ArrayLike, cost: ArrayLike) -> Numbers:
 def index_with_look(
     mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, now: ArrayLike, later: ArrayLike
 ) -> Numbers:
-    """Return the index of an action that shows something first, and may be given up then.
+    """Return the index of an action with a look, after which it may be given up.
 
-    It solves E[max(0, E[max(0, X - v) | what is shown] - later)] = now for v.
+    It solves E[max(0, E[max(0, X - v) | look] - later)] = now for v.
 
     Args:
-        mean: of the normal X, the outcome in the end.
-        shown: standard deviation of what the look changes of that mean, at least 0.
-        kept: standard deviation of X that is left then, at least 0.
-        now: cost of the look, above 0, in units of the score.
-        later: cost of going on to the end, likewise, at least 0.
+        mean: mean of the normal X, the final outcome.
+        shown: standard deviation of the change of that mean by the look, at least 0.
+        kept: standard deviation of X after the look, at least 0.
+        now: cost of the look in units of the score, above 0.
+        later: cost of going on to the end in units of the score, at least 0.
 
     >>> index_with_look(0.8, 0.1, 0.0, [0.01, 0.02], [0.0, 0.01]).round(3)
     array([0.893, 0.846])
@@ -109,7 +108,7 @@ def index_with_look(
     )
     points = mean[..., None] + shown[..., None] * POINTS
     kept, later = kept[..., None], later[..., None]
-    # Whatever is shown, going on is worth at least the mean less both costs.
+    # Lower end: going on after every look is worth the mean less both costs.
     low = mean - now - later[..., 0]
     high = low + np.maximum(0.0, _highest(points, kept, later, now) - low)
     for _ in range(HALVINGS):
@@ -121,7 +120,7 @@ def index_with_look(
 
 
 def after_look(mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, over: ArrayLike) -> Numbers:
-    """Return the expected improvement after a look, for each of `POINTS`, on a further axis.
+    """Return the expected improvement after each outcome of a look, shape (..., 7).
 
     Args:
         mean, shown, kept: as in `index_with_look`.
@@ -138,16 +137,16 @@ def after_look(mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, over: ArrayLi
 
 
 def price(ahead: ArrayLike, now: ArrayLike, later: ArrayLike) -> Numbers:
-    """Return the price L at which each action just breaks even: 0 or above.
+    """Return the price L at which each action just pays, at least 0.
 
-    It solves sum_j w_j max(0, ahead_j - L later) = L now, w_j being `WEIGHTS`. The left side is
-    the largest of the sums over the last outcomes alone, so L is the largest of their solutions.
+    It solves sum_j w_j max(0, ahead_j - L later) = L now with the `WEIGHTS` w_j. The left side is
+    the largest of the sums over the k last outcomes, so L is the largest of their solutions.
 
     Args:
-        ahead: expected improvement after each outcome of the look, as `after_look` has it, at
-            least 0 and increasing; shape (..., 7). Of an action without a look, all are the same.
+        ahead: expected improvement after each outcome of the look, from `after_look`, at least 0
+            and increasing; shape (..., 7). Without a look all seven are equal.
         now: effort until the look, above 0; shape (...).
-        later: effort from there to the end, at least 0; shape (...).
+        later: effort from the look to the end, at least 0; shape (...).
 
     >>> price([[0.0, 0.0, 0.0, 0.1, 0.1, 0.1, 0.1], [0.2] * 7], [1.0, 2.0], [0.0, 2.0]).round(3)
     array([0.073, 0.05 ])
@@ -162,13 +161,13 @@ def _excess(deviate: Numbers) -> Numbers:
     far = np.abs(deviate)
     density = np.exp(-0.5 * far * far) / math.sqrt(2.0 * math.pi)
     mills = math.sqrt(math.pi / 2.0) * erfcx(far / math.sqrt(2.0))
-    # Far out Mills' ratio is so close to 1 / deviate that the difference is rounding.
+    # Far out, 1 / deviate replaces Mills' ratio: the difference would be a rounding error.
     left = np.where(far < 1e4, 1.0 - far * mills, 0.0)
     return np.asarray(density * left + np.maximum(0.0, -deviate))
 
 
 def _highest(points: Numbers, kept: Numbers, later: Numbers, now: Numbers) -> Numbers:
-    """Return a score that no index is above: that of the best outcome, were it certain."""
+    """Return an upper bound of the index: the index if the best outcome were certain."""
     best = points[..., -1]
     # With w_7 <= 1: E[max(0, ...)] <= EI of the best outcome - later, which must pay `now`.
     return index(best, kept[..., 0], now + later[..., 0])

@@ -1,6 +1,6 @@
-"""Checks of arguments: each returns the value as it is meant, or raises a sentence that names it.
+"""Checks of arguments: each returns the converted value, or raises a ValueError that names it.
 
-The sentence is a ValueError in every case, also where the type is wrong.
+It is a ValueError also if the type is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def whole_number(name: str, value: object) -> int:
     5
 
     Raises:
-        ValueError: where it is none; True and 5.0 are none.
+        ValueError: if it is not a whole number; True and 5.0 are not.
     """
     try:
         if isinstance(value, bool | np.bool_):
@@ -41,7 +41,7 @@ def number(name: str, value: object) -> float:
     0.0
 
     Raises:
-        ValueError: where it is none; True and "5" are none.
+        ValueError: if it is not a number; True and "5" are not.
     """
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
@@ -84,7 +84,7 @@ def flag(name: str, value: object, *, or_else: str = "") -> bool:
     True
 
     Raises:
-        ValueError: where it is neither; `or_else` says what might have been passed besides.
+        ValueError: if it is neither; `or_else` names other values that are allowed.
     """
     if not isinstance(value, bool | np.bool_):
         others = f" or {or_else}" if or_else else ""
@@ -99,7 +99,7 @@ def named(name: str, value: object, choices: Mapping[str, _Choice]) -> _Choice:
     2
 
     Raises:
-        ValueError: where it is the name of none.
+        ValueError: if no choice has that name.
     """
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"`{name}` must be one of {sorted(choices)}, but got {value!r}.")

@@ -20,21 +20,21 @@ from optuna_daub.core.once import Remembers
 
 
 LARGEST_SCORE = 1e100
-"""Scores farther from 0 count as infinite: they are of learners that diverged, and the square of
-one of 1e155 is no number any more."""
+"""Largest distance of a score from 0; beyond it a score counts as infinite. Such learners have
+diverged, and the square of 1e155 overflows."""
 
 
 Cause: TypeAlias = Literal["", "failed", "collapsed", "infeasible", "ruled out"]
-"""The kind of reason for which a learner gets no more data: its training failed or its parameters
-were rejected; its score is no finite number; it violates a constraint; the policy dropped it.
-Empty while it may still get some."""
+"""Kind of reason for which a learner gets no more data. "failed": its training failed, or its
+parameters were rejected; "collapsed": its score is not finite; "infeasible": it violates a
+constraint; "ruled out": the policy dropped it; "": it may still get data."""
 
 CAUSES: tuple[str, ...] = get_args(Cause)
 """All kinds of reasons."""
 
 
 def is_finite(score: float) -> bool:
-    """Return whether anything can be projected from a score.
+    """Return whether a score is finite, so forecasts can use it.
 
     >>> is_finite(0.9), is_finite(math.nan), is_finite(1e200)
     (True, False, False)
@@ -44,7 +44,7 @@ def is_finite(score: float) -> bool:
 
 @dataclass(frozen=True)
 class Observation:
-    """The outcome of one probe: a learner trained once on `size` examples.
+    """The outcome of one training of a learner on `size` examples.
 
     >>> Observation(500, 0.81, training_score=0.97).size
     500
@@ -55,18 +55,18 @@ class Observation:
     score: float
     """Validation score, larger is better; NaN and infinities are kept as facts."""
     training_score: float | None = None
-    """The same score on the `size` examples trained on; None where it was not measured."""
+    """The same score on the `size` examples trained on; None if it was not measured."""
     n_validation: int | None = None
-    """Number of validation examples that `score` was measured on; None where unknown."""
+    """Number of validation examples that `score` was measured on; None if unknown."""
     seconds: float | None = None
-    """Time of training and scoring, in seconds; None where it was not measured."""
+    """Time of training and scoring, in seconds; None if it was not measured."""
     order: int = field(default=0, compare=False)
-    """Place in time among the study's trainings, such as the number of the trial; 0 if unknown.
-    What is learnt now and then only, such as length scales, is learnt from the first so many."""
+    """Place in the order of the study's trainings, such as the trial's number; 0 if unknown.
+    Length scales are refitted now and then only, from the first observations in this order."""
 
     @property
     def is_finite(self) -> bool:
-        """Whether its scores are numbers from which anything can be projected."""
+        """True if all its scores are finite, so forecasts can use it."""
         return is_finite(self.score) and is_finite(self.training_score or 0.0)
 
 
@@ -80,24 +80,24 @@ class LearningCurve(Remembers):
     """
 
     learner: int
-    """The learner's id; where nothing else decides, the lower id goes first."""
+    """The learner's id; in ties the lower id goes first."""
     observations: tuple[Observation, ...] = ()
-    """What was seen of it, sizes strictly increasing."""
+    """Outcomes of its trainings, sizes strictly increasing."""
     dropped: str = ""
-    """Why the learner gets no data ever again; empty while it may still get some."""
+    """Reason why the learner gets no data ever again; empty if it may still get some."""
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Its point of the search space, by name, as far as it is known; what it costs is guessed from
-    it before it is tried. May be left empty."""
+    """Parameters of the learner, by name; empty if unknown. Scores and costs are predicted from
+    them before the first training."""
     cause: Cause = ""
     """The kind of reason that `dropped` states: "failed" unless another is given."""
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """The training sizes observed, increasing."""
+    """Training sizes observed, increasing."""
     size: int = field(init=False, repr=False, compare=False)
-    """The largest training size observed; 0 before the first probe."""
+    """Largest training size observed; 0 before the first training."""
     score: float = field(init=False, repr=False, compare=False)
-    """The validation score at the largest size; minus infinity before the first probe."""
+    """Validation score at the largest size; minus infinity before the first training."""
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What rules have said of the curve (see `once`)."""
+    """Remembered answers of rules on the curve (see `once`)."""
 
     def __post_init__(self) -> None:
         if type(self.learner) is not int:
@@ -135,14 +135,13 @@ class LearningCurve(Remembers):
 
     @property
     def has_failed(self) -> bool:
-        """Whether it was dropped for its errors or for a score that is no finite number."""
+        """True if it was dropped for errors or for a score that is not finite."""
         return self.cause in ("failed", "collapsed")
 
     def extended(self, *observations: Observation) -> LearningCurve:
         """Return the curve with more observations, at larger sizes than all before.
 
-        A score that is no finite number, of validation or of training, or beyond 1e100, drops the
-        learner: nothing can be projected from it.
+        A validation or training score that is not finite, or beyond 1e100, drops the learner.
         """
         curve = replace(self, observations=(*self.observations, *observations))
         for seen in observations:
@@ -172,9 +171,9 @@ class LearningCurve(Remembers):
         return replace(self, dropped=reason, cause=cause)
 
     def log_times(self) -> tuple[float, ...]:
-        """Return logarithms of size and seconds of the first, the last but one and the last probe.
+        """Return logarithms of size and seconds of three timed trainings, NaN for missing ones.
 
-        Of those whose seconds are known; NaN where there is none.
+        They are the first, the last but one and the last of those whose seconds are known.
 
         >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
         (0.0, 0.0, nan, nan, 0.0, 0.0)
@@ -190,5 +189,5 @@ class LearningCurve(Remembers):
         return self.at(size) is not None
 
     def at(self, size: int) -> Observation | None:
-        """Return the observation at `size`, or None where the learner was not trained on it."""
+        """Return the observation at `size`, or None if the learner was not trained on it."""
         return next((seen for seen in self.observations if seen.size == size), None)

@@ -1,6 +1,6 @@
-"""Decisions: which learner gets which data next, which gets none, or that the answer is known.
+"""Decisions of a policy: train, propose, drop, finish or wait.
 
-Every decision carries its reason, a sentence with numbers.
+Every decision has a reason, a sentence with numbers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Reason:
-    """A sentence whose scores are kept as numbers.
+    """A sentence with its scores as numbers.
 
-    The core knows one direction, larger is better; a border that flips the sign of scores can so
-    tell its user the reason in the user's own direction.
+    In the core larger scores are better. The study layer flips the sign for studies that minimize,
+    and with `mirrored` it shows the reason in the user's direction.
 
     >>> str(Reason("bound {0} {less} {1} of learner 17", (0.871, 0.884)))
     'bound 0.871 < 0.884 of learner 17'
@@ -26,12 +26,12 @@ class Reason:
     """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for what their
     direction decides."""
     scores: tuple[float, ...] = ()
-    """The scores that the sentence speaks of."""
+    """Scores in the sentence, in the order of its numbers."""
     is_mirrored: bool = False
-    """Whether smaller scores are the better ones."""
+    """True if smaller scores are better."""
 
     def mirrored(self) -> Reason:
-        """Return the reason for a reader to whom smaller scores are better."""
+        """Return the reason for a user whose smaller scores are better."""
         return Reason(
             self.sentence, tuple(0.0 - score for score in self.scores), not self.is_mirrored
         )
@@ -45,59 +45,59 @@ class Reason:
 
 @dataclass(frozen=True)
 class Extend:
-    """Train `learner` on `size` examples next."""
+    """The decision to train `learner` on `size` examples next."""
 
     learner: int
-    """Its id."""
+    """Id of the learner."""
     size: int
-    """Number of training examples, larger than all it was trained on."""
+    """Number of training examples, larger than any that it was trained on."""
     reason: Reason
-    """Why this learner, and this size."""
+    """Reason for this learner and this size."""
 
 
 @dataclass(frozen=True)
 class Propose:
-    """Train a newcomer, one that was never trained before, on `size` examples."""
+    """The decision to train a new learner on `size` examples."""
 
     size: int
     """Number of training examples."""
     reason: Reason
-    """Why a newcomer."""
+    """Reason for a new learner."""
 
 
 @dataclass(frozen=True)
 class Drop:
-    """Give `learner` no data ever again."""
+    """The decision to give `learner` no data ever again."""
 
     learner: int
-    """Its id."""
+    """Id of the learner."""
     reason: Reason
-    """Why it cannot be the answer."""
+    """Reason why it cannot be the best."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """The answer is known: `learner` is the best, or None where no learner is left."""
+    """The decision to end: `learner` is the best, or None if no learner is left."""
 
     learner: int | None
-    """The id of the best; None where no learner is left."""
+    """Id of the best learner; None if no learner is left."""
     reason: Reason
-    """Why it is the best."""
+    """Reason why it is the best."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Every learner that deserves data is busy: ask again when one is free."""
+    """The decision to wait: every learner that deserves data is busy; ask again later."""
 
     reason: Reason
-    """Why."""
+    """Reason to wait."""
 
 
 Decision: TypeAlias = Extend | Propose | Drop | Finish | Wait
 
 
 def _distinct(scores: tuple[float, ...]) -> list[str]:
-    """Return the scores with three decimals, or as many more as tell different ones apart."""
+    """Return scores with three decimals, or more if different scores would look equal."""
     different = len({*scores})
     for decimals in range(3, 8):
         texts = [f"{round(score, decimals) + 0.0:,.{decimals}f}" for score in scores]  # no "-0"

@@ -1,4 +1,4 @@
-"""Values that never change, and remember answers about themselves."""
+"""Immutable values that remember answers about themselves."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _Value = TypeVar("_Value")
 
 
 class Remembers:
-    """A value that never changes and so keeps the answers of rules."""
+    """An immutable value that remembers the answers of rules."""
 
     __slots__ = ()
 
     _derived: dict[Any, Any]
 
     def once(self, rule: Callable[..., _Value], *arguments: Any) -> _Value:
-        """Return `rule(self, *arguments)`, asked only once.
+        """Return `rule(self, *arguments)`, computed only once.
 
         Args:
-            rule: a function of this value and the arguments alone.
-            arguments: what else the rule is given; hashable.
+            rule: a function of this value and the arguments only.
+            arguments: further arguments of the rule, hashable.
         """
         question = rule, *arguments
         if question not in self._derived:
@@ -37,14 +37,14 @@ class Remembers:
 
 
 N_REMEMBERED = 16
-"""Answers that a function which remembers by content keeps: those asked for last."""
+"""Number of last answers that a function remembers by content."""
 
 
 def by_content(function: Callable[..., _Value]) -> Callable[..., _Value]:
-    """Let a pure function of arrays and numbers keep its last answers.
+    """Let a pure function of arrays and numbers remember its last answers.
 
-    Pools that differ in what is claimed or busy often hold the same scores and seconds, and what
-    is fitted to these need not be fitted again.
+    Pools that differ only in busy learners have the same scores and seconds, so a model fitted to
+    these is not fitted again.
 
     >>> @by_content
     ... def total(numbers):

@@ -1,4 +1,4 @@
-"""Everything that a decision may use, as one immutable value."""
+"""Pool: everything that a decision may use, as one immutable value."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from optuna_daub.core.space import Space
 
 
 Columns: TypeAlias = NDArray[np.float64]
-"""One row per learner in the order of their ids, one column per number of a rule."""
+"""Answers of a rule, one row per learner in the order of ids, one column per number."""
 
 CHUNK = 64
-"""Learner ids that share a chunk: one more observation rebuilds one chunk, and a rule is asked
+"""Number of learner ids in one chunk. A new observation rebuilds one chunk, and rules are asked
 again for the new curve only."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What probes took.
+    """Cost of trainings.
 
     >>> Cost(500, 1.5) + Cost(1000, 2.0)
     Cost(examples=1500, seconds=3.5)
     """
 
     examples: int = 0
-    """Training examples, each probe counted in full; at least 0."""
+    """Training examples, summed over all trainings; at least 0."""
     seconds: float = 0.0
-    """Seconds of training and scoring, as far as they were measured; at least 0."""
+    """Measured seconds of training and scoring; at least 0."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.examples + other.examples, self.seconds + other.seconds)
@@ -55,10 +55,9 @@ class Cost:
 class Curves(Remembers, Mapping[int, LearningCurve]):
     """Learning curves by learner, in the order of their ids: an immutable mapping.
 
-    `put` returns a new mapping that shares all but one chunk with the old one, so that one more
-    observation costs no more among 20,000 learners than among 20. What rests on curves alone is
-    asked of `curves.once`; what also rests on the rest of the pool, which changes with every
-    second, of `pool.once`.
+    `put` returns a new mapping that shares all chunks but one with the old one. So a new
+    observation costs no more among 20,000 learners than among 20. Use `curves.once` for answers
+    that depend only on curves, and `pool.once` for those that depend on the whole pool.
 
     >>> before = Curves([LearningCurve(3), LearningCurve(0)])
     >>> after = before.put(LearningCurve(3, (Observation(500, 0.8),)))
@@ -79,7 +78,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         self._learners: NDArray[np.int64] | None = None
 
     def put(self, curve: LearningCurve) -> Curves:
-        """Return the curves with `curve` in place of what was known of its learner."""
+        """Return the curves with `curve` in place of its learner's earlier one."""
         number = curve.learner // CHUNK
         known = self._chunks.get(number)
         if known is None:
@@ -102,7 +101,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
 
     @property
     def learners(self) -> NDArray[np.int64]:
-        """The ids of all learners, increasing: what the rows of `columns` belong to."""
+        """Ids of all learners, increasing, in the order of the rows of `columns`."""
         if self._learners is None:
             parts = [chunk.learners for chunk in self._chunks.values()]
             self._learners = np.concatenate(parts) if parts else np.empty(0, np.int64)
@@ -112,9 +111,9 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         """Return `rule(curve, *arguments)` of every curve as the rows of an array.
 
         Args:
-            rule: a function of the curve and the arguments alone, which returns as many numbers
-                for every curve; it is asked once for each new curve.
-            arguments: what else the rule is given.
+            rule: a function of the curve and the arguments only, which returns the same number of
+                numbers for every curve; it is called once for each new curve.
+            arguments: further arguments of the rule.
 
         >>> def facts(curve):
         ...     return curve.size, curve.score
@@ -145,7 +144,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         return len(self.learners)
 
     def __eq__(self, other: object) -> bool:
-        # Chunks that two snapshots share need no comparison; most are.
+        # Snapshots share most chunks, which need no comparison.
         if isinstance(other, Curves):
             return self is other or self._chunks == other._chunks
         return super().__eq__(other)
@@ -167,7 +166,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
 
 
 class _Chunk:
-    """The curves whose ids lie in one stretch of `CHUNK` numbers, and what rules said of them."""
+    """The curves of `CHUNK` consecutive ids, with remembered answers of rules."""
 
     __slots__ = ("_changed", "_columns", "_known", "_known_learners", "curves", "learners")
 
@@ -175,7 +174,7 @@ class _Chunk:
         self.curves = curves
         self.learners = np.fromiter(curves, np.int64, len(curves))
         self._columns: dict[Hashable, Columns] = {}
-        # The answers of the last chunk that was asked, and the ids that have changed since.
+        # Answers of the earlier chunk that was asked last, and the ids changed since then.
         self._known: dict[Hashable, Columns] = {}
         self._known_learners = self.learners
         self._changed: frozenset[int] = frozenset()
@@ -213,11 +212,11 @@ class _Chunk:
 
 
 class Proposer(Protocol):
-    """A pure rule from a pool to candidates: points that could become learners; a frozen value."""
+    """A pure rule from a pool to candidates, which are points that could become learners."""
 
     @property
     def may_choose(self) -> bool:
-        """Whether the best candidate can be had; if not, the next learner is like one of them."""
+        """True if the best candidate becomes the next learner; False if a random one does."""
 
     def candidates(self, pool: Pool) -> Rows:
         """Return the candidates as rows of `pool.known_space`, shape (candidates, parameters)."""
@@ -225,7 +224,7 @@ class Proposer(Protocol):
 
 @dataclass(frozen=True)
 class NoProposer:
-    """One candidate of which nothing is known: what a new learner is before it is proposed."""
+    """A proposer of one candidate without parameters, for any new learner."""
 
     may_choose = False
 
@@ -239,7 +238,7 @@ _ANYWHERE = Space()
 
 @dataclass(frozen=True)
 class Pool(Remembers):
-    """A snapshot of all that a decision may use.
+    """A snapshot of everything that a decision may use.
 
     >>> pool = Pool(to_come=2).with_newcomer(0).observed(0, Observation(500, 0.8, seconds=1.5))
     >>> pool.curves[0].size, pool.to_come, pool.spent
@@ -247,24 +246,25 @@ class Pool(Remembers):
     """
 
     curves: Curves = field(default_factory=Curves)
-    """The curve of every learner begun; empty of one whose first probe is in flight."""
+    """Curve of every learner; empty during a learner's first training."""
     busy: frozenset[int] = frozenset()
-    """Learners that others train at this moment; none of them may be extended."""
+    """Ids of learners that other workers train now; they cannot be extended."""
     to_come: int | None = 0
-    """How many newcomers may still be proposed, at least 0; None: no limit (an open pool)."""
+    """Number of new learners that may still be proposed, at least 0; None: no limit (open
+    pool)."""
     spent: Cost = Cost()
-    """What all probes of the study took so far."""
+    """Cost of all trainings of the study so far."""
     left: Cost | None = None
-    """What may still be spent; None where no end is known."""
+    """Cost that may still be spent; None if no end is known."""
     space: Space | None = None
-    """Distributions of the parameters; None: as wide as the parameters of its learners."""
+    """Distributions of the parameters; None: the ranges of its learners' parameters."""
     proposer: Proposer = field(default_factory=NoProposer)
-    """Points that could become learners."""
+    """Rule for the points that could become learners."""
     runs_left: int | None = None
-    """How many runs may be begun after that of the worker that asks, at least 0: a run that gives
-    up its turn is used up. None where no limit is known."""
+    """Number of runs that may start after the current one, at least 0; None without a limit. A
+    suspended run counts."""
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What rules have said of the pool (see `once`)."""
+    """Remembered answers of rules on the pool (see `once`)."""
 
     def __post_init__(self) -> None:
         left = self.spent if self.left is None else self.left
@@ -293,25 +293,25 @@ class Pool(Remembers):
 
     @property
     def known_space(self) -> Space:
-        """The space of the parameters: as it was given, or as wide as learners show it."""
+        """Space of the parameters: the given one, or the ranges of the learners' parameters."""
         return self.curves.once(_spanned) if self.space is None else self.space
 
     @property
     def content(self) -> Pool:
         """The pool without time and limits, on which forecasts and costs do not depend.
 
-        Pools that differ in these alone share it, and so all that was worked out once for it.
+        Pools that differ only in these share it, with all that `once` has computed for it.
         """
         return self.curves.once(_content, self.busy, self.space, self.proposer)
 
     @property
     def may_propose(self) -> bool:
-        """Whether another newcomer may be proposed."""
+        """True if another new learner may be proposed."""
         return self.to_come is None or self.to_come > 0
 
     @property
     def is_free(self) -> NDArray[np.bool_]:
-        """Whether no worker trains a learner at this moment, in the order of ids."""
+        """True for learners that no worker trains now, in the order of ids."""
         if not self.busy:
             return np.ones(len(self.curves), bool)
         return np.isin(self.curves.learners, [*self.busy], invert=True)
@@ -319,7 +319,7 @@ class Pool(Remembers):
     def furthest(self) -> int | None:
         """Return the learner with the best score at the largest size that any has reached.
 
-        Dropped learners do not count; None where no other has a score.
+        Dropped learners do not count; None if no other has a score.
         """
         begun = [c for c in self.curves.values() if c.observations and not c.dropped]
         if not begun:
@@ -327,11 +327,11 @@ class Pool(Remembers):
         return max(begun, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
 
     def put(self, curve: LearningCurve) -> Pool:
-        """Return the pool with `curve` in place of what was known of its learner."""
+        """Return the pool with `curve` in place of its learner's earlier one."""
         return replace(self, curves=self.curves.put(curve))
 
     def observed(self, learner: int, seen: Observation) -> Pool:
-        """Return the pool with one more observation of a learner, and its cost spent."""
+        """Return the pool with one more observation of a learner, and its cost added."""
         spent = self.spent + Cost(seen.size, seen.seconds or 0.0)
         if not seen.order:
             last = self.curves.columns(_last_order).max(initial=0.0)
@@ -341,13 +341,13 @@ class Pool(Remembers):
         )
 
     def with_newcomer(self, learner: int, parameters: Mapping[str, Any] | None = None) -> Pool:
-        """Return the pool in which a newcomer has become `learner`, with no data yet."""
+        """Return the pool with the new learner `learner`, which has no data yet."""
         left = None if self.to_come is None else self.to_come - 1
         curve = LearningCurve(learner, parameters=parameters or {})
         return replace(self, curves=self.curves.put(curve), to_come=left)
 
     def dropped(self, learner: int, reason: str, cause: Cause = "failed") -> Pool:
-        """Return the pool in which `learner` gets no data ever again."""
+        """Return the pool with `learner` dropped: it gets no data ever again."""
         return self.put(self.curves[learner].drop(reason, cause))
 
 
@@ -364,7 +364,7 @@ def _checked(curves: object) -> list[LearningCurve]:
 
 
 def rows_of(curves: Curves, space: Space) -> Rows:
-    """Return the points of learners, shape (learners, parameters), for `curves.once`."""
+    """Return the learners' points, shape (learners, parameters); ask it by `curves.once`."""
     return curves.columns(_row, space).reshape(len(curves), len(space.dimensions))
 
 
@@ -373,7 +373,7 @@ def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
 
 
 def candidates_of(pool: Pool) -> Rows:
-    """Return the candidates of a pool, for `pool.once`."""
+    """Return the candidates of a pool; ask it by `pool.once`."""
     content = pool.content
     return content.proposer.candidates(content) if pool is content else content.once(candidates_of)
 

@@ -1,16 +1,15 @@
-"""Prices: what every possible step of a search is worth, per second.
+"""Prices: the value per second of every possible step of a search.
 
 A step trains a learner, or a candidate that could become one, on m examples; N is all of them. Its
-*price* is the score that a second would have to earn elsewhere for the step to be worth nothing
-more, L with
+*price* is the score per second at which the step just pays, L with
 
     E[ max(0, EI - L c(N)) ] = L (c(m) + o)           if m = N:  EI = L (c(N) + o)
 
 EI is the expected improvement on the best full-data score once the score at m is known, c(n) the
 expected seconds of a training on n examples, and o an overhead of every step: a share of the
-seconds spent so far (or left, if these are fewer), since small samples tell the best learners
-apart less and less. This is Gittins' index [1] read the other way round: it asks for the cost at a
-given score, not for the score at a given cost [2, 3].
+seconds spent so far (or left, if these are fewer). It grows because small samples distinguish the
+best learners less and less. This is Gittins' index [1], solved for the cost at a given score
+instead of the score at a given cost [2, 3].
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
@@ -45,51 +44,51 @@ Numbers = NDArray[np.float64]
 HASTE = 0.1
 """Overhead of every step, as a share of the seconds spent so far or left."""
 LEAST_SHARE = 1 / 64
-"""Share of all the data that learners start on at least."""
+"""Smallest share of all the data that learners start on."""
 STOP_RATIO = 2.0
-"""Ratio of consecutive sizes to stop at, at least: a shorter step shows little."""
+"""Smallest ratio of consecutive sizes to stop at: a shorter step shows little."""
 FIRST_MODEL = 2.0
-"""Seconds that the first training on all the data may take, in seconds spent so far."""
+"""Largest duration of the first training on all the data, in seconds spent so far."""
 N_LOOKED_AT = 6
-"""Candidates of the largest prices that are exact; of the others a look may be left out."""
+"""Number of candidates with the largest prices whose looks are computed; others may lack them."""
 MOST_LEARNERS = 160
-"""Learners whose steps are looked at: those with the largest expected improvement."""
+"""Largest number of learners whose looks are computed: those of largest expected improvement."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Sizes and models that a search goes by."""
+    """Sizes and models of a search."""
 
     stops: tuple[int, ...]
     """Sizes to stop at, increasing; the last is N."""
     forecaster: Forecaster
-    """Scores on more data."""
+    """Forecaster of the scores."""
     cost: CostModel
-    """Seconds of trainings, or examples."""
+    """Model of costs, in seconds or examples."""
 
 
 class Prices(NamedTuple):
     """Price of every step; minus infinity if a step is not to be taken."""
 
     learners: Numbers
-    """Of learners in the order of ids, shape (learners, stops)."""
+    """Prices of learners in the order of ids, shape (learners, stops)."""
     candidates: Numbers
-    """Of candidates, shape (candidates, stops)."""
+    """Prices of candidates, shape (candidates, stops)."""
     may_choose: bool
-    """Whether the best candidate can be had; if not, the next one is like all of them."""
+    """True if the best candidate becomes the next learner; False if a random one does."""
     has_model: bool
-    """Whether some learner was trained on all the data."""
+    """True if some learner was trained on all the data."""
 
     @property
     def learner(self) -> tuple[float, int, int]:
-        """The largest price of a learner, its place, and the place of the size."""
+        """Largest price of a learner, its place, and the place of the size."""
         return _largest(self.learners)
 
     @property
     def candidate(self) -> tuple[float, int, int]:
-        """The largest price of a candidate, its place, and the place of the size.
+        """Largest price of a candidate, its place, and the place of the size.
 
-        If it cannot be chosen: the mean price of a new learner that starts at the best size.
+        If it cannot be chosen, it is the mean price of a new learner that starts at the best size.
         """
         if self.may_choose or not len(self.candidates):
             return _largest(self.candidates)
@@ -97,7 +96,7 @@ class Prices(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The largest price of all."""
+        """Largest price of all steps."""
         return max(self.learner[0], self.candidate[0])
 
 
@@ -107,18 +106,18 @@ class Table(NamedTuple):
     size: Numbers
     """Largest size trained on; 0 before any score."""
     score: Numbers
-    """Score there; minus infinity before any."""
+    """Score at the largest size; minus infinity before any."""
     is_alive: NDArray[np.bool_]
-    """Not dropped."""
+    """True for learners that are not dropped."""
 
     @property
     def is_scored(self) -> NDArray[np.bool_]:
-        """Alive, with a score."""
+        """True for learners with a score that are not dropped."""
         return self.is_alive & (self.size > 0)
 
 
 def table_of(pool: Pool) -> Table:
-    """Return the facts about a pool's learners, for `pool.once`."""
+    """Return the facts about a pool's learners; ask it by `pool.once`."""
     size, score, is_alive = pool.curves.columns(_facts).T
     return Table(size, score, is_alive > 0.0)
 
@@ -138,11 +137,10 @@ def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def prices(pool: Pool, terms: Terms) -> Prices:
-    """Return the price of every step of every learner and candidate, for `pool.once`.
+    """Return the price of every step of every learner and candidate; ask it by `pool.once`.
 
-    A step's cost counts divided by the probability that a training on all the data is through in
-    the time left; once there is a full-data model, steps that would more probably be late than in
-    time are not taken.
+    A step's cost is divided by the probability that a training on all the data ends in the time
+    left. Once there is a full-data model, steps that would probably end too late are not allowed.
 
     Raises:
         ValueError: before any learner has a score.
@@ -156,13 +154,14 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     has_model = bool(is_full.any())
     content = pool.content
     mean, sd = content.once(_beliefs, terms.forecaster, full)
-    # Before a model the median forecast is to beat; a learner in training will reach its forecast.
+    # Before a full-data model the median forecast is to beat. A learner in training counts with
+    # its forecast.
     best = (
         float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
     )
     if has_model:
         best = max(best, float(mean[:count][scored & ~pool.is_free].max(initial=-math.inf)))
-    # Only learners with hopes are looked at; candidates all are.
+    # Compute looks for the most promising learners, and for all candidates.
     may_run = np.flatnonzero(table.is_alive & pool.is_free & ~is_full)
     hopes = improvement(mean[may_run], sd[may_run], best)
     may_run = np.sort(may_run[np.argsort(-hopes, kind="stable")[:MOST_LEARNERS]])
@@ -180,18 +179,18 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         chance = np.where(chance > 0.5, chance, 0.0)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
-        # The fewer runs are left, the more one of them is worth, in seconds of those before.
+        # A run is worth more as fewer are left, in seconds of the earlier runs.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9)
-    # Straight to N; one outcome stands for all, as nothing is looked at on the way.
+    # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, best)
     straight = ahead / (later + overhead)
     found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
-    # A look is worth at most what it would be if going on cost nothing: most candidates need none.
+    # A look's price is at most that with a free way on, which rules most candidates out.
     floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
-            break  # what is suspended by the last run is lost
+            break  # a learner suspended by the last run could not be resumed
         now = expected[:, place] + overhead
         looks = (at < size) & (chance > 0.0)
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
@@ -225,24 +224,24 @@ def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left
     """Return the prices of steps that are allowed before the first training on all the data.
 
     Args:
-        pool: whose learners they are of.
+        pool: the pool.
         known: prices of all steps.
-        cost: of all the data for each learner; infinite for one that is not to be run.
-        spent, left: in the unit of costs.
+        cost: cost of a training on all the data for each learner; infinite if it must not run.
+        spent, left: costs spent and left, in the unit of costs.
     """
     scored = pool.once(table_of).is_scored
     is_allowed = cost <= FIRST_MODEL * spent
     if pool.runs_left is not None and pool.runs_left < scored.sum():
-        is_allowed |= np.isfinite(cost)  # or the runs are over before one is affordable
-    # With so little time left, the cheapest is the best that can be had.
+        is_allowed |= np.isfinite(cost)  # otherwise the runs may end before one is affordable
+    # With very little time left, take the cheapest.
     is_allowed |= (cost == cost.min(initial=math.inf)) & (cost <= left) & (2.0 * cost > left)
     is_allowed &= scored
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)
     learners[is_allowed, -1] = known.learners[is_allowed, -1]
     if not is_allowed.any() and scored.any() and not len(candidates):
-        return known  # the space has no further point: there is nothing else to start small
-    # A new learner starts small, and so do candidates until some learner is affordable.
+        return known  # the space has no further point
+    # New learners start small, and so do candidates until some learner is affordable.
     learners[~scored, 0] = known.learners[~scored, 0]
     if not is_allowed.any():
         candidates[:, 0] = known.candidates[:, 0]

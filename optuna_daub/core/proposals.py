@@ -1,8 +1,8 @@
 """Proposals: candidates in a search space, and the best of them.
 
-Spaces are defined by running the objective, so it is not known in advance which parameters come
-with which words. Candidates follow the *branches* seen: each has the parameters of some learner
-and, of its words, those that decide which parameters there are. Everything else is drawn anew.
+The objective defines the space while it runs, so it is unknown in advance which words (categories)
+bring which parameters. Candidates follow the *branches* seen: each has the parameters of some
+learner, and the same words that decide on parameters. Everything else is drawn at random.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ from optuna_daub.core.space import Words
 
 
 N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 200, 5, 40, 6, 15
-"""Candidates drawn at random; learners of the best forecasts and candidates near each; candidates
-of the largest price and further ones around each. From the lab's first guess, not tuned."""
+"""Numbers of random candidates, of learners with the best forecasts, of candidates near each of
+them, of candidates with the largest prices, and of candidates around each of those. First guesses,
+not tuned."""
 N_RECENT = 30
-"""Learners tried last, which show what another sampler would propose next."""
+"""Number of learners tried last, which stand for the next proposals of another sampler."""
 MOVED_SHARE = 0.7
-"""Share of the numbers of a point that are moved."""
+"""Share of a point's numbers that are moved."""
 WIDEST_MOVE = 0.15
-"""Standard deviation of the largest moves around a point, in ranges; the smallest is a tenth."""
+"""Standard deviation of the largest moves, in ranges; that of the smallest is a tenth."""
 
 
 @dataclass(frozen=True)
 class AroundBest:
-    """Random points of the space, and points near the best learners."""
+    """Proposer of random points and of points near the best learners."""
 
     full: int
-    """N, the number of all training examples."""
+    """Number of all training examples, N."""
     seed: int
     """Seed of the draws; the same pool and seed give the same candidates."""
     may_choose = True
@@ -60,13 +61,13 @@ class AroundBest:
         mean = np.where(curves.columns(_is_alive)[known, 0] > 0.0, mean, -math.inf)
         best = np.argsort(-mean, kind="stable")[:N_BEST]
         n_seen = int(curves.columns(_n_seen).sum())
-        # Workers that look at the same scores differ in how many others are at work.
+        # The number of busy learners changes the seed, so workers with equal scores differ.
         return _around(space, rows, rows[best], (self.seed, len(rows), n_seen, len(pool.busy)))
 
 
 @by_content
 def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows:
-    """Return random points, and points near the best ones, that are no learner's."""
+    """Return random points, and points near the best ones, without those of learners."""
     rng = np.random.default_rng(seed)
     deciding = _deciding(space, rows)
     drawn = _random(space, rows, deciding, N_RANDOM, rng)
@@ -76,7 +77,7 @@ def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows
 
 @dataclass(frozen=True)
 class LikeRecent:
-    """Points like those that a sampler proposed last: each parameter is one of theirs."""
+    """Proposer of points like another sampler's last proposals, with values taken from these."""
 
     may_choose = False
 
@@ -90,14 +91,14 @@ class LikeRecent:
         rng = np.random.default_rng(len(curves))
         kept = _deciding(space, rows)
         other = rows[rng.integers(len(rows), size=len(rows))]
-        # A parameter that the other lacks, or that decides which others there are, stays.
+        # Keep parameters that the other point lacks, and words that decide on parameters.
         takes = ~np.isnan(rows) & ~np.isnan(other) & ~kept & (rng.random(rows.shape) < 0.5)
         return np.where(takes, other, rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Candidates that are known."""
+    """Proposer of given candidates."""
 
     rows: Rows
     """The candidates, shape (candidates, parameters)."""
@@ -110,14 +111,14 @@ class Given:
 
 
 def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str, Any]:
-    """Return the parameters of the candidate with the largest price, after a closer look.
+    """Return the parameters of the candidate with the largest price, after a local search.
 
-    There are none if every point of the space is a learner.
+    Empty if every point of the space is a learner.
 
     Args:
-        pool: with a proposer, and at least one score.
-        prices: of the steps of a pool.
-        seed: of the draws.
+        pool: pool with a proposer and at least one score.
+        prices: function from a pool to the prices of its steps.
+        seed: seed of the draws.
     """
     space, rows = pool.known_space, pool.once(candidates_of)
     if not len(rows):
@@ -147,7 +148,7 @@ def _is_alive(curve: LearningCurve) -> tuple[float]:
 
 
 def _deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
-    """Return which parameters are words that decide which others there are."""
+    """Return True for words that decide which other parameters there are, shape (parameters,)."""
     is_there = ~np.isnan(rows)
     found = np.zeros(rows.shape[1], bool)
     varies = np.flatnonzero(is_there.any(axis=0) & ~is_there.all(axis=0))
@@ -155,7 +156,7 @@ def _deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
         with_it = is_there[:, place]
         for word in np.unique(rows[with_it, place]):
             mine = with_it & (rows[:, place] == word)
-            # Some parameter comes with this word always, and with another one never.
+            # Some parameter always comes with this word, and never with another one.
             always = is_there[mine][:, varies].all(axis=0)
             never = ~is_there[with_it & ~mine][:, varies].any(axis=0)
             if (always & never).any() and (with_it & ~mine).any():
@@ -170,13 +171,11 @@ def _random(
     count: int,
     rng: np.random.Generator,
 ) -> Rows:
-    """Return points drawn at random, each in the branch of some learner; branches are as likely.
+    """Return random points, each in the branch of some learner; all branches are equally likely.
 
-    A branch is the deciding words, and which parameters there are: a number may decide that too.
-
-    A word that decides on others and that no learner has yet gets points too: what else they
-    have is not known.
-    """
+    A branch is given by the deciding words and by the parameters present, since a number may
+    decide on parameters too. Deciding words that no learner has yet get points as well, with
+    unknown parameters."""
     of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
     _, first = np.unique(np.hstack([of, np.isnan(rows)]), axis=0, return_index=True)
     drawn: Rows = rows[rng.choice(first, size=count)].copy()
@@ -198,7 +197,7 @@ def _random(
 
 
 def _new(space: Space, rows: Rows, known: Rows) -> Rows:
-    """Return the points, as values have them, that are not known: a point twice is one learner."""
+    """Return the points, rounded to possible values, without known and repeated ones."""
     rows = np.unique(space.snapped(rows).round(12), axis=0)
     taken = {row.tobytes() for row in space.snapped(known).round(12)}
     is_new = np.array([row.tobytes() not in taken for row in rows], bool)
@@ -213,7 +212,7 @@ def _near(
     count: int,
     rng: np.random.Generator,
 ) -> Rows:
-    """Return points near one, in its branch: numbers moved, now and then another word."""
+    """Return points near one, in its branch: numbers are moved, words sometimes changed."""
     near = np.tile(row, (count, 1))
     width = WIDEST_MOVE * 10.0 ** -rng.random((count, 1))
     moved = near + width * rng.standard_normal(near.shape)

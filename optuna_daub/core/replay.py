@@ -1,4 +1,4 @@
-"""Run a policy over learning curves that are already known, without training anything."""
+"""Replay of a policy on known learning curves, without any training."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from optuna_daub.core.space import Space
 def replay(
     policy: Policy, known: Iterable[LearningCurve], space: Space | None = None
 ) -> Iterator[Decision]:
-    """Yield the decisions of `policy`, in order, each with its reason; the last is a `Finish`.
+    """Yield the decisions of `policy` in order; the last one is a `Finish`.
 
     Args:
-        policy: the rule to run; it sees an observation only once it has asked for it.
-        known: one curve per learner, in the order in which newcomers are proposed. Where a curve
-            lacks a size that the policy asks for, or its score there is no finite number, the
-            learner counts as failed and is dropped.
-        space: of the parameters; None: as wide as the learners show it.
+        policy: the rule to run; it sees an observation only after it has asked for it.
+        known: one curve per learner, in the order in which new learners are proposed. If a curve
+            lacks a size that the policy asks for, or its score there is not finite, the learner
+            counts as failed and is dropped.
+        space: space of the parameters; None: the ranges of the learners' parameters.
 
     Yields:
-        Decisions; a `Propose` is yielded as the `Extend` of the learner that it has brought, or as
-        its `Drop` if the policy declines it.
+        Decisions with their reasons. In place of a `Propose` comes the `Extend` of the new
+        learner, or its `Drop` if the policy declines it.
 
     >>> from optuna_daub.core import DAUB, LearningCurve, Observation
     >>> sizes = (500, 750, 1125, 1688)

@@ -20,43 +20,44 @@ from optuna_daub.core.checks import whole_number
 
 
 MIN_SIZES = 3
-"""DAUB's bound needs three observations: b r^2 <= N in the paper's notation."""
+"""Smallest number of sizes. DAUB's bound needs three observations: b r^2 <= N in the paper."""
 
-MOST_SIZES = 1000
-"""More sizes than this are a mistake: a ratio so near to 1 trains on almost the same data."""
+MAX_SIZES = 1000
+"""Largest number of sizes. With more, the ratio is so near to 1 that it must be a mistake."""
 
-MOST_EXAMPLES = 10**15
-"""More training examples than this are a mistake; forecasts count doublings up to here."""
+MAX_EXAMPLES = 10**15
+"""Largest number of training examples. More must be a mistake; forecasts count doublings."""
 
 
 FIRST_ROWS = 500
-"""Training examples of the first size, from the DAUB paper: on fewer a training costs little less,
-and its score says little."""
+"""Default first size in examples, from the DAUB paper: on fewer a training saves little time, and
+its score says little."""
 
 FIRST_SHARE = 8
-"""One in so many of all examples is the first size where that is fewer."""
+"""Divisor of all examples: the first size is N / 8 if that is less than `FIRST_ROWS`."""
 
-FEWEST_ROWS = 10
-"""Training examples that hold both of two equally frequent classes but for once in 512 times."""
+MIN_ROWS = 10
+"""Smallest default first size in examples. With probability 1 - 1/512 it holds both of two equally
+frequent classes."""
 
 
 def first_size(max_resource: int, reduction_factor: float) -> int:
-    """Return the smallest training size that suits a training set of `max_resource` examples.
+    """Return the default smallest training size for `max_resource` examples.
 
-    It is 500 as in the DAUB paper; one in 8 of all examples if that is less, though at least 10;
-    and never more than leaves room for three sizes. The least training set is one of 3 examples,
-    or of `reduction_factor`^2.
+    It is 500 as in the DAUB paper, or an eighth of all examples if that is less, but at least 10.
+    It is smaller if there would be fewer than three sizes. The smallest possible training set has
+    3 examples, or `reduction_factor`^2.
 
     >>> [first_size(full, 1.5) for full in (8, 100, 1_000, 4_000, 1_000_000)]
     [3, 12, 125, 500, 500]
 
     Raises:
-        ValueError: as `geometric_sizes`, of the arguments that it shares with it.
+        ValueError: as `geometric_sizes`, for the same arguments.
     """
     full = whole_number("max_resource", max_resource)
     ratio = _ratio(reduction_factor)
     most = min(math.floor(full / ratio**2), full - 2)  # b r^2 <= N, and one size between b and N
-    return max(1, min(FIRST_ROWS, max(FEWEST_ROWS, full // FIRST_SHARE), most))
+    return max(1, min(FIRST_ROWS, max(MIN_ROWS, full // FIRST_SHARE), most))
 
 
 def geometric_sizes(
@@ -64,24 +65,23 @@ def geometric_sizes(
 ) -> tuple[int, ...]:
     """Return `min_resource`, then ceil(factor * previous) until `max_resource`.
 
-    This is DAUB's Algorithm 1, line 8: n <- min{ceil(r n), N}. The factor is read as the
-    decimal number that it prints as, so that 1.1 times 100 is 110 and not 111.
+    This is DAUB's Algorithm 1, line 8: n <- min{ceil(r n), N}. The factor is read as the decimal
+    number that it prints as, so 1.1 times 100 is 110 and not 111.
 
     >>> geometric_sizes(500, 5000, 1.5)
     (500, 750, 1125, 1688, 2532, 3798, 5000)
 
     Raises:
-        ValueError: where `min_resource` < 1, `reduction_factor` <= 1 or infinite, either size is
-            above 10^15, the sizes are fewer than three before `max_resource` is exceeded
-            (b r^2 > N), or they are more than a thousand.
+        ValueError: if `min_resource` < 1, `reduction_factor` <= 1 or infinite, either size is
+            above 10^15, there are fewer than three sizes (b r^2 > N), or more than a thousand.
     """
     smallest = whole_number("min_resource", min_resource)
     full = whole_number("max_resource", max_resource)
     if smallest < 1:
         raise ValueError(f"`min_resource` must be at least 1, but got {min_resource}.")
     for name, value in (("min_resource", smallest), ("max_resource", full)):
-        if value > MOST_EXAMPLES:
-            raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {value}.")
+        if value > MAX_EXAMPLES:
+            raise ValueError(f"`{name}` must be at most {MAX_EXAMPLES:,}, but got {value}.")
     ratio = _ratio(reduction_factor)
     third = smallest * float(ratio) * float(ratio)
     fits = max(1, min(math.floor(full / ratio**2), full - 2))
@@ -98,13 +98,13 @@ def geometric_sizes(
     sizes = [smallest]
     while sizes[-1] < full:
         sizes.append(min(math.ceil(ratio * sizes[-1]), full))  # Alg. 1, line 8
-        if len(sizes) > MOST_SIZES:
+        if len(sizes) > MAX_SIZES:
             raise ValueError(
                 f"`reduction_factor` must lead from `min_resource` to `max_resource` in at most "
-                f"{MOST_SIZES:,} sizes, but got {reduction_factor} for {smallest:,} to {full:,}. "
+                f"{MAX_SIZES:,} sizes, but got {reduction_factor} for {smallest:,} to {full:,}. "
                 "Take a larger one, such as 1.5."
             )
-    if len(sizes) < MIN_SIZES:  # rounding up may swallow a size that the rule allows
+    if len(sizes) < MIN_SIZES:  # rounding up may skip a size
         raise ValueError(too_few)
     return tuple(sizes)
 
@@ -125,8 +125,8 @@ def checked_sizes(sizes: Iterable[int], name: str = "sizes") -> tuple[int, ...]:
     (1000, 5000, 20000)
 
     Raises:
-        ValueError: where a size is no integer, below 1 or above 10^15, the sizes do not increase,
-            or there are fewer than three or more than a thousand.
+        ValueError: if a size is not a whole number from 1 to 10^15, the sizes do not increase, or
+            there are fewer than three or more than a thousand.
     """
     grid = size_list(name, sizes)
     if any(later <= earlier for earlier, later in pairwise(grid)):
@@ -138,8 +138,8 @@ def checked_sizes(sizes: Iterable[int], name: str = "sizes") -> tuple[int, ...]:
         )
     if grid[0] < 1:
         raise ValueError(f"`{name}` must be at least 1, but got {[*grid]}.")
-    if grid[-1] > MOST_EXAMPLES:
-        raise ValueError(f"`{name}` must be at most {MOST_EXAMPLES:,}, but got {[*grid]}.")
+    if grid[-1] > MAX_EXAMPLES:
+        raise ValueError(f"`{name}` must be at most {MAX_EXAMPLES:,}, but got {[*grid]}.")
     return grid
 
 
@@ -150,24 +150,24 @@ def size_list(name: str, sizes: Iterable[int]) -> tuple[int, ...]:
     (500, 1000)
 
     Raises:
-        ValueError: where it is none.
+        ValueError: if it is not such a list.
     """
     try:
         if isinstance(sizes, str | bytes | Mapping | Set):
             raise TypeError
-        given = list(islice(sizes, MOST_SIZES + 1))
-    except TypeError:  # also of an array without a dimension
+        given = list(islice(sizes, MAX_SIZES + 1))
+    except TypeError:  # an array without a dimension raises it too
         raise ValueError(f"`{name}` must be a list of whole numbers, but got {sizes!r}.") from None
-    if len(given) > MOST_SIZES:
+    if len(given) > MAX_SIZES:
         raise ValueError(
-            f"`{name}` must hold at most {MOST_SIZES:,} training sizes, but got more: "
+            f"`{name}` must hold at most {MAX_SIZES:,} training sizes, but got more: "
             f"{reprlib.repr(sizes)}."
         )
     return tuple(whole_number(name, size) for size in given)
 
 
 def next_size(sizes: tuple[int, ...], after: int) -> int | None:
-    """Return the smallest of `sizes` above `after`, or None where `after` is the full size.
+    """Return the smallest of `sizes` above `after`, or None if `after` is the full size.
 
     >>> next_size((500, 750, 1125), 0), next_size((500, 750, 1125), 1125)
     (500, None)
@@ -177,7 +177,7 @@ def next_size(sizes: tuple[int, ...], after: int) -> int | None:
 
 
 def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Return whether `some` are sizes of a grid, in its order.
+    """Return whether all of `some` are sizes of a grid, in its order.
 
     >>> is_part((500, 1125), (500, 750, 1125)), is_part((750, 500), (500, 750, 1125))
     (True, False)

@@ -1,9 +1,8 @@
-"""Search spaces: parameters as numbers in [0, 1], and words as numbers 0, 1, 2, ...
+"""Search spaces: points as rows of numbers.
 
-What a model learns from parameters rests on two things: a value's place in its range, on a
-logarithmic scale if the range has one, and which words are the same. A point is a row with one
-number per parameter: the place in the range, the number of the word, or NaN if the point lacks
-the parameter.
+A row has one number per parameter. For a number it is the place of the value in its range, from 0
+to 1, on a logarithmic scale if the range has one. For a word (a categorical value) it is the
+word's number 0, 1, 2, ... It is NaN if the point lacks the parameter.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ Rows: TypeAlias = NDArray[np.float64]
 """Points of a space, shape (points, parameters)."""
 
 WIDE_RATIO = 30.0
-"""Ratio of the largest to the smallest value seen, both above 0, from which on a parameter whose
-range is unknown counts as logarithmic."""
+"""Ratio of the largest to the smallest value seen, above which a parameter of unknown range counts
+as logarithmic if all values are above 0."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +44,14 @@ class Range:
     high: float
     """Largest value, at least `low`."""
     is_log: bool = False
-    """Whether equal ratios are equal distances; then `low` is above 0."""
+    """True for a logarithmic scale; then `low` is above 0."""
     step: float | None = None
     """Distance of neighbouring values; None if any value in the range is possible."""
     is_whole: bool = False
-    """Whether values are whole numbers without a step."""
+    """True if values are whole numbers without a step."""
 
     def place(self, value: float) -> float:
-        """Return where a value lies: 0 at `low`, 1 at `high`; values outside are moved there."""
+        """Return the place of a value: 0 at or below `low`, 1 at or above `high`."""
         low, high, value = (self._scaled(x) for x in (self.low, self.high, value))
         return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
 
@@ -73,7 +72,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Words:
-    """A parameter that is one of several words; any values with a distinct `repr` will do.
+    """A parameter that is one of several words, which are any values with a distinct `repr`.
 
     >>> Words(("gbdt", "dart", None)).place("dart"), Words((True, False)).value(1.0)
     (1.0, False)
@@ -101,7 +100,7 @@ Dimension: TypeAlias = Range | Words
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters that learners have, and where each value lies.
+    """The parameters that learners have, and their ranges.
 
     >>> space = Space.of([{"kind": "tree", "depth": 1}, {"kind": "line"}, {"depth": 5}])
     >>> space.rows([{"kind": "line"}, {"kind": "tree", "depth": 2}])
@@ -110,11 +109,11 @@ class Space:
     """
 
     dimensions: tuple[tuple[str, Dimension], ...] = ()
-    """Names with what they range over, sorted by name."""
+    """Names and ranges of the parameters, sorted by name."""
 
     @classmethod
     def of(cls, points: Iterable[Mapping[str, Any]]) -> Space:
-        """Return the space that points span, for want of their distributions."""
+        """Return the ranges of some points, if their distributions are unknown."""
         values: dict[str, list[Any]] = {}
         for point in points:
             for name, value in point.items():
@@ -128,7 +127,7 @@ class Space:
 
     @property
     def is_word(self) -> NDArray[np.bool_]:
-        """Which parameters are words, shape (parameters,)."""
+        """True for parameters that are words, shape (parameters,)."""
         return np.array([isinstance(one, Words) for _, one in self.dimensions], bool)
 
     def row(self, point: Mapping[str, Any]) -> tuple[float, ...]:
@@ -145,7 +144,7 @@ class Space:
         )
 
     def snapped(self, rows: Rows) -> Rows:
-        """Return rows of points that exist: places of values with a step are moved to the nearest.
+        """Return rows of existing points: values with a step are rounded to the nearest one.
 
         >>> Space((("depth", Range(1, 5, is_whole=True)),)).snapped(np.array([[0.3], [0.9]]))
         array([[0.25],
@@ -177,7 +176,7 @@ class Space:
 
 
 class _Absent:
-    """The value of a parameter that a point lacks."""
+    """Placeholder for a parameter that a point lacks."""
 
 
 def _fits(one: Dimension, value: Any) -> bool:
@@ -191,7 +190,7 @@ def _is_number(value: object) -> bool:
 
 
 def _spanned(values: Sequence[Any]) -> Dimension:
-    """Return what a parameter ranges over that had these values."""
+    """Return the range of a parameter that had these values."""
     if not all(_is_number(value) for value in values):
         by_text = {repr(value): value for value in values}
         return Words(tuple(by_text[text] for text in sorted(by_text)))
@@ -202,9 +201,9 @@ def _spanned(values: Sequence[Any]) -> Dimension:
 def square_distances(known: Rows, new: Rows, is_word: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return squared distances by parameter, shape (parameters, known, new).
 
-    Different words are at distance 1. A point that lacks a number is in the middle of its range;
-    one that lacks a word has a word of its own. The word that decides which parameters there are
-    tells such points apart.
+    Different words are at distance 1. A missing number counts as the middle of its range, a
+    missing word as one more word. Points with different parameters also differ in the word that
+    decides which parameters there are.
 
     >>> rows = np.array([[0.0, 1.0], [1.0, 2.0], [np.nan, 1.0]])
     >>> square_distances(rows[:1], rows, np.array([False, True])).tolist()

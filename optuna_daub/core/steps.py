@@ -1,4 +1,4 @@
-"""Step rules: the size that a learner is trained on next."""
+"""Step rules: functions for the next training size of a learner."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from optuna_daub.core.sizes import next_size
 
 
 StepRule: TypeAlias = Callable[[LearningCurve, tuple[int, ...]], int]
-"""A learner's curve, not yet at the last size, and the grid in; one of its larger sizes out."""
+"""Function (curve that has not reached the last size, grid) -> a larger size of the grid."""
 
 
 def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
-    """Return the next of the sizes: DAUB's rule.
+    """Return the next size of the grid, as DAUB does.
 
     >>> next_of_grid(LearningCurve(0), (500, 750, 1125))
     500
@@ -27,7 +27,7 @@ def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
 
 
 def nearest(sizes: Sequence[int], goal: float) -> int:
-    """Return the size whose ratio to `goal` is nearest to 1, the smaller of two as near.
+    """Return the size whose ratio to `goal` is nearest to 1; the smaller one in a tie.
 
     >>> nearest((500, 750, 1125), 620)
     750

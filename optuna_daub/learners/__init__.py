@@ -1,4 +1,4 @@
-"""scikit-learn estimators of the boosting papers, and sequential validation."""
+"""Estimators of the boosting papers in scikit-learn's interface, and sequential validation."""
 
 from optuna_daub.learners.adaptive import (
     AdaptiveSamplingBoostClassifier as AdaptiveSamplingBoostClassifier,

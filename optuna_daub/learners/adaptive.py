@@ -1,4 +1,4 @@
-"""Boosting by adaptive sampling: every round draws as many examples as its rule needs.
+"""Boosting by adaptive sampling: every round draws only as many examples as it needs.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -38,15 +38,15 @@ EXPONENTS = {
     "chernoff": chernoff.exponent,
     "hoeffding": hoeffding.exponent,
 }
-"""Inequalities by name, for the public edge."""
+"""Exponents of the inequalities by the names that users pass."""
 
 
 class AdaptiveSamplingBoostClassifier(BoostingClassifier):
-    """Boosting in which each round draws examples until its best stump is known well enough.
+    """Boosting that draws examples in each round until its best stump is certain enough.
 
-    Stumps test one of `n_intervals` intervals of a numeric feature, or one category. A round
-    costs as much as its rule needs, not as much as there is data; examples on which the vote
-    is already right are drawn less often (MadaBoost's weights, which never exceed 1 [2]).
+    A stump tests one of `n_intervals` intervals of a numeric feature, or one category. So the cost
+    of a round does not grow with the table. Examples on which the vote is already right are drawn
+    less often (MadaBoost's weights, which never exceed 1 [2]).
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((100_000, 3))
@@ -56,33 +56,33 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
     (array([ True]), True)
 
     Args:
-        rule: when a round may stop: "massart" ([1] Eq. 4), its twins with the inequalities of
-            "chernoff" and "hoeffding", or "madaboost" ([1] Eq. 7), which holds at every size
+        rule: stopping rule of a round: "massart" ([1] Eq. 4), the same with the inequality of
+            "chernoff" or "hoeffding", or "madaboost" ([1] Eq. 7), which holds at every size
             at once and needs by far the most examples.
         epsilon: relative error of the advantage over guessing, in (0, 1); 0.2 was within 0.004
             of the accuracy at 0.1, on under 30 % of the examples, on both data sets of [1]
             (benchmarks/results/massart.md).
         delta: probability of a larger error, in (0, 1); 0.1 as in [1].
         n_estimators: largest number of rounds, at least 1; 10 as in [1].
-        max_samples_per_round: examples at which a round ends with the best so far, more than 30;
-            100,000 is twice what any rule took on the data of [1] at the default `epsilon`. If a
-            table has fewer examples, and not even so many draws would satisfy the rule, the whole
-            table is weighed instead.
+        max_samples_per_round: number of draws, more than 30, after which a round ends with the
+            best stump so far. 100,000 is twice what any rule took on the data of [1] at the
+            default `epsilon`. If a smaller table cannot satisfy the rule with so many draws, all
+            of its examples are weighed instead.
         n_intervals: intervals of equal width of a numeric feature, at least 2; 6 as in [1].
         categorical_features: columns with category codes: a mask of booleans, column numbers
             or names; None for no column.
-        two_sided: errors in either direction count, ln(2/delta) as printed in [1]; False takes
-            ln(1/delta), with which its Table III was made. "madaboost" knows no such choice.
+        two_sided: count errors in both directions, ln(2/delta) as printed in [1]. False takes
+            ln(1/delta), which reproduces its Table III. "madaboost" ignores it.
         random_state: seed for the draws.
 
     Attributes:
         classes_: class labels, shape (n_classes,).
         estimators_: stumps in order; with more than two classes, a tuple with one for each.
         estimator_weights_: weights of their votes, shape (n_rounds,) or (n_rounds, n_classes).
-        n_samples_per_round_: number of examples drawn, same shape; the number of the table's where
-            it was weighed as a whole.
-        capped_rounds_: whether a round ended at `max_samples_per_round`, same shape.
-        n_hypotheses_: number of stumps a round chooses from, opposites included.
+        n_samples_per_round_: number of examples drawn, or of all examples if the whole table was
+            weighed; same shape.
+        capped_rounds_: True for rounds that ended at `max_samples_per_round`; same shape.
+        n_hypotheses_: number of stumps that a round chooses from, opposites included.
     """
 
     _logit_scale = 1.0  # the minimiser of MadaBoost's loss is the log odds
@@ -142,7 +142,7 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
 
     Args:
         features: mask of booleans, column numbers or names; None for no column.
-        names: of all features.
+        names: names of all features.
 
     Raises:
         ValueError: a mask of another length, or a feature that does not exist.

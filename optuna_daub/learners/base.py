@@ -1,4 +1,4 @@
-"""The base of the boosting classifiers, scikit-learn estimators: checks, votes, probabilities.
+"""Base class of the boosting classifiers: checks of input, votes, probabilities.
 
 [1] J. Friedman, T. Hastie, R. Tibshirani, "Additive Logistic Regression: A Statistical View of
     Boosting", Annals of Statistics 28, 2000. https://doi.org/10.1214/aos/1016218223
@@ -34,46 +34,48 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-MOST = 10_000_000
-"""Rounds, draws, samples or intervals: arrays of more would fill the memory."""
+MAX_COUNT = 10_000_000
+"""Largest number of rounds, draws, samples or intervals: longer arrays would fill the memory."""
 
 DIGITS = 12
-"""Decimals of a vote; a sum of a thousand votes of up to 12 is rounded by some 1e-12."""
+"""Decimals of a vote. The sum of a thousand votes of at most 12 has a rounding error near
+1e-12."""
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """Checked input of `fit`."""
+    """The input of `fit` after all checks."""
 
     X: Features
     labels: NDArray[np.float64]
-    """-1 or +1, shape (n_problems, n_samples): one problem for two classes, else one for each."""
+    """Labels -1 or +1, shape (n_problems, n_samples): one problem for two classes, else one for
+    each class."""
     weights: NDArray[np.float64]
-    """Positive, shape (n_samples,)."""
+    """Weights of the examples, above 0, shape (n_samples,)."""
     names: tuple[str, ...]
-    """Of the features; x0, x1, ... where the input has none."""
+    """Names of the features; x0, x1, ... if the input has none."""
 
 
 def check_count(name: str, value: object, least: int) -> None:
-    """Raise a ValueError where a parameter is no integer from `least` to `MOST`.
+    """Raise a ValueError if a parameter is no integer from `least` to `MAX_COUNT`.
 
     >>> check_count("n_draws", 1000, 1)
     """
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < least:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be an integer of at least {least}, but got {value!r}.")
-    if value > MOST:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be at most {MOST:,}, but got {value!r}.")
+    if value > MAX_COUNT:  # type: ignore[operator]
+        raise ValueError(f"`{name}` must be at most {MAX_COUNT:,}, but got {value!r}.")
 
 
 class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A weighted vote of classifiers, one problem for two classes, else each against the rest."""
+    """A weighted vote of classifiers; with more than two classes, each class against the rest."""
 
     n_estimators: int
     ensemble_: Ensemble
 
     _logit_scale = 2.0
-    """Log odds per unit of the decision function: the vote that minimises the exponential loss is
+    """Log odds per unit of the decision function. The vote that minimises the exponential loss is
     half the log odds ([1] Lemma 1)."""
 
     @abstractmethod
@@ -143,9 +145,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return probabilities of the classes, shape (n_samples, n_classes).
 
-        The logistic function of the vote; beyond two classes the probability of each class given
-        that exactly one of them is right, which is the softmax of the log odds. The largest is
-        that of the class that `predict` returns.
+        With two classes they are the logistic function of the log odds, beyond two the softmax of
+        them. The class that `predict` returns has the largest.
         """
         return self._probabilities(self._votes(X))
 
@@ -180,7 +181,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         check_is_fitted(self, "ensemble_")
         dtypes = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csc", dtype=dtypes, reset=False)
-        # Votes that differ by less are ties off by a rounding, and no probabilities could differ.
+        # Votes that differ by less are ties with rounding errors; their probabilities are equal.
         return (votes.round(DIGITS) for votes in self.ensemble_.stages(X))
 
     def _per_round(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,12 +198,12 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         if votes.shape[1] == 1:
             positive = 0.5 * (1.0 + np.tanh(0.5 * scaled))  # logistic function
             return np.hstack([1.0 - positive, positive])
-        # Log odds differ where the logistic functions of large votes would all be 1.
+        # Softmax of log odds: the logistic functions of several large votes would all be 1.
         odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that sparse input is welcome."""
+        """Tell scikit-learn that sparse input is accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -212,7 +213,7 @@ def run(source: Source, n_estimators: int) -> Ensemble:
     """Return the vote of all rounds of boosting.
 
     Raises:
-        ValueError: already in the first round no hypothesis is better than guessing.
+        ValueError: if no hypothesis is better than guessing in the first round.
     """
     rounds = list(boost(source, n_estimators))
     if not rounds:

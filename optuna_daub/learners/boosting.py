@@ -1,8 +1,9 @@
-"""The one boosting loop, and the weighted vote that it builds.
+"""The boosting loop, and the weighted vote that it builds.
 
-Several classes are boosted one against the rest: each class has its own weights and its own
-hypothesis in every round; two classes are a single such problem. Symbols: D the weights of the
-examples, gamma the edge sum_i D_i y_i h(x_i), alpha = atanh(gamma) the weight of a vote.
+Several classes are boosted one against the rest: in every round each class has its own weights
+and its own hypothesis. Two classes are one such problem. Symbols: D the weights of the examples,
+gamma the edge sum_i D_i y_i h(x_i), alpha = atanh(gamma) the weight of a vote.
+
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -26,15 +27,15 @@ from optuna_daub.learners.stumps import Features
 
 
 MAX_EDGE = 1.0 - 1e-10
-"""Edges are cut here: a faultless hypothesis would have an infinite vote."""
+"""Largest edge that counts: with an edge of 1 a vote would be infinite."""
 
 
 class Hypothesis(Protocol):
-    """A classifier into {-1, +1} that knows which features it needs."""
+    """A classifier into {-1, +1} that states which features it uses."""
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Columns of X that have to be known to vote."""
+        """Columns of X that the vote depends on."""
 
     def vote(self, X: Features) -> NDArray[np.float64]:
         """Return -1 or +1 for each row of X, shape (n_samples,)."""
@@ -46,7 +47,7 @@ class Choice:
 
     hypothesis: Hypothesis
     edge: float
-    """gamma in [-1, 1], on the weights of its round; 0 for a problem that needs no more votes."""
+    """Edge gamma in [-1, 1] on the weights of its round; 0 if the problem needs no more votes."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class Round:
 
     hypotheses: tuple[Hypothesis, ...]
     weights: tuple[float, ...]
-    """alpha of each vote, at least 0."""
+    """Weight alpha of each vote, at least 0."""
 
 
 class Source(Protocol):
-    """Where the hypotheses of a round come from; holds the state of one fit."""
+    """Source of the hypotheses of each round; it holds the state of one fit."""
 
     def propose(self) -> Sequence[Choice] | None:
         """Return one choice for each problem, or None to end without a warning.
@@ -68,14 +69,14 @@ class Source(Protocol):
         """
 
     def learn(self, accepted: Round) -> None:
-        """Take notice of the round that was added. Called after each accepted proposal."""
+        """Update the state with an accepted round. Called after each accepted proposal."""
 
 
 def boost(source: Source, n_rounds: int) -> Iterator[Round]:
     """Yield at most `n_rounds` rounds of boosting ([1] Algorithm 1).
 
-    Ends early when the source ends and when no hypothesis is better than guessing (with a
-    warning, unless it is the first round).
+    It ends early if the source ends, or if no hypothesis is better than guessing. The latter is a
+    warning, except in the first round.
 
     Args:
         source: proposes hypotheses and keeps the weights of the examples.
@@ -125,7 +126,7 @@ def exponential_weights(
     >>> exponential_weights(np.array([[0.0, np.log(3.0)]]), np.ones(2)).round(6)
     array([[0.75, 0.25]])
     """
-    lowest = margins.min(axis=1, keepdims=True)  # its weight is the largest: no overflow
+    lowest = margins.min(axis=1, keepdims=True)  # the largest weight becomes 1: no overflow
     weights = initial * np.exp(lowest - margins)
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))  # [1] Alg. 1, D_{t+1}
 
@@ -133,7 +134,7 @@ def exponential_weights(
 def madaboost_weights(margins: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return MadaBoost's weights, which serve as probabilities: they never exceed 1.
 
-    They need no other examples' weights, so an example can be weighed when it is drawn.
+    A weight does not depend on other examples, so it can be computed when an example is drawn.
 
     Args:
         margins: y_i sum_t alpha_t h_t(x_i), any shape.
@@ -149,9 +150,10 @@ class Ensemble:
     """A weighted vote: F_k(x) = sum_t weights[t, k] h_tk(x) for problem k."""
 
     hypotheses: tuple[tuple[Hypothesis, ...], ...]
-    """Shape (n_rounds, n_problems)."""
+    """Hypotheses, shape (n_rounds, n_problems)."""
     weights: NDArray[np.float64]
-    """Shape (n_rounds, n_problems), at least 0; hypotheses of weight 0 are not evaluated."""
+    """Weights of the votes, at least 0, shape (n_rounds, n_problems). Hypotheses of weight 0 are
+    not evaluated."""
 
     @classmethod
     def of(cls, rounds: Sequence[Round]) -> Ensemble:
@@ -162,7 +164,7 @@ class Ensemble:
         )
 
     def stages(self, X: Features) -> Iterator[NDArray[np.float64]]:
-        """Yield F after each round, shape (n_samples, n_problems); one array, updated."""
+        """Yield F after each round, shape (n_samples, n_problems): one array, updated in place."""
         total = np.zeros((X.shape[0], self.weights.shape[1]))
         for hypotheses, weights in zip(self.hypotheses, self.weights, strict=True):
             for problem, (hypothesis, weight) in enumerate(zip(hypotheses, weights, strict=True)):

@@ -1,4 +1,4 @@
-"""The budget for features: what each costs, what is paid; a feature is paid once ([1] Alg. 1).
+"""The budget for features, in which each feature is paid once ([1] Alg. 1).
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -19,12 +19,12 @@ from optuna_daub.core.checks import number
 
 
 ROUNDING = 1e-12
-"""Relative excess of the budget that is put down to the rounding of sums."""
+"""Relative excess over the budget that counts as a rounding error of sums."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What features cost, what may be spent and what was bought.
+    """Costs of features, the limit on spending, and the features bought so far.
 
     >>> budget = Budget(np.array([2.0, 0.5]), limit=3.0).buy((0,))
     >>> budget.spent, budget.unpaid.tolist(), budget.affords([0.5, 1.5]).tolist()
@@ -34,9 +34,9 @@ class Budget:
     costs: NDArray[np.float64]
     """Cost of each feature, at least 0, shape (n_features,), in the units of the limit."""
     limit: float
-    """The most that may be spent: at least 0, or infinity."""
+    """Largest sum that may be spent, at least 0, or infinity."""
     bought: tuple[int, ...] = ()
-    """Features in the order in which they were paid."""
+    """Columns of the features paid for, in the order of purchase."""
 
     @property
     def spent(self) -> float:
@@ -45,13 +45,13 @@ class Budget:
 
     @property
     def unpaid(self) -> NDArray[np.float64]:
-        """What each feature would cost now: 0 once it is bought."""
+        """Price of each feature now, shape (n_features,): 0 once it is bought."""
         costs = self.costs.copy()
         costs[list(self.bought)] = 0.0
         return costs
 
     def affords(self, costs: ArrayLike) -> NDArray[np.bool_]:
-        """Return whether so much is left, for each cost."""
+        """Return which of the costs can still be paid."""
         return np.asarray(self.spent + np.asarray(costs) <= self.limit * (1.0 + ROUNDING))
 
     def buy(self, features: Iterable[int]) -> Budget:
@@ -69,10 +69,10 @@ def checked_budget(
         costs: one for each feature; None for 1 each.
         budget: None for no limit.
         n_features: number of columns of X.
-        names: of the features, for messages.
+        names: names of the features, for messages.
 
     Raises:
-        ValueError: costs are not finite numbers >= 0 or not one for each feature; the budget is
+        ValueError: if costs are not finite numbers >= 0, one for each feature; or the budget is
             negative, not a number, or below the cost of the cheapest feature.
     """
     try:
@@ -103,7 +103,7 @@ def checked_budget(
 
 
 def nothing_bought(budget: Budget, names: Sequence[str]) -> str:
-    """Return a sentence on a budget that buys nothing; names the cheapest feature."""
+    """Return the error message for a budget that buys nothing; it names the cheapest feature."""
     cheapest = int(np.argmin(budget.costs))
     return (
         f"`budget` must pay for the features of at least one hypothesis, but got {budget.limit}; "

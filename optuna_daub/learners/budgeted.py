@@ -1,8 +1,7 @@
 """Boosting under a budget for features.
 
-A feature is paid once, when the first hypothesis that uses it is added; boosting ends when the
-chosen hypothesis costs more than is left, so the vote can be computed for every new example
-without exceeding the budget.
+A feature is paid once, when the first hypothesis that uses it is added. Boosting ends when the
+chosen hypothesis costs more than is left. So a vote on a new example never exceeds the budget.
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -54,11 +53,11 @@ from optuna_daub.learners.trade_offs import speedboost
 
 
 TRADE_OFFS: dict[str, TradeOff] = {"none": plain, "greedy": greedy, "smoothed": smoothed}
-"""What `BudgetedAdaBoostClassifier(trade_off=...)` chooses from."""
+"""Trade-offs by the names that `BudgetedAdaBoostClassifier(trade_off=...)` takes."""
 
 
 class PurchaseSource:
-    """Rounds that weigh all examples and pay for features ([1] Algorithm 1)."""
+    """Source of rounds that weigh all examples and pay for features ([1] Algorithm 1)."""
 
     def __init__(
         self,
@@ -75,12 +74,12 @@ class PurchaseSource:
         self._trade_off = trade_off
         self._affordable_only = affordable_only
         self._margins = np.zeros(data.labels.shape)  # y_i sum_t alpha_t h_t(x_i)
-        self._faultless: dict[int, Hypothesis] = {}  # the one that solved a problem, if any
+        self._faultless: dict[int, Hypothesis] = {}  # by problem, a hypothesis without errors
 
     def propose(self) -> Sequence[Choice] | None:
         """Return the best hypothesis of each problem.
 
-        None when the budget does not suffice, or every problem has a hypothesis without fault.
+        None if the budget does not suffice, or every problem has a hypothesis without errors.
         """
         if len(self._faultless) == len(self._data.labels):
             return None
@@ -94,7 +93,7 @@ class PurchaseSource:
             candidates = self._find(weights[problem], labels)
             best = self._select(candidates, budget)
             hypothesis, edge = candidates.hypothesis(best), float(candidates.edges[best])
-            if edge > 0.0:  # else it gets no vote, and is not paid for
+            if edge > 0.0:  # a hypothesis without an edge gets no vote and is not paid for
                 if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
                     if not self.budget.bought:
                         raise ValueError(self._too_dear(candidates, best, budget))
@@ -123,7 +122,7 @@ class PurchaseSource:
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
     def _too_dear(self, candidates: Candidates, best: int, budget: Budget) -> str:
-        """Return why the first round cannot be paid; `budget` has paid for a part of it."""
+        """Return why the first round cannot be paid; `budget` has paid for part of it."""
         way_out = "raise the budget"
         way_out += " or set affordable_only=True." if self._affordable_only is False else "."
         cost = candidates.total_cost(budget.unpaid)[best]
@@ -140,7 +139,7 @@ class PurchaseSource:
 
 
 class PurchasingClassifier(BoostingClassifier):
-    """Common parameters and results of the classifiers that pay for features."""
+    """Base class of the classifiers that pay for features."""
 
     feature_costs: ArrayLike | None
     budget: float | None
@@ -183,16 +182,16 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         budget: largest sum of the costs of the features used, in the units of `feature_costs`;
             None for no limit.
         n_estimators: largest number of rounds, at least 1; 50 as in scikit-learn's AdaBoost.
-        trade_off: what a round maximises: "none", the edge ([1] Alg. 1); "greedy", progress per
-            cost ([1] Eq. 1); "smoothed", progress per average cost of a round so far ([1]
-            Eq. 2), the authors' choice for all but small budgets.
+        trade_off: quantity that a round maximises: "none", the edge ([1] Alg. 1); "greedy",
+            progress per cost ([1] Eq. 1); "smoothed", progress per average cost of a round so far
+            ([1] Eq. 2), which the authors take except for small budgets.
         tau: weight of the cost so far in "smoothed", in (0, 1]; 1 is [1] Eq. (2) as printed,
-            towards 0 it becomes "greedy".
+            and near 0 it becomes "greedy".
         estimator: classifier that takes `sample_weight`; None for decision stumps. The features
             it uses are read from the fitted tree, coefficients or importances. With a trade-off
-            or `affordable_only` it is also fitted on each feature alone, to have a choice.
-        affordable_only: choose among what can still be paid instead of stopping at the first
-            choice that cannot, as [1] does.
+            or `affordable_only` it is also fitted on each feature alone, as alternatives.
+        affordable_only: choose among hypotheses that can still be paid. False stops at the first
+            choice that cannot be paid, as [1] does.
         random_state: seed for `estimator`; stumps need none.
 
     Attributes:
@@ -251,8 +250,8 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
 class SpeedBoostClassifier(PurchasingClassifier):
     """SpeedBoost: each round takes the largest fall of the exponential loss per cost.
 
-    The best weight of a vote is AdaBoost's own, which leaves a closed form for the fall ([1]
-    Appendix A); boosting stops when the chosen hypothesis cannot be paid.
+    Votes have AdaBoost's weights, so the fall has a closed form ([1] Appendix A). Boosting stops
+    when the chosen hypothesis cannot be paid.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> model = SpeedBoostClassifier(feature_costs=[5.0, 1.0], budget=3.0)

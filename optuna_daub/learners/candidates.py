@@ -1,7 +1,7 @@
 """Candidates of a boosting round: every stump, or classifiers fitted by scikit-learn.
 
-The base learner of [1] returns one hypothesis, its trade-offs choose from all. Both are served
-by candidates that tell their edge and what their features cost.
+The base learner of [1] returns one hypothesis, while its trade-offs choose from all. Both work on
+candidates that state their edges and the costs of their features.
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -30,13 +30,13 @@ class Candidates(Protocol):
     """Hypotheses for one problem, on the weights of one round."""
 
     edges: NDArray[np.float64]
-    """gamma of each, shape (n_candidates,)."""
+    """Edge gamma of each candidate, shape (n_candidates,)."""
 
     def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each candidate's features cost, shape (n_candidates,)."""
+        """Return the total cost of each candidate's features, shape (n_candidates,)."""
 
     def hypothesis(self, candidate: int) -> Hypothesis:
-        """Return one of them."""
+        """Return the hypothesis of one candidate."""
 
 
 FindCandidates = Callable[[NDArray[np.float64], NDArray[np.float64]], Candidates]
@@ -54,7 +54,7 @@ class StumpCandidates:
         self.edges = best_edges(bins, self._signed)
 
     def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each candidate's features cost, shape (n_features,)."""
+        """Return the cost of each candidate's feature, shape (n_features,)."""
         return costs
 
     def hypothesis(self, candidate: int) -> Hypothesis:
@@ -68,9 +68,9 @@ class Fitted:
 
     estimator: Any
     columns: tuple[int, ...] | None
-    """Columns that it was fitted on; None for all."""
+    """Columns that the classifier was fitted on; None for all."""
     features: tuple[int, ...]
-    """Columns of X that it uses."""
+    """Columns of X that the classifier uses."""
 
     def vote(self, X: Features) -> NDArray[np.float64]:
         """Return -1 or +1 for each row of X, shape (n_samples,)."""
@@ -79,7 +79,7 @@ class Fitted:
 
 
 class FittedCandidates:
-    """Given classifiers, which pay for all the features that they use."""
+    """Fitted classifiers as candidates; each costs all the features that it uses."""
 
     def __init__(
         self,
@@ -90,8 +90,8 @@ class FittedCandidates:
     ) -> None:
         self._fitted = fitted
         signed = weights * labels
-        # A constant classifier would cost nothing and always win: like a constant stump, its
-        # edge counts as 0.
+        # A constant classifier uses no feature, costs nothing, and would always win. Its edge
+        # counts as 0, like that of a constant stump.
         self.edges = np.array([signed @ one.vote(X) if one.features else 0.0 for one in fitted])
 
     def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,10 +110,10 @@ def fit_candidates(
 
     Args:
         estimator: a scikit-learn classifier whose `fit` takes `sample_weight`.
-        X: shape (n_samples, n_features).
-        alternatives: besides the fit on all features, offer one on each feature alone, so that
-            there is something to choose from; costs n_features further fits a round.
-        random_state: gives each fit its seed.
+        X: features, shape (n_samples, n_features).
+        alternatives: also fit on each feature alone, for trade-offs to choose from; this takes
+            n_features more fits in each round.
+        random_state: source of the seed of each fit.
     """
     subsets: list[tuple[int, ...] | None] = [None]
     if alternatives:
@@ -138,10 +138,10 @@ def fit_candidates(
 
 
 def used_features(estimator: Any, n_features: int) -> tuple[int, ...]:
-    """Return the columns that a fitted classifier looks at.
+    """Return the columns that a fitted classifier uses.
 
-    Read from the splits of a tree, else from non-zero coefficients or importances; a classifier
-    that tells none of them is taken to use all.
+    They are read from the splits of a tree, else from non-zero coefficients or importances. A
+    classifier without any of these is assumed to use all columns.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[5, 0], [5, 1]], [-1, 1])

@@ -1,12 +1,12 @@
-"""Boosting rounds that draw examples until the best hypothesis is known well enough.
+"""Boosting rounds that draw examples until the best hypothesis is certain enough.
 
-Examples come from the distribution D of the round by rejection: drawn from the initial one and
-accepted with probability w = min(1, exp(-margin)). So a round looks at as many examples as its
-stopping rule needs, however many there are. Draws are made in blocks, but decided one by one.
+Examples of the round's distribution D are drawn by rejection: drawn from the initial distribution
+and accepted with probability w = min(1, exp(-margin)). So a round needs only as many examples as
+its stopping rule asks for. Draws are made in blocks, but the rule is asked after each one.
 
-Once a round has looked at as many candidates as there are examples, it weighs the whole table,
-which costs no more: it then draws from D itself, and if not even the largest sample would satisfy
-the rule it takes the hypothesis that is best on the whole table.
+After as many candidates as the table has examples, a round weighs the whole table, which costs no
+more. It then draws from D directly. If even the largest sample would not satisfy the rule, it
+takes the hypothesis that is best on the whole table.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -40,50 +40,50 @@ from optuna_daub.learners.stumps import Bins
 
 
 WARM_UP = 30
-"""Rules are asked only after more examples than this ([1] Algorithm HSM)."""
+"""Number of examples after which the stopping rule is first asked ([1] Algorithm HSM)."""
 
 FIRST_BLOCK = 64
-"""Draws in the first block of a round; each block is twice the one before, up to `8 * BLOCK`
-comparisons of a hypothesis with an example, of one byte each."""
+"""Number of draws in a round's first block. Blocks double up to `8 * BLOCK` comparisons of a
+hypothesis with an example, one byte each."""
 
 LEAST_ACCEPTANCE = 0.001
-"""Share of candidates below which a round ends without a result: every example that the vote
-gets wrong is accepted, so the vote's error on the training examples is smaller still."""
+"""Share of accepted candidates below which a round ends without a result. Every example that the
+vote gets wrong is accepted, so the vote's training error is even smaller."""
 
 PATIENCE = 10_000
-"""Candidates after which that share is looked at; 10 are expected to be accepted by then."""
+"""Number of candidates before that share is checked; 10 accepted ones are expected by then."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The hypothesis that a round settled on."""
+    """The hypothesis that a round has chosen."""
 
     hypothesis: int
     sign: int
-    """+1, or -1 if the opposite of the hypothesis was chosen."""
+    """Sign of the vote: +1, or -1 if the opposite of the hypothesis was chosen."""
     accuracy: float
-    """P_{h,S}, share of the examples drawn on which it is right, in [1/2, 1]."""
+    """Share P_{h,S} of the drawn examples on which it is right, in [1/2, 1]."""
     n_samples: int
-    """Number of examples drawn; of the table where it was weighed as a whole."""
+    """Number of examples drawn, or of all examples if the whole table was weighed."""
     satisfied: bool
-    """Whether the rule was, or the table was weighed; False if the round ended at its largest
-    size."""
+    """True if the rule held or the whole table was weighed; False if the round ended at its
+    largest size."""
 
 
 def select_hypothesis(
     blocks: Iterable[NDArray[np.int8]], rule: StoppingRule, max_samples: int
 ) -> Selection | None:
-    """Draw examples until the rule holds for the hypothesis that leads ([1] Algorithm HSM).
+    """Draw examples until the rule holds for the best hypothesis ([1] Algorithm HSM).
 
     Args:
-        blocks: outcomes, shape (n_hypotheses, n_drawn): +1 where a hypothesis is right on a
-            drawn example, -1 where its opposite is. Blocks may be empty.
-        rule: asked at every single number of examples above `WARM_UP`.
-        max_samples: number of examples at which the round ends anyway, at least 1.
+        blocks: outcomes, shape (n_hypotheses, n_drawn): +1 if a hypothesis is right on a drawn
+            example, -1 if its opposite is. Blocks may be empty.
+        rule: stopping rule, asked after every example beyond `WARM_UP`.
+        max_samples: number of examples after which the round ends in any case, at least 1.
 
     Returns:
-        The leader at the first example at which the rule holds, the first one of several; None
-        if the blocks end before.
+        The best hypothesis when the rule first holds, the first one if several are equal. None if
+        the blocks end before.
 
     >>> from optuna_daub.learners.stopping import SizeRule, advantage_size
     >>> outcomes = np.tile(np.array([[1, 1, 1, -1], [1, -1, 1, -1]], dtype=np.int8), 100)
@@ -126,16 +126,16 @@ def accepted_rows(
 ) -> Iterator[NDArray[np.int64]]:
     """Yield row numbers drawn from the distribution proportional to D_1 times `accept`.
 
-    Each candidate takes two numbers from `rng`, one for the row and one for its acceptance, so
-    that the rows do not depend on the size of the blocks. Ends after `most` candidates, and when
-    next to none is accepted.
+    Each candidate takes two numbers from `rng`, one for the row and one for its acceptance. So the
+    rows do not depend on the size of the blocks. It ends after `most` candidates, or when next to
+    none is accepted.
 
     Args:
         rng: source of the draws.
         cumulative: running sum of D_1, shape (n_rows,).
-        accept: gives the probabilities of acceptance of rows, in [0, 1].
-        largest_block: most candidates drawn at a time.
-        most: candidates in all.
+        accept: function from rows to their probabilities of acceptance, in [0, 1].
+        largest_block: largest number of candidates drawn at a time.
+        most: largest number of candidates in all.
     """
     size = min(FIRST_BLOCK, largest_block)
     drawn = accepted = 0
@@ -152,7 +152,7 @@ def accepted_rows(
 
 
 class SampleSource:
-    """Rounds that draw their own examples and weigh only those."""
+    """Source of rounds that draw their own examples and weigh only those."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class SampleSource:
         self.sizes: list[list[int]] = []
         """Number of examples for each accepted round and problem."""
         self.capped: list[list[bool]] = []
-        """Whether they were cut off at `max_samples`."""
+        """True for draws that ended at `max_samples`, by accepted round and problem."""
         self._data = data
         self._bins = bins
         self._rule = rule
@@ -178,13 +178,13 @@ class SampleSource:
         self._votes: list[list[tuple[int, int, float]]] = [[] for _ in data.labels]
         self._proposed: list[Selection | None] = []
         self._of_all: dict[int, tuple[int, NDArray[np.float64]]] = {}
-        """By problem, for those whose table was weighed: how many votes are in the sum of votes
-        for each example."""
+        """For problems whose whole table was weighed: the number of votes summed so far, and their
+        sum for each example."""
 
     def propose(self) -> Sequence[Choice] | None:
-        """Return the hypothesis that each problem's draws settled on.
+        """Return the hypothesis that each problem's draws have chosen.
 
-        None when next to no example is accepted any more, for any problem.
+        None if next to no example is accepted any more, for any problem.
         """
         problems = range(len(self._data.labels))
         self._proposed = [self._selection(problem) for problem in problems]
@@ -193,7 +193,7 @@ class SampleSource:
         return [self._choice(problem) for problem in problems]
 
     def learn(self, accepted: Round) -> None:
-        """Keep the votes: the weights of later draws follow from them."""
+        """Keep the votes, which decide the weights of later draws."""
         for votes, selection, weight in zip(
             self._votes, self._proposed, accepted.weights, strict=True
         ):
@@ -220,7 +220,7 @@ class SampleSource:
         return total
 
     def _vote_of_all(self, problem: int) -> NDArray[np.float64]:
-        """Return the vote for each example of the table, brought up to date."""
+        """Return the up-to-date vote for each example of the table."""
         votes = self._votes[problem]
         n_known, total = self._of_all.get(problem, (0, np.zeros(len(self._cumulative))))
         if n_known < len(votes):
@@ -229,8 +229,8 @@ class SampleSource:
         return total
 
     def _selection(self, problem: int) -> Selection | None:
-        """Return the hypothesis that a problem settles on, None if next to no weight is left."""
-        # A seed of its own: a round's draws do not depend on how many the rounds before made.
+        """Return the hypothesis that a problem chooses, None if next to no weight is left."""
+        # Each round has its own seed: its draws do not depend on the number of earlier draws.
         rng = np.random.default_rng(int(self._rng.integers(2**63)))
         exact: list[Selection] = []
         blocks = map(partial(self._outcomes, problem), self._draws(problem, rng, exact))
@@ -242,10 +242,10 @@ class SampleSource:
     ) -> Iterator[NDArray[np.int64]]:
         """Yield rows drawn from the distribution of the round.
 
-        Ends with a selection in `exact` if the table tells more than the largest sample would.
+        It ends with a selection in `exact` if the whole table says more than the largest sample.
         """
         n_rows = len(self._cumulative)
-        if problem not in self._of_all:  # else all weights are known at little cost
+        if problem not in self._of_all:  # once the table was weighed, all weights cost little
             yield from accepted_rows(
                 rng,
                 self._cumulative,
@@ -262,7 +262,7 @@ class SampleSource:
         if n_rows <= size[0] and not self._rule(size, np.array([best.accuracy]))[0]:
             exact.append(best)
             return
-        # From D itself none is rejected.
+        # Draws from D itself are never rejected.
         yield from accepted_rows(
             rng, np.cumsum(weights), lambda rows: np.ones(len(rows)), self._largest_block
         )
@@ -272,7 +272,7 @@ class SampleSource:
 
         Args:
             problem: number of the problem.
-            shares: of the examples in the distribution of the round, shape (n_rows,).
+            shares: probability of each example in the round's distribution, shape (n_rows,).
         """
         signed = shares * self._data.labels[problem]
         sums = np.zeros(len(self._bins.upper))
@@ -285,7 +285,7 @@ class SampleSource:
         return Selection(best, sign, accuracy, len(shares), satisfied=True)
 
     def _outcomes(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Return +1 where a hypothesis is right, shape (n_hypotheses, n_rows)."""
+        """Return +1 if a hypothesis is right on a row, else -1, shape (n_hypotheses, n_rows)."""
         label = self._data.labels[problem, rows].astype(np.int8)
         inside = self._bins.codes[:, rows][self._features] == self._stumps[:, np.newaxis]
         return np.asarray(np.where(inside, label, -label))
@@ -296,8 +296,8 @@ class SampleSource:
             bin_, sign, _ = self._votes[problem][-1]
             return Choice(self._bins.stump(bin_, sign), 0.0)
         edge = 2.0 * selection.accuracy - 1.0
-        # Half an error is allowed for among the draws, so that a stump without any error in
-        # them does not outvote all others: [3] Section 4.2.
+        # Count half an error more than was drawn. Otherwise a stump without any error among the
+        # draws would outvote all others: [3] Section 4.2.
         edge = min(edge, 1.0 - 1.0 / selection.n_samples)
         bin_ = int(self._stumps[selection.hypothesis])
         return Choice(self._bins.stump(bin_, selection.sign), edge)

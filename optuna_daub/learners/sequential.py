@@ -1,4 +1,4 @@
-"""Validation on as few examples as a stopping rule needs.
+"""Validation on only as many examples as a stopping rule needs.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -26,23 +26,23 @@ from optuna_daub.learners.stopping import first_stop
 
 
 HORIZON = 1000
-"""Examples that are looked ahead at least."""
+"""Smallest number of examples for which the next possible stop is computed in advance."""
 
 RuleName = Literal["massart", "chernoff", "hoeffding"]
 
 
 @dataclass(frozen=True)
 class SequentialAccuracy:
-    """An accuracy and what it rests on."""
+    """An estimated accuracy and the number of examples behind it."""
 
     accuracy: float
-    """Share of the examples used that were classified rightly, in [0, 1]."""
+    """Share of the examples used that were classified correctly, in [0, 1]."""
     n_samples: int
-    """Number of examples it rests on, at least 1."""
+    """Number of examples used, at least 1."""
     n_predicted: int
     """Number of examples predicted: `n_samples` and the rest of the last batch."""
     satisfied: bool
-    """Whether the rule stopped; False if the examples ran out, which makes it exact on them."""
+    """True if the rule stopped; False if all examples were used, and the accuracy is exact."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class SequentialScorer:
     delta: float
     """Probability of a larger error, in (0, 1)."""
     rule: RuleName = "massart"
-    """Inequality of the rule."""
+    """Name of the rule's inequality."""
     batch_size: int = 32
-    """Least number of examples that are predicted at a time."""
+    """Smallest number of examples that are predicted at a time."""
     seed: int = 0
-    """Of the order in which examples are taken, the same for all estimators."""
+    """Seed of the order in which examples are taken, the same for all estimators."""
 
     greater_is_better: ClassVar[bool] = True
-    """For whoever chooses a study's direction."""
+    """Direction of the score, as `TrainingSizeObjective` asks for it."""
     limit: ClassVar[float] = 1.0
-    """The best score that there can be."""
+    """Best possible score."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
@@ -88,7 +88,7 @@ class SequentialScorer:
 
         Args:
             estimator: fitted, with `predict`.
-            X: validation examples, at least one, in any order: they are taken in a random one.
+            X: validation examples, at least one; they are taken in a random order.
             y: their labels, shape (n_samples,).
         """
         check_consistent_length(X, y)
@@ -118,9 +118,10 @@ class SequentialScorer:
 def next_possible_stop(rule: StoppingRule, seen: int, right: int, most: int) -> int:
     """Return a number of examples before which the rule cannot stop, at most `most`.
 
-    Further examples can take the mean anywhere between all wrong and all right. Rules for the
-    absolute error need least at an end of that range, or at 1/2 if it lies within (Massart's
-    needs most a little beside it). Looks no further ahead than `HORIZON` and twice what was seen.
+    Further examples can move the mean anywhere between all wrong and all right. Rules for the
+    absolute error need the fewest examples at an end of that range, or at 1/2 if it is inside
+    (Massart's needs the most a little beside 1/2). It looks no further than `HORIZON` examples, or
+    twice the number seen if that is more.
 
     >>> next_possible_stop(SizeRule(absolute_error_size, 0.1, 0.1), seen=0, right=0, most=1000)
     38
@@ -169,12 +170,12 @@ def sequential_score(
 ) -> float | SequentialScorer:
     """Return the accuracy of a classifier, estimated on as few examples as the rule needs.
 
-    Worth its name where prediction is expensive, as with nearest neighbours or kernels. Without
-    an estimator the result is a scorer, for ``TrainingSizeObjective(...,
+    It saves time if prediction is expensive, as with nearest neighbours or kernels. Without an
+    estimator the result is a scorer, for ``TrainingSizeObjective(...,
     scoring=sequential_score(epsilon=0.02, delta=0.05))`` or any ``scoring=`` of scikit-learn.
 
     The validation examples are taken in one seeded random order and predicted in batches, but
-    the rule is asked after every example. If they run out first, the result is their accuracy.
+    the rule is asked after every example. If it never stops, the result is the accuracy on all.
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> X = np.random.default_rng(0).random((3000, 2))
@@ -189,11 +190,11 @@ def sequential_score(
         y: their labels, shape (n_samples,).
         epsilon: absolute error, in (0, 1).
         delta: probability of a larger error, in (0, 1).
-        rule: "massart" ([1] Eq. 1) or its twins with the inequalities of "chernoff" (never
-            more examples) and "hoeffding" (as many at any accuracy).
+        rule: "massart" ([1] Eq. 1), or the same with the inequality of "chernoff", which never
+            needs more examples, or of "hoeffding", which needs the same number at any accuracy.
 
     Raises:
-        ValueError: a parameter is out of its range, or `estimator` comes without X and y.
+        ValueError: if a parameter is out of its range, or `estimator` is given without X and y.
     """
     scorer = SequentialScorer(epsilon, delta, rule)
     if estimator is None:

@@ -1,8 +1,8 @@
-"""Stopping rules of adaptive sampling: after how many examples is a mean known well enough?
+"""Stopping rules of adaptive sampling: the number of examples that a mean needs.
 
 A rule compares the number n of outcomes (right or wrong) seen so far with the number that their
-mean asks for. What is wanted (an absolute error, a relative one, or one relative to the
-advantage over guessing) and the inequality that promises it are separate and combine freely.
+mean needs. The error can be absolute, relative, or relative to the advantage over guessing. Each
+kind of error works with each inequality.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -25,14 +25,14 @@ from optuna_daub.core.intervals import massart
 
 
 Exponent = Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]
-"""U(mean, probability) of an inequality, such as `massart.exponent`."""
+"""Exponent U(mean, probability) of an inequality, such as `massart.exponent`."""
 
 StoppingRule = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
-"""Whether to stop, from sample sizes n and the means of the first n outcomes (same shape)."""
+"""Function (sample sizes n, means of the first n outcomes) -> True for each n that suffices."""
 
 
 class SampleSize(Protocol):
-    """A function that says how many outcomes a mean asks for."""
+    """Function from a mean to the number of outcomes that it needs."""
 
     def __call__(
         self,
@@ -43,7 +43,7 @@ class SampleSize(Protocol):
         exponent: Exponent = ...,
         two_sided: bool = ...,
     ) -> NDArray[np.float64]:
-        """Return the least n; infinity where no n suffices."""
+        """Return the smallest n; infinity if no n suffices."""
 
 
 def absolute_error_size(
@@ -61,11 +61,11 @@ def absolute_error_size(
     min(mean, 1 - mean) + eps < 1, as for every eps < 1/2.
 
     Args:
-        mean: of the outcomes so far, in [0, 1].
-        epsilon: absolute error, positive; 0 asks for infinitely many.
+        mean: mean of the outcomes so far, in [0, 1].
+        epsilon: absolute error, positive; with 0 the result is infinity.
         delta: probability of a larger error, in (0, 1).
-        exponent: of the inequality, such as ``chernoff.exponent``.
-        two_sided: errors in either direction count, ln(2/delta); else ln(1/delta).
+        exponent: exponent of the inequality, such as ``chernoff.exponent``.
+        two_sided: count errors in both directions, ln(2/delta); else ln(1/delta).
 
     >>> round(float(absolute_error_size(0.9, 0.1, 0.1)), 6)
     83.214785
@@ -85,11 +85,11 @@ def relative_error_size(
     """Return the n from which a mean is within `epsilon` times its expectation.
 
     Args:
-        mean: of the outcomes so far, in [0, 1]; 0 asks for infinitely many.
+        mean: mean of the outcomes so far, in [0, 1]; with 0 the result is infinity.
         epsilon: relative error, positive.
         delta: probability of a larger error, in (0, 1).
-        exponent: of the inequality, such as ``chernoff.exponent``.
-        two_sided: errors in either direction count, ln(2/delta); else ln(1/delta).
+        exponent: exponent of the inequality, such as ``chernoff.exponent``.
+        two_sided: count errors in both directions, ln(2/delta); else ln(1/delta).
 
     >>> round(float(relative_error_size(0.5, 0.1, 0.1)), 6)
     722.304337
@@ -107,16 +107,16 @@ def advantage_size(
     exponent: Exponent = massart.exponent,
     two_sided: bool = True,
 ) -> NDArray[np.float64]:
-    """Return the n from which the advantage |mean - 1/2| over guessing is known well enough.
+    """Return the n from which the advantage |mean - 1/2| is within `epsilon` times itself.
 
-    The rule of boosting: the advantage is within `epsilon` times its expectation.
+    This is the rule of boosting: the advantage over guessing is to be known, not the mean.
 
     Args:
-        mean: of the outcomes so far, in [0, 1]; 1/2 asks for infinitely many.
+        mean: mean of the outcomes so far, in [0, 1]; with 1/2 the result is infinity.
         epsilon: relative error of the advantage, positive.
         delta: probability of a larger error, in (0, 1).
-        exponent: of the inequality, such as ``chernoff.exponent``.
-        two_sided: errors in either direction count, ln(2/delta); else ln(1/delta).
+        exponent: exponent of the inequality, such as ``chernoff.exponent``.
+        two_sided: count errors in both directions, ln(2/delta); else ln(1/delta).
 
     >>> round(float(advantage_size(0.75, 0.5, 0.1)), 6)
     183.072528
@@ -129,7 +129,7 @@ def advantage_size(
 
 
 def madaboost_advantage(n: ArrayLike, epsilon: float, delta: float) -> NDArray[np.float64]:
-    """Return alpha_n, the advantage mean - 1/2 from which n outcomes suffice for MadaBoost.
+    """Return alpha_n, the smallest advantage mean - 1/2 for which n outcomes suffice.
 
     Args:
         n: number of outcomes, at least 1.
@@ -146,7 +146,7 @@ def madaboost_advantage(n: ArrayLike, epsilon: float, delta: float) -> NDArray[n
 
 @dataclass(frozen=True)
 class SizeRule:
-    """Stop at the first n that is at least what the mean asks for.
+    """Rule that stops at the first n that its mean needs at most.
 
     >>> rule = SizeRule(absolute_error_size, epsilon=0.1, delta=0.1)
     >>> n = np.arange(1, 200)
@@ -155,15 +155,15 @@ class SizeRule:
     """
 
     size: SampleSize
-    """What is wanted, such as `absolute_error_size`."""
+    """Function for the kind of error, such as `absolute_error_size`."""
     epsilon: float
-    """Error allowed, in (0, 1), in the units of `size`."""
+    """Largest error, in (0, 1), of the kind of `size`."""
     delta: float
     """Probability of a larger error, in (0, 1)."""
     exponent: Exponent = massart.exponent
-    """The inequality that promises it; Massart's, as in [1], unless another is given."""
+    """Exponent of the inequality; by default Massart's, as in [1]."""
     two_sided: bool = True
-    """Errors in either direction count, as printed in [1]; False reproduces its Table III."""
+    """Count errors in both directions, as printed in [1]; False reproduces its Table III."""
 
     def __post_init__(self) -> None:
         check_error_and_risk(self.epsilon, self.delta)
@@ -177,14 +177,14 @@ class SizeRule:
 
 @dataclass(frozen=True)
 class MadaBoostRule:
-    """Stop at the first n whose advantage mean - 1/2 reaches alpha_n.
+    """Rule that stops at the first n whose advantage mean - 1/2 reaches alpha_n.
 
     >>> MadaBoostRule(epsilon=0.5, delta=0.1)(np.array([1185, 1186]), np.array([0.75, 0.75]))
     array([False,  True])
     """
 
     epsilon: float
-    """Relative error of the advantage allowed, in (0, 1)."""
+    """Largest relative error of the advantage, in (0, 1)."""
     delta: float
     """Probability of a larger error, in (0, 1)."""
 
@@ -215,7 +215,7 @@ def check_error_and_risk(epsilon: float, delta: float) -> None:
     """Check the two numbers that every rule takes.
 
     Raises:
-        ValueError: `epsilon` or `delta` is not in (0, 1).
+        ValueError: if `epsilon` or `delta` is not in (0, 1).
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0.0 < number(name, value) < 1.0:
@@ -224,5 +224,5 @@ def check_error_and_risk(epsilon: float, delta: float) -> None:
 
 def _size(exponents: NDArray[np.float64], delta: float, two_sided: bool) -> NDArray[np.float64]:
     """Return the n with exp(n U) <= delta, or with two_sided delta / 2 for each tail."""
-    with np.errstate(divide="ignore"):  # U = 0 asks for infinitely many
+    with np.errstate(divide="ignore"):  # U = 0: no number of outcomes suffices
         return np.asarray(np.log((2.0 if two_sided else 1.0) / delta) / np.abs(exponents))

@@ -1,9 +1,9 @@
 """Decision stumps: one-feature classifiers, and the search for the best one.
 
 A stump votes one way inside an interval of its feature and the other way outside. With y in
-{-1, +1} and weights D that sum to 1, its edge is sum_i D_i y_i h(x_i) in [-1, 1], its weighted
-error (1 - edge) / 2 [1]. Values are ranked once per fit; after that the edges of all stumps
-follow from one weighted count per bin, without sorting again.
+{-1, +1} and weights D that sum to 1, its edge is sum_i D_i y_i h(x_i) in [-1, 1], and its weighted
+error (1 - edge) / 2 [1]. Values are ranked once per fit. Then the edges of all stumps follow from
+one weighted count per bin, without sorting again.
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 
 TIE = 1e-10
-"""Edges closer than this are ties, which go to the first feature and the lowest interval."""
+"""Difference of edges below which they are equal; the first feature and lowest interval win."""
 
 BLOCK = 2**17
-"""Values looked at together: large enough for numpy, small enough for the processor's cache."""
+"""Values in one block: large enough for NumPy, small enough for the processor's cache."""
 
 Features = Any
 """X of shape (n_samples, n_features): a float array or a SciPy sparse CSC matrix."""
@@ -33,7 +33,7 @@ Features = Any
 
 @dataclass(frozen=True)
 class Stump:
-    """Vote `sign` where lower < x <= upper, else -sign.
+    """A stump, which votes `sign` if lower < x <= upper, else -sign.
 
     >>> Stump(feature=0, lower=-np.inf, upper=0.5, sign=-1).vote(np.array([[0.0], [1.0]]))
     array([-1.,  1.])
@@ -44,11 +44,11 @@ class Stump:
     lower: float
     upper: float
     sign: int
-    """+1 or -1."""
+    """Vote inside the interval: +1 or -1."""
 
     @property
     def features(self) -> tuple[int, ...]:
-        """The columns that have to be known to vote."""
+        """The column that the vote depends on, as a tuple of one."""
         return (self.feature,)
 
     def vote(self, X: Features) -> NDArray[np.float64]:
@@ -59,10 +59,10 @@ class Stump:
 
 @dataclass(frozen=True)
 class Bins:
-    """Every training value as the number of its bin, with the stumps that the bins stand for.
+    """Training values as bin numbers; each bin stands for a stump.
 
-    Bins are numbered through: those of column j are ``offsets[j]`` up to ``offsets[j + 1]``, by
-    increasing value. Bin b stands for the stump on (lower[b], upper[b]].
+    Bins of all columns have consecutive numbers, those of column j from ``offsets[j]`` up to
+    ``offsets[j + 1]``, by increasing value. Bin b stands for the stump on (lower[b], upper[b]].
     """
 
     codes: NDArray[np.unsignedinteger[Any]]
@@ -72,7 +72,7 @@ class Bins:
     lower: NDArray[np.floating[Any]]
     upper: NDArray[np.floating[Any]]
     nested: bool
-    """A stump covers its bin and all lower ones of the column (thresholds), or its bin alone."""
+    """True if a stump covers its bin and all lower ones (thresholds); False for its bin alone."""
 
     @property
     def n_features(self) -> int:
@@ -80,7 +80,7 @@ class Bins:
         return len(self.offsets) - 1
 
     def is_trivial(self, bins: slice) -> NDArray[np.bool_]:
-        """Return which bins cover all values: their stumps are constant and never chosen."""
+        """Return which bins cover all values; their constant stumps are never chosen."""
         return np.isneginf(self.lower[bins]) & np.isposinf(self.upper[bins])
 
     def feature_of_bin(self) -> NDArray[np.int64]:
@@ -104,18 +104,18 @@ def column(X: Features, feature: int) -> NDArray[np.floating[Any]]:
 
 
 def threshold_bins(X: Features) -> Bins:
-    """Return bins for the stumps on x <= t, t between any two neighbouring values of a column.
+    """Return bins for the stumps on x <= t, with t between neighbouring values of a column.
 
-    Exact: a column has as many bins as distinct values. Besides X the result takes at most one
-    float and one 32-bit integer for each value of X.
+    A column has as many bins as distinct values. Besides X the result takes at most one float and
+    one 32-bit integer for each value of X.
 
     >>> bins = threshold_bins(np.array([[0.0], [1.0], [1.0], [3.0]]))
     >>> bins.codes, bins.upper
     (array([[0, 1, 1, 2]], dtype=uint16), array([0.5, 2. , inf]))
     """
     codes = np.empty(X.shape[::-1], dtype=np.uint32)
-    # As many as there can be: joining blocks, or growing, would hold them twice. What is not
-    # written takes no memory.
+    # Allocate the largest possible number of bins: joining blocks, or growing, would hold them
+    # twice. Pages that are never written take no memory.
     upper, total = np.empty(codes.size, dtype=X.dtype), 0
     counts = []
     for first, rows in _column_blocks(X):
@@ -129,7 +129,7 @@ def threshold_bins(X: Features) -> Bins:
     upper = upper[:total] if total > codes.size / 2 else upper[:total].copy()
     if len(upper) <= np.iinfo(np.uint16).max:
         codes = codes.astype(np.uint16)
-    lower = np.broadcast_to(upper.dtype.type(-np.inf), upper.shape)  # takes no memory
+    lower = np.broadcast_to(upper.dtype.type(-np.inf), upper.shape)  # a view without memory
     return Bins(codes, _offsets(np.concatenate(counts)), lower, upper, nested=True)
 
 
@@ -140,9 +140,9 @@ def interval_bins(X: Features, n_intervals: int, categorical: NDArray[np.bool_])
     out ([2] Section V).
 
     Args:
-        X: shape (n_samples, n_features).
-        n_intervals: at least 2.
-        categorical: which columns hold category codes, shape (n_features,).
+        X: features, shape (n_samples, n_features).
+        n_intervals: number of intervals of a numeric column, at least 2.
+        categorical: True for columns of category codes, shape (n_features,).
 
     >>> X = np.array([[0.0, 7.0], [5.9, 9.0], [6.0, 7.0]])
     >>> bins = interval_bins(X, 2, np.array([False, True]))
@@ -170,7 +170,7 @@ def require_stumps(bins: Bins) -> Bins:
     """Return the bins if any of their stumps separates examples.
 
     Raises:
-        ValueError: every feature is constant.
+        ValueError: if every feature is constant.
     """
     if len(bins.upper) == bins.n_features:
         raise ValueError(
@@ -183,7 +183,7 @@ def best_edges(bins: Bins, signed: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for each column the largest edge of its stumps, of either sign of the vote.
 
     Args:
-        bins: of the training values.
+        bins: bins of the training values.
         signed: D_i y_i, the weights times the labels in {-1, +1}, shape (n_samples,).
 
     Returns:
@@ -216,7 +216,7 @@ def bin_edges(
     mass = np.bincount(codes, weights=np.tile(signed, last - first), minlength=int(end - begin))
     total = signed.sum()
     if bins.nested:
-        # The mass of a column is `total`: taking it away where the next column starts lets one
+        # Every column sums to `total`. Subtracting it at the start of each column lets one
         # cumulative sum run through all columns.
         mass[bins.offsets[first + 1 : last] - begin] -= total
         mass = np.cumsum(mass)
@@ -247,7 +247,7 @@ def _rank_rows(
 def _midpoints(
     values: NDArray[np.floating[Any]], last: NDArray[np.int64]
 ) -> NDArray[np.floating[Any]]:
-    """Return a number from each value up to, not including, the next; infinity after `last`."""
+    """Return a number in [value, next value) for each value; infinity after `last`."""
     after = np.append(values[1:], values[-1])
     middle = values / 2 + after / 2
     upper = np.where((middle >= values) & (middle < after), middle, values)

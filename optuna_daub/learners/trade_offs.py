@@ -1,8 +1,7 @@
 """Trade-offs between the edge of a hypothesis and the cost of its features.
 
-Each function scores candidates, larger is better; none of them knows how candidates are found.
-Costs are those of all features a candidate uses, paid or not: if paid features counted as free,
-they would always win [1].
+Each function scores candidates, larger is better. Costs are those of all features that a candidate
+uses, paid or not: if paid features were free, they would always win [1].
 
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
@@ -22,13 +21,13 @@ TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[n
 """Scores from edges in [0, 1), costs >= 0 (both of shape (n_candidates,)) and money spent."""
 
 FREE = 1e-100
-"""Stands for a cost of 0 where costs divide: free candidates compete by their edges alone."""
+"""Divisor in place of a cost of 0: free candidates compete by their edges alone."""
 
 
 def plain(
     edge: NDArray[np.float64], cost: NDArray[np.float64], spent: float
 ) -> NDArray[np.float64]:
-    """Return the edge, as AdaBoost does, whatever it costs.
+    """Return the edge and ignore costs, as AdaBoost does.
 
     >>> plain(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0)
     array([0.3, 0.2])
@@ -42,7 +41,7 @@ def greedy(
 ) -> NDArray[np.float64]:
     """Return the fall of the training-error bound per unit of cost.
 
-    Right if all later rounds have this edge and this cost.
+    This is optimal if all later rounds have this edge and this cost.
 
     >>> np.exp(-greedy(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0)).round(6)
     array([0.8281  , 0.664833])
@@ -56,7 +55,7 @@ def smoothed(
 ) -> NDArray[np.float64]:
     """Return the fall of the training-error bound per unit of the average cost of a round.
 
-    The average includes the rounds so far; as money is spent the cost counts less and less.
+    The average includes the rounds so far, so the cost counts less as more is spent.
 
     >>> np.exp(-smoothed(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0)).round(6)
     array([0.962978, 0.980749])

@@ -1,4 +1,4 @@
-"""AdaBoostRS: buy a sample of AdaBoost's votes.
+"""AdaBoostRS: a budget buys a random sample of AdaBoost's votes.
 
 [1] L. Reyzin, "Boosting on a Budget: Sampling for Feature-Efficient Prediction", ICML 2011.
     https://dblp.org/search?q=Boosting+on+a+Budget+Feature-Efficient+Prediction
@@ -29,10 +29,10 @@ from optuna_daub.learners.trade_offs import plain
 
 
 class AdaBoostRSClassifier(PurchasingClassifier):
-    """AdaBoostRS: AdaBoost that ignores costs, of whose votes the budget buys a random sample.
+    """AdaBoostRS: AdaBoost, then a random sample of its votes that the budget can pay.
 
-    A baseline for `BudgetedAdaBoostClassifier`, which heeds costs while it is trained ([2]).
-    One sample of the votes ([1]) is drawn in `fit` and serves all examples.
+    This is a baseline for `BudgetedAdaBoostClassifier`, which uses costs during training ([2]).
+    `fit` draws one sample of the votes ([1]) for all examples.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> model = AdaBoostRSClassifier(feature_costs=[5.0, 1.0], budget=3.0, random_state=0)
@@ -43,9 +43,9 @@ class AdaBoostRSClassifier(PurchasingClassifier):
         feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each.
         budget: largest sum of the costs of the features used; None for no limit.
         n_estimators: rounds of AdaBoost, at least 1; 50 as in scikit-learn's AdaBoost.
-        n_draws: largest number of draws, at least 1: drawing would not end once all features
-            are paid. By then the sampled vote is close to the whole one: its standard error
-            falls with 1 / sqrt(n_draws), to 3 % at the default 1000.
+        n_draws: largest number of draws, at least 1. Without a limit drawing would not end once
+            all features are paid. The standard error of the sampled vote falls with
+            1 / sqrt(n_draws), to 3 % at the default 1000.
         estimator: as in `BudgetedAdaBoostClassifier`; None for decision stumps.
         random_state: seed for the draws and for `estimator`.
 
@@ -97,23 +97,24 @@ def sample_votes(
 ) -> tuple[Ensemble, Budget]:
     """Return a random sample of a vote that the budget can pay, and the budget after it.
 
-    Its expectation is the vote where the budget neither excludes a hypothesis nor ends the draws.
+    The expected sample is the whole vote unless the budget excludes a hypothesis or ends the
+    draws.
 
     With vote weights a and costs c, hypotheses are drawn with probability proportional to a / c
-    and vote with weight proportional to c; for equal costs these are the draws by a and the
+    and vote with weight proportional to c. For equal costs these are the draws by a and the
     unweighted votes of [1]. Drawing stops at the first draw that cannot be paid ([2] Section
-    5). Hypotheses that cost nothing are taken whole; those that cost more than the whole budget
-    can never be bought and are not drawn.
+    5). Hypotheses that cost nothing are taken with their whole weight. Those that cost more than
+    the whole budget are not drawn.
 
     Args:
         whole: the vote to be sampled.
-        budget: costs, budget and what is already bought.
+        budget: costs, limit and features already bought.
         n_draws: largest number of draws.
         random_state: source of the draws.
-        names: of the features, for messages.
+        names: names of the features, for messages.
 
     Raises:
-        ValueError: the budget buys none of the hypotheses.
+        ValueError: if the budget buys none of the hypotheses.
     """
     hypotheses = [one for round_ in whole.hypotheses for one in round_]
     votes = whole.weights.ravel()
@@ -142,7 +143,8 @@ def sample_votes(
 def _buy_in_turn(
     draws: NDArray[np.int64], hypotheses: Sequence[Hypothesis], budget: Budget
 ) -> tuple[NDArray[np.int64], Budget]:
-    """Return how often each hypothesis was drawn before one could not be paid, and the budget."""
+    """Return the number of draws of each hypothesis until one could not be paid, and the
+    budget."""
     counts = np.zeros(len(hypotheses), dtype=np.int64)
     for draw in draws:
         features = hypotheses[draw].features

@@ -24,18 +24,18 @@ Indices = NDArray[np.intp]
 """Row numbers, or class codes in 0 ... number of classes - 1; one dimension."""
 
 Task = Literal["classification", "regression"]
-"""Whether targets are labels or amounts."""
+"""Kind of the targets: labels or amounts."""
 
 FEW_VALUES = 20
-"""So many different whole numbers at most are taken for labels where nothing else tells."""
+"""Largest number of different whole numbers that are taken for labels, if nothing else tells."""
 
 LARGEST_SEED = 2**32 - 1
-"""What NumPy's and scikit-learn's generators accept at most."""
+"""Largest seed that the generators of NumPy and scikit-learn accept."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Examples with their targets and, where there are any, their weights.
+    """Examples with their targets and, if given, their weights.
 
     >>> table = checked_rows([[1.0], [2.0], [3.0]], ["a", "b", "a"])
     >>> table.take(np.array([2, 0])).y
@@ -47,10 +47,10 @@ class Rows:
     y: NDArray[Any]
     """Targets: shape (n,), or (n, number of outputs)."""
     positions: Indices
-    """Where the rows stand in `X` as it was passed, from 0; a fixed validation set goes on from
-    there, as if it stood below."""
+    """Row numbers in `X` as it was passed, from 0, shape (n,). A fixed validation set counts on
+    from there, as if it stood below."""
     sample_weight: NDArray[np.float64] | None = None
-    """Weights, at least 0, shape (n,); None where all examples weigh the same."""
+    """Weights, at least 0, shape (n,); None if all examples weigh the same."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -72,7 +72,7 @@ class Classes:
 
 
 def class_labels(y: NDArray[Any]) -> Classes | None:
-    """Return the classes of a target, or None where it is not one label for every row.
+    """Return the classes of a target, or None if it is not one label for every row.
 
     Labels are strings, booleans and whole numbers, also those stored as floats.
 
@@ -95,9 +95,9 @@ def classes_to_keep(
     *,
     is_categorical: bool = False,
 ) -> Classes | None:
-    """Return the classes whose shares subsets are to keep, None where there are none.
+    """Return the classes whose shares subsets are to keep, None if there are none.
 
-    With "auto" these are the labels of a classification. Where the task is not known, strings,
+    With "auto" these are the labels of a classification. If the task is not known, strings,
     booleans and categories are labels, and so are whole numbers of at most `FEW_VALUES` values.
 
     >>> ages = np.arange(18, 65)
@@ -131,7 +131,7 @@ def checked_rows(
         first: position of the first row.
 
     Raises:
-        ValueError: where something is missing, the lengths differ, there are no rows, targets are
+        ValueError: if something is missing, the lengths differ, there are no rows, targets are
             of several kinds, or a weight is negative or no number.
     """
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
@@ -228,7 +228,7 @@ def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
 
 
 def check_weights(*tables: Rows) -> None:
-    """Raise a ValueError where rows that are to be scored with weights have none."""
+    """Raise a ValueError if rows that are to be scored with weights have none."""
     if any(table.sample_weight is None for table in tables):
         raise ValueError(
             "`weighted_score=True` needs the weights of all rows that are scored, but got none "
@@ -240,7 +240,7 @@ def joined(first: Rows, second: Rows) -> Rows:
     """Return the rows of two tables in one, the first table's first.
 
     Raises:
-        ValueError: where only one of them has weights.
+        ValueError: if only one of them has weights.
     """
     weights = [table.sample_weight for table in (first, second) if table.sample_weight is not None]
     if len(weights) == 1:
@@ -263,12 +263,12 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     (array([3, 1]), array([ True, False]))
 
     Raises:
-        ValueError: where there are no rows, a value is missing, or kinds of values are mixed.
+        ValueError: if there are no rows, a value is missing, or kinds of values are mixed.
     """
     given = getattr(values, "dtype", None)
     if given is not None and (not isinstance(given, np.dtype) or given.kind == "T"):
-        # Columns that can be NA, categories, and strings of a length each: scikit-learn would make
-        # floats of integers and booleans, or refuse them without naming the argument.
+        # Nullable columns, categories and strings of fixed length: scikit-learn would make floats
+        # of integers and booleans, or refuse them without naming the argument.
         values = np.asarray(values, dtype=object)
         _check_none_missing(values, name)
     try:
@@ -294,7 +294,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     if "number" not in kinds:
         return np.asarray(array)
     numbers_only = np.array(objects.tolist())
-    # Decimals, fractions and integers beyond 64 bits are of no dtype of NumPy.
+    # NumPy has no dtype for decimals, fractions and integers beyond 64 bits.
     return numbers_only.astype(np.float64) if numbers_only.dtype == object else numbers_only
 
 
@@ -340,7 +340,7 @@ def said_of(odd: Mapping[Any, str]) -> str:
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the seed; raise a ValueError where no generator would take it."""
+    """Return the seed; raise a ValueError if no generator would take it."""
     is_whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
     if not is_whole or not 0 <= seed <= LARGEST_SEED:
         raise ValueError(f"`seed` must be an int from 0 to 2**32 - 1, but got {seed!r}.")
@@ -357,7 +357,7 @@ def _check_none_missing(objects: NDArray[Any], name: str) -> None:
 
 
 def _kind(value: Any) -> str:
-    """Return what to call a value of a column where kinds must not be mixed."""
+    """Return the name of a value's kind; one column must not mix kinds."""
     if isinstance(value, str):
         return "string"
     is_number = isinstance(value, numbers.Number | np.bool_)

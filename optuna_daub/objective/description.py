@@ -1,4 +1,7 @@
-"""Values in words that are the same in each process, by which one search is told from another."""
+"""Descriptions of values that are the same in each process.
+
+Two searches are the same if their descriptions are.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ from sklearn.model_selection import BaseShuffleSplit
 
 
 LONGEST = 4000
-"""Characters of a description that are stored: some databases hold 65,535 of all of them."""
+"""Characters of a description that are stored. Some databases hold 65,535 for all of them."""
 
 _BY_ATTRIBUTES = _BaseScorer, BaseCrossValidator, BaseShuffleSplit, make_column_selector
-"""Of scikit-learn's own, what has no `get_params`."""
+"""Classes of scikit-learn without `get_params`, which are described by their attributes."""
 
 _NO_MATTER = frozenset({"n_jobs", "verbose"})
-"""Parameters by which scikit-learn's estimators learn nothing else."""
+"""Parameters of scikit-learn's estimators that do not change what is learnt."""
 
 
 def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
-    """Return a value in words: without addresses, and the same for equal values.
+    """Return a description of a value: no addresses in it, and the same for equal values.
 
-    Functions and classes are told apart by their names only, and objects of an unknown kind by
-    their class.
+    Functions and classes are described by their names only, objects of an unknown kind by their
+    class.
 
     >>> stable({"C": np.float64(0.5), "weights": np.ones(3), "by": np.log})
     "{'C': 0.5, 'by': numpy.log, 'weights': array((3,), '<f8', checksum 2024566689)}"
@@ -78,7 +81,7 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
 
 
 def described(estimator: Any, searched: Iterable[str]) -> str:
-    """Return an estimator in words, without those of its parameters that are searched.
+    """Return a description of an estimator without the parameters that are searched.
 
     >>> from sklearn.preprocessing import Normalizer
     >>> described(Normalizer(), []), described(Normalizer(), ["copy", "norm"])
@@ -95,7 +98,7 @@ def described(estimator: Any, searched: Iterable[str]) -> str:
 
 
 def bounded(text: str) -> str:
-    """Return a text, by its beginning and a checksum where it is too long to be stored."""
+    """Return a text; if it is too long to be stored, its first characters and a checksum."""
     if len(text) <= LONGEST:
         return text
     return f"{text[:LONGEST]}... checksum {crc32(text.encode())}"
@@ -104,5 +107,5 @@ def bounded(text: str) -> str:
 def _name(value: Any) -> str:
     module = str(getattr(value, "__module__", None) or type(value).__module__)
     name = getattr(value, "__qualname__", value.__name__)
-    # The name of the same script in a process that multiprocessing has spawned.
+    # multiprocessing gives the script this name in a process that it has spawned.
     return f"{module.replace('__mp_main__', '__main__')}.{name}"

@@ -1,4 +1,4 @@
-"""Fingerprints: what a study's scores belong to, in words that are the same in each process."""
+"""Fingerprints of a study: which table, division, scorer and sizes its scores belong to."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from optuna_daub.study import log
 
 
 SAMPLED_ROWS = 1_000
-"""Rows of the features that a checksum looks at, evenly spaced; of targets it looks at all."""
+"""Rows of the features in a checksum, evenly spaced. All targets are in it."""
 
 _MARK = "search"
-"""The mark of a study under which it is kept."""
+"""Key under which a study keeps its fingerprint."""
 
 _UNSAID = "settings that do not say it"
-"""What a study was begun with, in a record that does not say."""
+"""Stands for a setting that an older record does not hold."""
 
 
 def of_table(X: Any, y: Any, *more: Any) -> str:
-    """Return the number of rows of a table, and a checksum.
+    """Return the number of rows of a table and a checksum.
 
-    Features may be large and of any kind, so only some of their rows count.
+    Features may be large, so only some of their rows are read.
 
     >>> of_table(np.eye(3), np.arange(3)) == of_table(np.eye(3), np.arange(3))
     True
@@ -74,17 +74,17 @@ def of_folds(folds: Sequence[Fold]) -> str:
 def check_fingerprint(
     study: optuna.Study, begun_with: Mapping[str, str], asking: int | None = None
 ) -> bool:
-    """Store what a study's scores belong to, or compare with what was stored.
+    """Store a study's fingerprint, or compare it with the one stored.
 
-    As long as nothing was observed, and no other trial is running, it may still be mended.
+    A stored one is replaced if nothing was observed yet and no other trial is running.
 
     Args:
         study: new, or continued.
-        begun_with: what all scores of the study must have in common, by name, in words.
+        begun_with: the fingerprint: descriptions by name.
         asking: number of the trial that asks, if one does.
 
     Returns:
-        Whether the study keeps to it from now on.
+        True if the study's fingerprint is fixed from now on.
 
     Raises:
         ValueError: if something differs.
@@ -101,7 +101,7 @@ def check_fingerprint(
     for name, value in begun_with.items():
         before = stored.get(name, _UNSAID)
         if before != value:
-            # Of long texts the part from which they differ, with what stands before it.
+            # Long texts are shown from a little before the place at which they differ.
             pairs = zip(before, value, strict=False)
             start = max(len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) - 80, 0)
             lead = "..." if start else ""
@@ -118,5 +118,5 @@ def check_fingerprint(
 
 
 def read_fingerprint(study: optuna.Study) -> Mapping[str, str]:
-    """Return what a study's scores belong to; empty if that is not known."""
+    """Return a study's fingerprint by name; empty if none is stored."""
     return log.read_mark(study, _MARK) or {}

@@ -1,9 +1,8 @@
-"""Two tables of features as one: columns are matched by name, never by place.
+"""Matching of two tables of features: by the names of columns, never by their order.
 
-A validation table is brought into the columns and kinds of the training table once, when it is
-passed. So a model is scored on the columns that it was trained on, and both tables together can
-train it again.
-"""
+When a validation table is passed, it gets the columns and kinds of the training table, once. Then
+a model is scored on the columns that it was trained on, and both tables can be stacked for a
+refit."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ def matched(X: Any, like: Any) -> Any:
 
 
 def stacked(first: Any, second: Any) -> Any:
-    """Return one table of the rows of two, of the kind that both are."""
+    """Return the rows of two tables of one kind as one table."""
     if hasattr(first, "tocsr") or hasattr(second, "tocsr"):
         return scipy.sparse.vstack([first, second]).tocsr()
     if hasattr(first, "iloc"):
@@ -151,7 +150,7 @@ def _as_pandas(X: Any, like: Any) -> Any:
                 cast = column.astype(model.dtype)
             except (TypeError, ValueError):
                 cast = pd.Series([None] * len(column), index=column.index, dtype=object)
-            # What this kind of column cannot hold is missing now, or another value.
+            # A value that this kind of column cannot hold is now missing or changed.
             is_lost = column.notna() & ~(cast.astype(object) == column.astype(object))
         if is_lost.any():
             raise ValueError(_of_another_kind(name, column[is_lost].iloc[0], model.dtype))
@@ -200,7 +199,7 @@ def _of_another_kind(name: Any, value: Any, wanted: Any) -> str:
 
 
 def _kind_of_values(column: Any) -> str | None:
-    """Return what a column of objects has, None if all of it is missing."""
+    """Return the kind of values in a column of objects; None if all are missing."""
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(column, skipna=True)

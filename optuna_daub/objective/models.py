@@ -1,4 +1,4 @@
-"""Models that learners were trained to so far, for going on instead of starting anew."""
+"""Trained models that are kept, for training them further instead of anew."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from optuna_daub.objective.data import Rows
 
 
 KEPT = 32
-"""Learners whose models are kept in memory unless told otherwise."""
+"""Default number of learners whose models are kept in memory."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The models of one learner, and on what they were trained."""
+    """The models of one learner after a training, one for each fold."""
 
     size: int
     """Rows of each fold."""
@@ -32,10 +32,10 @@ class Trained:
 
 
 class KeptModels:
-    """The last models of learners, up to a number of learners or in a folder.
+    """The last models of learners: of some learners in memory, or of all in a folder.
 
-    What is not kept is forgotten without harm: such a learner starts anew. A model is taken out
-    while it learns, so one whose training fails is not used again.
+    A learner whose model was not kept starts anew. A model is taken out while it is trained, so a
+    model whose training failed is not used again.
 
     >>> kept = KeptModels(1)
     >>> kept.put({"depth": 3}, Trained(100, ("first",)))
@@ -45,12 +45,12 @@ class KeptModels:
     """
 
     def __init__(self, where: int | str | Path | None, made_of: str = "") -> None:
-        """Keep models of `where` learners at most, or all of them in that folder.
+        """Keep models of at most `where` learners in memory, or of all in the folder `where`.
 
         Args:
-            where: number of learners, at least 1; a folder, which is made if it is not there; None
-                for 32 learners.
-            made_of: what the models' rows are; models of other rows are not found.
+            where: number of learners, at least 1; or a folder, which is made if it is not there;
+                None for 32 learners.
+            made_of: description of the models' rows; models of other rows are not found.
 
         Raises:
             ValueError: if it is neither.

@@ -1,4 +1,4 @@
-"""Scorers and what is known of them; how an estimator is fitted and scored."""
+"""Scorers, and the fitting and scoring of an estimator."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ Scorer = Callable[..., float]
 """scorer(estimator, X, y) -> score, as scikit-learn's `make_scorer` returns."""
 
 FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
-"""Arguments of `fit`, or a function from training and validation rows to them, which may ask for
-the estimator as a third argument."""
+"""Arguments of `fit`, or a function (training rows, validation rows[, estimator]) -> arguments."""
 
 _OTHER_NAMES = {
     "acc": "accuracy",
@@ -63,7 +62,7 @@ _OTHER_NAMES = {
     "rocauc": "roc_auc",
     "rsquared": "r2",
 }
-"""What other libraries call metrics, in small letters and digits only."""
+"""Scorers of scikit-learn by the names of other libraries, in small letters and digits only."""
 
 _UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
 """Metrics of scikit-learn without a largest score."""
@@ -73,20 +72,20 @@ _MADE_BY_SCIKIT_LEARN = type(make_scorer(accuracy_score))
 
 @dataclass(frozen=True)
 class Scoring:
-    """A scorer and what is known of it before anything is scored."""
+    """A scorer and its properties that are known before anything is scored."""
 
     scorer: Scorer
     """The function itself."""
     given: Any
-    """What it was asked for as, for messages."""
+    """The argument that the user passed, for messages."""
     task: Task | None
-    """What it scores; None where it does not tell."""
+    """Kind of targets that it scores; None if it does not tell."""
     larger_is_better: bool | None
-    """Whether a larger score is of a better learner; None where that is not known."""
+    """True if better learners have larger scores; None if that is not known."""
     needs_all_classes: bool = False
-    """Whether it scores probabilities, for which each class must be among the rows to score."""
+    """True if it scores probabilities: then each class must be among the rows to score."""
     limit: float | None = None
-    """The best score that there can be; None if there is no limit, or none is known."""
+    """Best possible score; None if there is no limit, or none is known."""
 
     def __call__(self, estimator: Any, rows: Rows, *, weighted: bool) -> float:
         """Return the score of a fitted estimator on the rows."""
@@ -101,16 +100,16 @@ class Scoring:
 
 
 def checked_scoring(scoring: Any) -> Scoring:
-    """Return the scorer that `scoring` names or is, and what it tells of itself.
+    """Return the scorer that `scoring` names or is, with its properties.
 
-    All that scikit-learn makes is larger for better learners, its losses being negated. Any other
+    Scorers of scikit-learn are larger for better learners, since its losses are negated. Any other
     function may tell by an attribute `greater_is_better`.
 
     >>> checked_scoring("r2").task, checked_scoring("r2").larger_is_better
     ('regression', True)
 
     Raises:
-        ValueError: where it is an unknown name, several scorers, or a metric function of
+        ValueError: if it is an unknown name, several scorers, or a metric function of
             scikit-learn instead of a scorer.
     """
     if scoring is None:
@@ -123,7 +122,7 @@ def checked_scoring(scoring: Any) -> Scoring:
     if isinstance(scoring, str) and scoring not in get_scorer_names():
         raise ValueError(unknown_scorer(scoring))
     try:
-        # It looks at nothing of the estimator but that there is a `fit`.
+        # `check_scoring` only asks the estimator for a `fit`.
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
     except ValueError as error:
         raise ValueError(
@@ -142,7 +141,7 @@ def checked_scoring(scoring: Any) -> Scoring:
 
 
 def unknown_scorer(name: str) -> str:
-    """Return the sentence on a name that is no scorer's, with the scorer that may be meant.
+    """Return the error message for an unknown scorer, with the scorer that may be meant.
 
     >>> unknown_scorer("rmse")
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -159,7 +158,7 @@ def unknown_scorer(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return the letters and digits of a metric's name, without what means no metric."""
+    """Return the letters and digits of a metric's name, without words such as "score"."""
     letters = "".join(each for each in name.lower() if each.isalnum() or each == "²")
     return letters.replace("²", "2").removeprefix("neg").removesuffix("score")
 
@@ -173,7 +172,7 @@ def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
     """Return the arguments of `fit`, none for None.
 
     Raises:
-        ValueError: where they are neither a mapping from names nor a function of two tables (and
+        ValueError: if they are neither a mapping from names nor a function of two tables (and
             an estimator), or weigh rows that have weights.
     """
     if fit_params is None:
@@ -203,7 +202,7 @@ def fit_arguments(
 
     Raises:
         SetupError: if there is no value for some row, or a function returns no mapping or
-            cannot do without validation rows where none are left (`validation` is None).
+            needs validation rows when none are left (`validation` is None).
     """
     if isinstance(fit_params, Mapping):
         return {
@@ -231,7 +230,7 @@ def fit_arguments(
 
 
 def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
-    """Return a fresh copy of the estimator fitted on the rows, with their weights if any."""
+    """Return a copy of the estimator fitted on the rows, with their weights if any."""
     return fitted_as_is(clone(estimator), rows, arguments)
 
 
@@ -255,7 +254,7 @@ def takes_size(build: Any) -> bool:
     False
 
     Raises:
-        ValueError: where it is no function, or one that takes neither.
+        ValueError: if it is no function, or one that takes neither.
     """
     if not callable(build) or (isinstance(build, type) and hasattr(build, "fit")):
         raise ValueError(
@@ -306,9 +305,9 @@ def needs_all_classes(scorer: Any) -> bool:
 
 
 def limit_of(scorer: Any) -> float | None:
-    """Return the best score that there can be: 0 for losses of scikit-learn, 1 for its shares.
+    """Return the best possible score: 0 for losses of scikit-learn, 1 for its shares.
 
-    Other scorers may tell by an attribute `limit`. None if there is none, or it is not known.
+    Other scorers may tell by an attribute `limit`. None if there is no limit, or it is not known.
 
     >>> from sklearn.metrics import get_scorer
     >>> limit_of(get_scorer("r2")), limit_of(get_scorer("neg_log_loss"))
@@ -325,7 +324,7 @@ def limit_of(scorer: Any) -> float | None:
 
 
 def _task(scorer: Any) -> Task | None:
-    """Return what a scorer of `make_scorer` scores, by what it asks for and where it is from."""
+    """Return the kind of targets that a scorer of `make_scorer` compares, None if unknown."""
     if {"predict_proba", "decision_function"} & {*np.atleast_1d(scorer._response_method)}:
         return "classification"
     module = getattr(scorer._score_func, "__module__", None) or ""

@@ -1,6 +1,6 @@
-"""Nested subsets and divisions of the data: the rows that are trained on, and those scored.
+"""Divisions of the rows into training and validation rows, and their nested subsets.
 
-Everything here is about row numbers, counted from 0 in the order of the file.
+Everything here is about row numbers, counted from 0 in the order of `X`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from optuna_daub.objective.data import Indices
 
 @dataclass(frozen=True)
 class Layout:
-    """What is known of the rows of a table that they are divided by."""
+    """Properties of a table's rows that decide how they are divided."""
 
     n_rows: int
     """Number of rows, at least 1."""
@@ -42,9 +42,9 @@ class Layout:
     classes: Classes | None = None
     """Classes that every division keeps in proportion; None for a plain permutation."""
     groups: NDArray[Any] | None = None
-    """For each row the group that it belongs to; None where rows are independent."""
+    """The group of each row, shape (n_rows,); None if rows are independent."""
     shuffle: bool = True
-    """Whether rows may be permuted; False where they are in time order."""
+    """True if rows may be permuted; False if they are in time order."""
 
     def __post_init__(self) -> None:
         if self.groups is not None and self.groups.shape != (self.n_rows,):
@@ -65,11 +65,11 @@ class Fold:
     """
 
     training: Indices
-    """Rows to train on: in the order in which subsets take them, or in time order."""
+    """Rows to train on, in the order in which subsets take them, or in time order."""
     validation: Indices
-    """Rows to score, none of them in `training`; empty where the rows to score are given apart."""
+    """Rows to score, none of them in `training`; empty with a separate validation set."""
     recent: bool = False
-    """Whether rows are in time order, so that a subset is the most recent rows."""
+    """True if rows are in time order: then a subset is the most recent rows."""
     full: int | None = None
     """Rows to train on of the largest fold, by which sizes are counted; None for its own."""
 
@@ -89,11 +89,10 @@ class Fold:
 def nested_order(n_rows: int, seed: int, codes: Indices | None = None) -> Indices:
     """Return one seeded permutation of the rows, whose prefixes are the nested subsets.
 
-    With class codes the prefixes are stratified: the first rows are one of each class, and from
-    then on the number of rows of a class in a prefix of n rows differs from n times its share of
-    all rows by less than two, whatever the number of classes (by at most a half for two classes,
-    less than one for three). Where a prefix is so short that one row is more than the share of
-    some classes, the other classes make room for them in proportion.
+    With class codes the prefixes are stratified. The first rows are one of each class. From then
+    on a class has n times its share of all rows in a prefix of n rows, to within two rows (half a
+    row for two classes, one row for three). In short prefixes one row may be more than the share
+    of a rare class; then the other classes have fewer, in proportion.
 
     >>> nested_order(6, seed=0, codes=np.array([0, 0, 0, 0, 1, 1]))
     array([3, 5, 2, 0, 4, 1])
@@ -109,12 +108,11 @@ def nested_order(n_rows: int, seed: int, codes: Indices | None = None) -> Indice
 
 
 def _interleaved(classes: Sequence[Indices]) -> Indices:
-    """Merge the rows of all classes, so that they are spread evenly among each other.
+    """Merge the rows of all classes, spread evenly among each other.
 
-    The two smallest groups are merged first, as in Huffman's code: on the way up a group's share
-    of the group it was merged into falls at least like 1/Fibonacci, so the roundings of half a row
-    at each merge add up to less than two rows for any number of classes.
-    """
+    The two smallest groups are merged first, as in Huffman's code. Each merge rounds by half a
+    row, and a group's share of the merged groups falls at least like 1/Fibonacci. So all roundings
+    add up to less than two rows for any number of classes."""
     groups = [(len(rows), code, rows) for code, rows in enumerate(classes) if len(rows)]
     heapq.heapify(groups)
     while len(groups) > 1:
@@ -140,16 +138,16 @@ def undivided(layout: Layout) -> Fold:
 
 
 def held_out_fold(layout: Layout, test_size: float) -> Fold:
-    """Return the fold that holds `test_size` of the rows (a fraction, or a number) out.
+    """Return the fold that holds out `test_size` of the rows, a fraction or a number.
 
-    The held-out rows are a stratified sample; with groups whole groups (`test_size` then counts
-    groups); in time order the last rows.
+    The held-out rows are a stratified sample. With groups they are whole groups, and `test_size`
+    counts groups. In time order they are the last rows.
 
     >>> held_out_fold(Layout(10, shuffle=False), 0.3).validation
     array([7, 8, 9])
 
     Raises:
-        ValueError: where a class has a single row, or `test_size` leaves no room for rows or
+        ValueError: if a class has a single row, or `test_size` leaves no room for rows or
             classes on one side.
     """
     _check_groups_can_be_kept(layout)
@@ -193,7 +191,7 @@ def checked_test_size(test_size: Any) -> float:
     (20, 0.25)
 
     Raises:
-        ValueError: where it is neither a fraction in (0, 1) nor an int of at least 1.
+        ValueError: if it is neither a fraction in (0, 1) nor an int of at least 1.
     """
     if isinstance(test_size, numbers.Integral):
         if int(test_size) >= 1 and not isinstance(test_size, bool):
@@ -209,9 +207,9 @@ def checked_test_size(test_size: Any) -> float:
 def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> tuple[Fold, ...]:
     """Return the folds of `cv`, an int or a scikit-learn splitter, fixed once and for all.
 
-    An int means k folds: stratified where there are classes, of whole groups where there are
-    groups, a `TimeSeriesSplit` in time order. They are drawn with the layout's seed, but for those
-    of groups without classes (`GroupKFold`) and in time order, where nothing is drawn.
+    An int means k folds: stratified if there are classes, of whole groups if there are groups, a
+    `TimeSeriesSplit` in time order. They are drawn with the layout's seed. Nothing is drawn for
+    groups without classes (`GroupKFold`) and in time order.
 
     >>> rows = np.arange(6)
     >>> [
@@ -221,7 +219,7 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
     [array([2, 3]), array([4, 5])]
 
     Raises:
-        ValueError: where the rows cannot be divided so, or the splitter gives other folds when
+        ValueError: if the rows cannot be divided so, or the splitter gives other folds when
             asked again, or puts a row or a group on both sides of a fold.
     """
     _check_number_of_folds(layout, cv)
@@ -263,13 +261,13 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
 def check_all_scored(
     folds: Sequence[Fold], classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any
 ) -> None:
-    """Raise a ValueError if a class is missing among the rows to score of a fold.
+    """Raise a ValueError if a class is missing among the rows that a fold scores.
 
     Args:
         folds: the division.
-        classes: of all rows that are divided.
-        scored: the targets to score, by fold.
-        scoring: what the user named, which scores probabilities.
+        classes: classes of all rows.
+        scored: targets to score, by fold.
+        scoring: the scorer of probabilities, as the user named it.
     """
     for number, targets in enumerate(scored, start=1):
         missing = ~np.isin(classes.names, targets)
@@ -290,7 +288,7 @@ def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, 
     """Return the smallest size at which every subset holds every class, and the last class.
 
     Raises:
-        ValueError: where a class is missing from all the training rows of a fold.
+        ValueError: if a class is missing from all the training rows of a fold.
     """
     if classes is None:
         return 1, None
@@ -299,9 +297,9 @@ def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, 
 
 
 def arrivals(fold: Fold, classes: Classes) -> tuple[Indices, Indices]:
-    """Return the codes of the classes that a fold trains on, and when each comes in.
+    """Return the codes of the classes that a fold trains on, and each one's smallest size.
 
-    The latter is the smallest size whose subset holds the class.
+    That is the smallest size whose subset holds the class.
     """
     taken = classes.codes[fold.training[::-1] if fold.recent else fold.training]
     present, first = np.unique(taken, return_index=True)
@@ -309,7 +307,7 @@ def arrivals(fold: Fold, classes: Classes) -> tuple[Indices, Indices]:
 
 
 def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
-    """Return for every class the smallest size whose subset holds it."""
+    """Return the smallest size whose subset holds a class, for every class."""
     present, first = arrivals(fold, classes)
     if len(present) == len(classes.names):
         if fold.full is None:
@@ -326,7 +324,7 @@ def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
 
 
 def fold_of(layout: Layout, training: Indices, validation: Indices) -> Fold:
-    """Return the fold of these rows, those to train on in the order in which subsets take them.
+    """Return the fold of these rows, with the training rows in the order of the subsets.
 
     >>> layout = Layout(6, classes=Classes(np.array(["a", "b"]), np.array([0, 0, 0, 0, 1, 1])))
     >>> fold_of(layout, np.array([0, 1, 2, 4]), np.array([3, 5])).subset(2)

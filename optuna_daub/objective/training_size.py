@@ -1,4 +1,4 @@
-"""A ready-made objective for scikit-learn compatible estimators."""
+"""The ready-made objective for scikit-learn compatible estimators."""
 
 from __future__ import annotations
 
@@ -89,10 +89,11 @@ from optuna_daub.study.stored_policy import policy_of
 _logger = logging.getLogger(__name__)
 
 TRAINING_SCORED = 5_000
-"""Rows trained on that are scored: enough for a share to within 0.007, one standard error."""
+"""Largest number of training rows that are scored. A share of 5,000 has a standard error of at
+most 0.007 = sqrt(0.25 / 5,000)."""
 
-MOST_TIES = 8
-"""Models at hand that share the best score on all rows."""
+MAX_TIES = 8
+"""Largest number of models in memory that share the best score on all rows."""
 
 _DIVISION = "division into training and validation rows"
 
@@ -100,11 +101,10 @@ _DIVISION = "division into training and validation rows"
 class TrainingSizeObjective:
     """Objective that trains an estimator on growing nested subsets of the data.
 
-    At each training size that the study's pruner hands out, a fresh copy of the estimator is
-    fitted on the first so many rows of one seeded permutation, and scored on validation rows and,
-    where the pruner's policy uses training scores, on rows it was trained on: the first 5,000 (for
-    ABC, whose intervals are that precise, all). Pass `max_resource=objective.n_train` to the
-    pruner.
+    The rows are shuffled once. At each training size n that the pruner hands out, a fresh copy of
+    the estimator is fitted on the first n rows and scored on the validation rows. If the pruner's
+    rule uses training scores, it is also scored on rows it was trained on: on the first 5,000, for
+    ABC on all. Pass `max_resource=objective.n_train` to the pruner.
 
     >>> from optuna import create_study
     >>> from optuna.samplers import RandomSampler
@@ -126,24 +126,23 @@ class TrainingSizeObjective:
 
     The winner is `study.best_params`, its validation score `study.best_value`.
 
-    **Validation** is one of three: the fixed set `X_valid`, `y_valid`; cross-validation with `cv`,
-    where scores are means over the folds, and the largest fold trains on as many rows as the size
-    says, a smaller one on its share; or else a held-out part of the rows. With a fixed or a
-    held-out set, a policy that asks for a sample of it (ABC) is scored on a growing nested one,
-    all others on all.
+    **Validation** is done in one of three ways: on the fixed set `X_valid`, `y_valid`; by
+    cross-validation with `cv`; or else on a held-out part of the rows. With `cv` scores are means
+    over the folds; the largest fold trains on as many rows as the size says, a smaller one on its
+    share. Without `cv`, ABC scores small training sizes on a part of the validation rows; every
+    other rule uses all of them.
 
-    **Time order**: with `shuffle=False` rows are taken to be in time order. The last rows are held
-    out, an int `cv` is a `TimeSeriesSplit`, and a subset is the most recent rows before the ones
-    scored. A `TimeSeriesSplit` passed as `cv` is treated so in any case; every other splitter
-    is taken at its word.
+    **Time order**: `shuffle=False` says that rows are in time order. Then the last rows are held
+    out, an int `cv` is a `TimeSeriesSplit`, and a subset is the most recent rows before those that
+    are scored. A `TimeSeriesSplit` as `cv` does the same. Other splitters are used as they are.
 
-    **Direction**: scikit-learn's scorers are larger for better learners, its losses being negated
-    ("neg_log_loss"), so that the study needs `direction="maximize"`, which is not Optuna's
-    default. A function of one's own goes with either.
+    **Direction**: pass `direction="maximize"` to `optuna.create_study`, which is not Optuna's
+    default. In scikit-learn's scorers larger is better; losses are negated ("neg_log_loss"). A
+    scoring function of your own may be minimized.
 
-    **Early stopping** takes one line, since a function as `fit_params` is given the rows. For
-    LightGBM (`eval_set=[(validation.X, validation.y)]` before 4.7) and for XGBoost with
-    `early_stopping_rounds`::
+    **Early stopping** takes one function as `fit_params`, which is given the rows. The first one
+    is for LightGBM (before 4.7 with `eval_set=[(validation.X, validation.y)]`), the second for
+    XGBoost with `early_stopping_rounds`::
 
         lambda training, validation: {
             "eval_X": validation.X,
@@ -152,23 +151,20 @@ class TrainingSizeObjective:
         }
         lambda training, validation: {"eval_set": [(validation.X, validation.y)], "verbose": False}
 
-    Where `build` returns several kinds of estimators, a third argument tells which one is to be
-    fitted::
+    If `build` returns several kinds of estimators, take the estimator as a third argument::
 
         def stop_early(training, validation, estimator):
             if not isinstance(estimator, XGBClassifier):
                 return {}
             return {"eval_set": [(validation.X, validation.y)], "verbose": False}
 
-    The rows that end the training are then those that are scored, so that scores are a little too
-    good, of all learners alike.
+    The same rows then stop the training and score it, so all scores are a little too good.
 
-    **Training further instead of anew** saves the rows that a learner has learnt from. With
+    **Training further** continues with a learner's model instead of starting anew. With
     `incremental=True` estimators with `partial_fit` learn from the new rows only. A function
-    `build(trial, n, previous)` is given this learner's model from its last size, which has seen
-    the first rows of this one, or None, and returns what is to be fitted, such as `previous`
-    itself; what it returns is fitted as it is, not a copy. A learner whose model was not kept
-    starts anew. Costs are what each training took, and `refit` trains anew::
+    `build(trial, n, previous)` is given the learner's model from its last size, or None, and
+    returns the estimator to fit, such as `previous` itself; that estimator is fitted, not a copy.
+    A learner whose model was not kept starts anew, and so does `refit`::
 
         def build(trial, n, previous):
             rate = trial.suggest_float("rate", 0.01, 1.0, log=True)
@@ -176,11 +172,10 @@ class TrainingSizeObjective:
             return model if previous is None else previous
 
     Args:
-        build: Function from a trial to an unfitted estimator or pipeline. Where it has a second
-            parameter without a default, `build(trial, n)`, it is given the training size and
-            called anew at each, and must suggest the same parameters at all; it is called once
-            more for the full size beforehand, so that they are known. Define it at the top of a
-            module where the objective is to be sent to other processes.
+        build: Function from a trial to an unfitted estimator or pipeline. If it has a second
+            parameter without a default, `build(trial, n)`, it is called anew at each training size
+            n, and once for the full size before. It must suggest the same parameters at all sizes.
+            Define it at the top of a module to send the objective to other processes.
         X: Features, one row per example: array, pandas data frame, scipy sparse matrix or list.
         y: Targets, shape (n,) or, for several outputs, (n, number of outputs); all strings or all
             numbers.
@@ -189,45 +184,42 @@ class TrainingSizeObjective:
         sample_weight_valid: Its weights; needed to score with weights, and to refit on them.
         cv: Number of folds, at least 2, or a scikit-learn splitter, or an iterable of pairs
             (training rows, validation rows). Its folds are fixed here, once.
-        test_size: Part of the rows to hold out where there is neither fixed set nor `cv`: a
-            fraction in (0, 1), or a number of rows (with `groups`, of groups). 0.3 is the DAUB
-            paper's split.
-        groups: For each row the group that it belongs to; no group is both trained on and scored.
-        scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float, which
-            may tell by an attribute `greater_is_better` which direction it needs; None for the
-            estimator's own `score`.
-        sample_weight: Weights of the rows, at least 0, handed to `fit` (of a pipeline: to its last
-            step).
-        weighted_score: Whether the scorer gets the weights too, as its `sample_weight`.
-        fit_params: More arguments of `fit`: a mapping, in which what has as many rows as `X`
-            (array, column or list, not named `eval_...`) is cut to the rows trained on; or a
-            function (training, validation) or (training, validation, estimator) that returns one
-            and is asked before each fit. The first two are tables with the attributes `X`, `y`,
-            `sample_weight` and `positions` (their rows' places in `X`); `validation` is None in
-            `refit` where no row is left to validate on. `estimator` is what `build` returned.
-        stratify: Whether every subset holds every class in its share of the rows, and the held-out
-            part or the folds do. "auto": where `scoring` is a classification scorer of
-            scikit-learn, the labels are classes, and where it is a regression scorer, there are
-            none. Where it does not tell (a function, None), strings, booleans and categories are
-            classes, and so are whole numbers if there are at most 20 different ones. True: the
-            same, and any whole numbers. Several outputs and numbers that are not all whole never
-            have classes. With groups or time order, which come first, the objective only insists
-            that every class is present.
-        shuffle: Whether rows are permuted; False for time order.
-        incremental: Whether estimators learn from new rows only, by `partial_fit`. Of time order,
-            these are older rows.
-        keep_models: Where models are kept to go on from: a number of learners, those trained last,
-            in memory, or a folder, one for each study. None: 32 learners. Without `incremental`
-            or a third argument of `build` none are kept.
-        seed: Of all permutations, from 0 to 2**32 - 1. The same seed gives the same subsets
-            everywhere.
+        test_size: Rows to hold out if there is neither a fixed set nor `cv`: a fraction in (0, 1),
+            or a number of rows. With `groups` it counts groups. 0.3 is the DAUB paper's split.
+        groups: Group of each row, shape (n,); no group is both trained on and scored.
+        scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float; None
+            for the estimator's own `score`. A function may have an attribute `greater_is_better`,
+            which is compared with the study's direction.
+        sample_weight: Weights of the rows, at least 0, passed to `fit` (in a pipeline to that of
+            its last step).
+        weighted_score: Pass the weights to the scorer too, as its `sample_weight`.
+        fit_params: More arguments of `fit`, as a mapping or a function. In a mapping, an array,
+            column or list with as many rows as `X` is cut to the rows trained on, unless its name
+            begins with `eval_`. A function (training, validation) or (training, validation,
+            estimator) is called before each fit and returns a mapping. `training` and `validation`
+            have the attributes `X`, `y`, `sample_weight` and `positions` (row numbers in `X`);
+            `validation` is None if `refit` trains on all rows. `estimator` comes from `build`.
+        stratify: Keep the shares of the classes in every subset, the held-out part and the folds.
+            "auto": labels are classes if `scoring` is a classification scorer of scikit-learn, and
+            not if it is a regression scorer. If neither is known, strings, booleans and categories
+            are classes, and so are whole numbers of at most 20 different values. True: any whole
+            numbers are classes as well. Fractions and several outputs never are. With groups or
+            in time order shares are not kept, but every class must be present.
+        shuffle: Shuffle the rows; False for rows in time order.
+        incremental: Train further on the new rows only, by `partial_fit`. In time order the new
+            rows are older ones.
+        keep_models: Number of learners, those trained last, whose models are kept in memory; or a
+            folder for this study's models. None: 32 learners. Nothing is kept without
+            `incremental` or a third argument of `build`.
+        seed: Seed of all permutations, from 0 to 2**32 - 1. The same seed gives the same subsets
+            on every machine.
 
     Raises:
-        ValueError: where rows are missing or do not match, the ways of validation are mixed, a
-            class is absent from the training rows, a splitter is not reproducible or leaks, the
-            scorer is unknown or is of classes where the targets are amounts, or an argument breaks
-            its rule; and at the first call, before anything is trained, where the pruner's sizes
-            do not fit the rows, or the study's direction does not fit the scorer.
+        ValueError: if rows are missing or do not match, ways of validation are mixed, a class is
+            absent from the training rows, a splitter is not reproducible or leaks, the scorer is
+            unknown or compares classes while targets are amounts, or an argument breaks its rule.
+            At the first call, before anything is trained, also if the pruner's sizes do not fit
+            the rows or the study's direction does not fit the scorer.
     """
 
     def __init__(
@@ -309,7 +301,7 @@ class TrainingSizeObjective:
         if self._scoring.needs_all_classes and (all_classes := class_labels(rows.y)) is not None:
             scored = [each.y for each in self._validation]
             check_all_scored(self._folds, all_classes, scored, self._scoring.given)
-            classes = all_classes  # each subset must hold them too, stratified or not
+            classes = all_classes  # each subset must hold all of them, stratified or not
         self._complete = complete_from(self._folds, classes)
         if self._incremental or self._takes_previous:
             self._kept = KeptModels(keep_models, str(self._fingerprint))
@@ -318,26 +310,27 @@ class TrainingSizeObjective:
                 "`keep_models` is of models to go on from, but got it without "
                 "`incremental=True` or a `build(trial, n, previous)`. Leave it out."
             )
-        # Studies that are known to be of these rows, each with the sizes it was compared by.
+        # Studies whose fingerprint was found to be this one, with their training sizes.
         self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
         self._agreed = weakref.WeakKeyDictionary()
         self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
-        # The best score on all rows, larger is better, and whose models have it.
+        # The best score on all rows (larger is better), with the parameters and models that share
+        # it.
         self._best: list[tuple[float, dict[str, Any], Any]] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what is known of studies, and the best model, to this process."""
+        """Leave out caches of this process: compared studies and the best models."""
         own = ("_agreed", "_told")
         known = {name: value for name, value in vars(self).items() if name not in own}
         return known | {"_best": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin with no study known."""
+        """Restore the objective with empty caches."""
         vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
 
     @property
     def n_train(self) -> int:
-        """Number of rows to train on, the largest size; with `cv` in the largest fold.
+        """Number of rows to train on, the largest size; with `cv` that of the largest fold.
 
         A smaller fold takes its share: at half of the size, half of its own rows.
         """
@@ -345,20 +338,20 @@ class TrainingSizeObjective:
 
     @property
     def n_validation(self) -> int:
-        """Number of rows to score; with `cv` the sum over the folds."""
+        """Number of rows to score; with `cv` summed over the folds."""
         return sum(map(len, self._validation))
 
     @property
     def smallest_size(self) -> int:
-        """The smallest training size that holds every class; 1 for amounts."""
+        """Smallest training size that holds every class; 1 for amounts."""
         return max(1, self._complete[0])
 
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
         """Train and report at each size handed out, and return the last validation score.
 
-        A trial outside of a running study, such as `study.best_trial` or a `FixedTrial`, is
-        trained once, on all `n_train` rows, and nothing is reported. An error of the estimator or
-        the scorer is raised with a note that names the learner and the size (from Python 3.11 on).
+        A trial that does not run in a study, such as `study.best_trial` or a `FixedTrial`, is
+        trained once on all `n_train` rows, and nothing is reported. An error of the estimator or
+        the scorer has a note with the learner's parameters and the size (from Python 3.11 on).
         """
         if isinstance(trial, FrozenTrial | FixedTrial):
             estimator = self._estimator(trial, self.n_train)
@@ -372,7 +365,7 @@ class TrainingSizeObjective:
 
     def _run(self, trial: Trial) -> float:
         """Train and report for as long as it is the trial's turn; return the last score."""
-        # Parameters are suggested before the first size is asked for: it may depend on them.
+        # Suggest parameters before asking for the first size, which may depend on them.
         estimator = self._estimator(trial, self.n_train)
         params = trial.params
         sizes = training_sizes(trial)
@@ -400,12 +393,12 @@ class TrainingSizeObjective:
                 level = max((each[0] for each in self._best), default=sign * score)
                 if sign * score >= level:
                     ties = [each for each in self._best if each[0] == sign * score]
-                    self._best = [*ties[: MOST_TIES - 1], (sign * score, params, models[0])]
+                    self._best = [*ties[: MAX_TIES - 1], (sign * score, params, models[0])]
         return score
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Name, once, the columns that may be why an estimator raises."""
+        """Add to an estimator's error, once, the columns that may have caused it."""
         try:
             yield
         except Exception as error:
@@ -418,19 +411,18 @@ class TrainingSizeObjective:
     def refit(self, study: optuna.Study, *, include_validation: bool = False) -> Any:
         """Return the winner of the study fitted on all the training data.
 
-        It is what `best_learner` names; with the pruner or the sampler of another library it is
-        `study.best_trial`. The data are the `n_train` training rows: for a held-out split or a
-        fixed validation set the rows that the winner was trained on at `max_resource=n_train`, so
-        that its score is `study.best_value`. With `include_validation` the validation rows are
-        trained on as well, and no row is left to score it on. With `cv` it is fitted on all rows
-        of `X` either way.
+        The winner is that of `best_learner`; with another library's pruner or sampler it is
+        `study.best_trial`. It is fitted on the `n_train` training rows, the same rows as at
+        `max_resource=n_train`, so its score is `study.best_value`. With `include_validation` it
+        is fitted on the validation rows too, and no row is left to score it. With `cv` it is
+        always fitted on all rows of `X`.
 
-        Of an unfinished study, in which no learner has been trained on all the data, it is the
-        leader, with a UserWarning that says what is not known of it.
+        In an unfinished study without a learner trained on all the data, the leader is fitted,
+        with a UserWarning that says what is not known of it.
 
         Raises:
-            ValueError: where nothing has been scored yet, all learners were dropped, or the
-                validation rows have no weights while the training rows have.
+            ValueError: if nothing was scored yet, all learners were dropped, or only the training
+                rows have weights.
         """
         self._warn_of_other_rows(study)
         params, number = self._winner(study)
@@ -443,10 +435,10 @@ class TrainingSizeObjective:
             return fitted(estimator, training, arguments)
 
     def model(self, study: optuna.Study) -> Any:
-        """Return the winner as it was trained on all `n_train` rows; None if it is not at hand.
+        """Return the model that made the winner's score, without another training.
 
-        It is the very model of the winner's score, without another training. This process must
-        have trained it, on a held-out or a fixed validation set.
+        None unless this process trained it on all `n_train` rows, with a held-out or a fixed
+        validation set.
         """
         if not self._best:
             return None
@@ -466,7 +458,7 @@ class TrainingSizeObjective:
         return estimator
 
     def _check_direction(self, study: optuna.Study) -> None:
-        """Raise a SetupError if the study looks for the worst score."""
+        """Raise a SetupError if the study's direction would find the worst score."""
         larger = self._scoring.larger_is_better
         if larger is None:
             return
@@ -526,9 +518,9 @@ class TrainingSizeObjective:
 
     @cached_property
     def _fingerprint(self) -> dict[str, str]:
-        """What all scores of a study must have in common, by name, in words."""
+        """The fingerprint that all scores of a study share, by name."""
         tables = [self._rows]
-        if not len(self._folds[0].validation):  # what is scored was passed apart
+        if not len(self._folds[0].validation):  # a separate validation set was passed
             tables.append(self._validation[0])
         weighted = ", with weights" if self._weighted_score else ""
         texts = {
@@ -548,11 +540,11 @@ class TrainingSizeObjective:
             is_begun = check_fingerprint(study, begun_with, trial.number)
         except ValueError as error:
             raise SetupError(str(error)) from None
-        if is_begun:  # until then another worker may still begin it with something else
+        if is_begun:  # before, another worker may still store another fingerprint
             self._agreed[study] = sizes
 
     def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
-        """Say what is lost, and store the best score that there can be, once for each study."""
+        """Log what a set-up loses, and store the best possible score, once for each study."""
         if study in self._told:
             return
         self._told.add(study)
@@ -578,7 +570,7 @@ class TrainingSizeObjective:
             write_limit(study, limit)
 
     def _warn_of_other_rows(self, study: optuna.Study) -> None:
-        """Warn if the study's scores are of other rows than those to fit its winner on."""
+        """Warn if the study's scores come from other rows than those the winner is fitted on."""
         begun_with = read_fingerprint(study)
         for name in ("data", _DIVISION):
             before, now = begun_with.get(name), self._fingerprint[name]
@@ -606,7 +598,7 @@ class TrainingSizeObjective:
 
     @cached_property
     def _validation_order(self) -> Indices:
-        """The order in which samples of the one validation set take its rows."""
+        """Order in which samples of the validation set take its rows, shape (n_validation,)."""
         (rows,) = self._validation
         classes = None if self._layout.classes is None else class_labels(rows.y)
         codes = None if classes is None else classes.codes
@@ -642,9 +634,9 @@ class TrainingSizeObjective:
     def _scores(
         self, models: Sequence[Any], size: int, validation: tuple[Rows, ...], needs: Needs
     ) -> tuple[float, float | None]:
-        """Return the mean of the models' validation scores, and of their training scores.
+        """Return the models' mean validation score and mean training score.
 
-        The latter is None where the policy does not use it.
+        The training score is None if the policy does not use it.
         """
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
         if self._scoring.needs_all_classes:
@@ -661,7 +653,7 @@ class TrainingSizeObjective:
 
     @cached_property
     def _classes(self) -> NDArray[Any] | None:
-        """All classes, which `partial_fit` is told of before it has seen each; None of amounts."""
+        """All classes, for the first call of `partial_fit`; None for amounts."""
         labels = class_labels(self._rows.y)
         is_of_classes = self._layout.classes is not None or self._scoring.task == "classification"
         return labels.names if labels is not None and is_of_classes else None
@@ -678,8 +670,8 @@ class TrainingSizeObjective:
         except ValueError:  # of a study that another library's pruner has allocated
             policy = None
         curves = learning_curves(study) if policy else []
-        # A learner's trial is COMPLETE too where its objective returned early, or it violates a
-        # constraint.
+        # A COMPLETE trial is not enough: the objective may have returned early, or the learner may
+        # violate a constraint.
         if not curves and study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             return study.best_params, study.best_trial.number
         is_scored = any(trial.intermediate_values for trial in study.get_trials(deepcopy=False))
@@ -707,7 +699,7 @@ class TrainingSizeObjective:
                 UserWarning,
                 stacklevel=3,
             )
-        # `build` may use the trial's number: it is that of the run with this score.
+        # `build` may use the trial's number, so return that of the run with this score.
         of_leader = (each for each in allocations(study) if each.learner == leader.learner)
         return dict(leader.params), [*of_leader][-1].trial
 
@@ -722,9 +714,9 @@ class TrainingSizeObjective:
 
 
 def _check_labels(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError where scikit-learn's scorer of that name compares classes, and none are.
+    """Raise a ValueError if a named scorer compares classes while the targets are amounts.
 
-    What is one's own function, or made by `make_scorer`, may know better.
+    Functions and scorers of `make_scorer` are not checked: they may accept amounts.
     """
     is_of_classes = isinstance(scoring.given, str) and scoring.task == "classification"
     if is_of_classes and y.ndim == 1 and y.dtype.kind == "f" and class_labels(y) is None:

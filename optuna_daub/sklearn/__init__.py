@@ -1,4 +1,4 @@
-"""scikit-learn's interface: a search with cross-validation that allocates training data."""
+"""A search in scikit-learn's interface that allocates training data."""
 
 from optuna_daub.sklearn.search_cv import DataAllocationSearchCV as DataAllocationSearchCV
 

@@ -1,4 +1,4 @@
-"""The folds of a search, and what a candidate is measured on in them."""
+"""The folds of a search, and the measurement of a candidate on them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sklearn.model_selection._validation import _fit_and_score
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
+from optuna_daub.core.sizes import MAX_SIZES
 from optuna_daub.core.sizes import MIN_SIZES
-from optuna_daub.core.sizes import MOST_SIZES
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import class_labels
@@ -32,46 +32,45 @@ from optuna_daub.objective.subsets import fold_of
 
 
 FIRST_ROWS = 500
-"""The smallest training size by default, from the DAUB paper: what a fit takes besides its rows
-outweighs them below, and scores on few rows say little."""
+"""Default smallest training size in rows, from the DAUB paper. On fewer rows the constant part of
+a fit's time dominates, and scores say little."""
 FIRST_SHARES = 1 / 64, 1 / 8
-"""Of all rows of a fold: what the smallest training size is at least and at most by default."""
+"""Smallest and largest default of the smallest training size, as shares of a fold's rows."""
 
 Measured = dict[str, Any]
-"""What came of one fold: times, test scores and, if asked for, training scores."""
+"""Measurements of one fold: times, test scores and, if asked for, training scores."""
 
 
 class FitError(Exception):
-    """Raised where a candidate cannot be fitted in some fold.
+    """Raised if a candidate cannot be fitted in some fold.
 
-    Its first line is the sentence that says what is wrong; all lines of the error follow.
+    Its first line says what is wrong; the full traceback follows.
     """
 
 
 @dataclass(frozen=True)
 class Folds:
-    """Divisions of the rows, whose training rows have nested subsets."""
+    """Folds whose training rows have nested subsets."""
 
     folds: tuple[Fold, ...]
     """Training rows in the order in which subsets take them."""
     training: tuple[Indices, ...]
     """The same rows in the order of the splitter."""
     n_classes: int
-    """The number of classes; 1 where there are none."""
+    """Number of classes; 1 if there are none."""
     complete_from: int = 1
-    """The smallest size at which each subset holds all classes that its fold trains on."""
+    """Smallest size at which each subset holds all classes that its fold trains on."""
 
     @property
     def n_train(self) -> int:
-        """The number of rows to train on in the largest fold."""
+        """Number of rows to train on in the largest fold."""
         return max(map(len, self.training))
 
     def rows(self, fold: int, size: int) -> tuple[Indices, Indices]:
         """Return the rows to train on and those to score at a size.
 
-        A fold with fewer rows than the largest one takes the same share of its own. At the full
-        size these are the rows that the splitter gave, in its order, so that scores are those of
-        `cross_validate`.
+        A smaller fold takes the same share of its own rows. At the full size these are the rows
+        that the splitter gave, in its order, so scores equal those of `cross_validate`.
         """
         validation, every = self.folds[fold].validation, self.training[fold]
         wanted = -(-size * len(every) // self.n_train)
@@ -84,10 +83,10 @@ def divided(
 ) -> Folds:
     """Return the folds of a splitter; subsets of a classifier's rows are stratified.
 
-    A `TimeSeriesSplit` keeps the order of time: subsets are then the most recent rows.
+    With a `TimeSeriesSplit` subsets are the most recent rows.
 
     Raises:
-        ValueError: where there are no folds, or the splitter gives another number than promised.
+        ValueError: if there are no folds, or the splitter gives another number than promised.
     """
     given = list(splitter.split(X, y, **split))
     n_splits = splitter.get_n_splits(X, y, **split)
@@ -116,8 +115,8 @@ def divided(
     )
     if classes is None:
         return folds
-    # A fold takes its share, ceil(size * n_rows / n_train) rows. The smallest size for which that
-    # reaches `last`, the row that completes its classes:
+    # A fold takes ceil(size * n_rows / n_train) rows. Find the smallest size at which that reaches
+    # `last`, the row that completes its classes.
     latest = ((len(fold.training), arrivals(fold, classes)[1].max()) for fold in folds.folds)
     complete = max((last - 1) * folds.n_train // n_rows + 1 for n_rows, last in latest)
     return replace(folds, complete_from=int(complete))
@@ -134,7 +133,7 @@ def size_grid(
     ((4, 12, 36, 100), (10, 30, 90))
 
     Raises:
-        ValueError: where there are not three sizes from the smallest to the largest, or more than
+        ValueError: if there are not three sizes from the smallest to the largest, or more than
             a thousand.
     """
     full = folds.n_train if isinstance(max_resources, str) else max_resources
@@ -157,7 +156,7 @@ def size_grid(
                 "or a smaller `factor`."
             )
         return _sizes(min_resources, full, factor)
-    # As HalvingRandomSearchCV has it, for whom a fold must have two rows of each class.
+    # The rule of HalvingRandomSearchCV: two rows of each class in each fold.
     least = max(2 * len(folds.folds) * folds.n_classes, folds.complete_from)
     if min_resources == "auto":
         fewest, most_rows = (round(share * full) for share in FIRST_SHARES)
@@ -171,27 +170,27 @@ def size_grid(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All that it takes to train and score a candidate, as scikit-learn's searches do."""
+    """Training and scoring of a candidate, as in scikit-learn's searches."""
 
     estimator: Any
-    """Unfitted."""
+    """The unfitted estimator."""
     X: Any
     y: Any
     folds: Folds
     scorers: Any
-    """What `BaseSearchCV._get_scorers` returns."""
+    """Scorers as `BaseSearchCV._get_scorers` returns them."""
     fit_params: Mapping[str, Any]
     score_params: Mapping[str, Any]
     error_score: Any
     return_train_score: bool
     errors: list[FitError] = field(default_factory=list)
-    """Of all fits that failed, in the order in which they did."""
+    """Errors of all fits that failed, in their order."""
 
     def __call__(self, params: Mapping[str, Any], size: int) -> list[Measured]:
-        """Train and score on the subsets of a size, and return what came of each fold.
+        """Train and score on the subsets of a size, and return each fold's measurements.
 
         Raises:
-            FitError: where some fit fails and `error_score` is no finite number to count for it.
+            FitError: if a fit fails and `error_score` is not a finite number.
         """
         measured = []
         for fold in range(len(self.folds.folds)):
@@ -222,7 +221,7 @@ class Evaluation:
 
 
 def said_in(traceback: str) -> str:
-    """Return the type of the error that ended a traceback and its first sentence, in one line.
+    """Return the type and the first sentence of the error at the end of a traceback, in one line.
 
     >>> said_in(
     ...     "Traceback:\\n  File 'a.py', line 1\\n    fit()\\nValueError: Bad column.\\n- a\\n- b"
@@ -232,7 +231,7 @@ def said_in(traceback: str) -> str:
     lines = traceback.strip().splitlines()
     frames = [place for place, line in enumerate(lines) if line.startswith("  File ")]
     after = lines[frames[-1] + 1 :] if frames else lines[-1:]
-    # Lines of code, and marks below them, are indented.
+    # Skip lines of code and the marks below them, which are indented.
     said = [line.strip() for line in dropwhile(lambda line: line.startswith(" "), after)]
     said = [line for line in said if line]
     if not said:
@@ -243,10 +242,10 @@ def said_in(traceback: str) -> str:
 
 
 def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:
-    """Return what was measured with a score for each scorer.
+    """Return the measurements with one score for each scorer.
 
-    Of a scorer that is a function and returns several scores scikit-learn has a single number
-    where a fit failed.
+    If a fit failed, scikit-learn gives one number instead of the several scores that a scoring
+    function returns.
 
     >>> by_scorer([{"fit_time": 1.0, "test_scores": 0.0}], ["a", "b"])
     [{'fit_time': 1.0, 'test_scores': {'a': 0.0, 'b': 0.0}}]
@@ -264,7 +263,7 @@ def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measur
 
 
 def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:
-    """Return the scores that are searched by: those that `refit` names, or the first ones."""
+    """Return the scores that decide the search: those that `refit` names, or the first ones."""
     names = next((s for fold in measured if isinstance(s := fold["test_scores"], Mapping)), None)
     if names is None:
         return [fold["test_scores"] for fold in measured]
@@ -273,23 +272,23 @@ def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:
 
 
 def _sizes(least: int, full: int, factor: float) -> tuple[int, ...]:
-    """Return the sizes between two that leave room for three.
+    """Return the sizes from `least` to `full`.
 
     Raises:
-        ValueError: where they are more than a thousand, in the words of a search's arguments.
+        ValueError: if there are more than a thousand; the message names the search's arguments.
     """
     try:
         return geometric_sizes(least, full, factor)
-    except ValueError:  # how many there are depends on how each is rounded
+    except ValueError:  # too many sizes; their number depends on rounding, so just try
         raise ValueError(
             "`factor` must lead from `min_resources` to `max_resources` in at most "
-            f"{MOST_SIZES:,} sizes, but got {factor} for {least:,} to {full:,}. Take a larger "
+            f"{MAX_SIZES:,} sizes, but got {factor} for {least:,} to {full:,}. Take a larger "
             "one, such as 1.5."
         ) from None
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers that can be stored."""
+    """Return a score, or scores by name, as floats, which can be stored."""
     if isinstance(value, Mapping):
         return {name: float(score) for name, score in value.items()}
     return float(value)

@@ -1,4 +1,4 @@
-"""A scikit-learn search that spends its time by `DataAllocationSampler` and `DAUBPruner`."""
+"""`DataAllocationSearchCV`: the sampler and the pruner as a search of scikit-learn."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-FEWEST, MOST = 10, 100
-"""Candidates at least and at most, where neither their number nor a time is given."""
+MIN_CANDIDATES, MAX_CANDIDATES = 10, 100
+"""Smallest and largest number of candidates if neither their number nor a time is given."""
 _FOLDS = "folds:"
-"""The mark of a trial under which, with the size, what was measured in each fold is kept."""
+"""Key, followed by the size, under which a trial keeps the measurements of each fold."""
 
 _NAMES_OF_OTHERS = {
     "n_trials": "n_candidates",
@@ -113,21 +113,21 @@ _NAMES_OF_OTHERS = {
     "max_iter": "max_resources",
     "seed": "random_state",
 }
-"""Arguments of searches of other libraries, and what they are called here."""
+"""Names of arguments here, by their names in other libraries' searches."""
 
-ALL_FAILED = 10
-"""Candidates that cannot be fitted, none that can, after which a search is ended."""
+MAX_FAILED = 10
+"""Number of candidates after which a search ends if none of them could be fitted."""
 
 
 class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     """Search for the best parameters, training most candidates on a part of the data only.
 
-    Used like `RandomizedSearchCV` and `HalvingRandomSearchCV` of scikit-learn, whose methods and
-    attributes it has. Each candidate is first trained on few rows of each fold. What the scores of
-    all candidates gained with more rows says how good each could become on all of them, and the
-    next seconds go where they promise most: to more rows for a candidate, or to a new one, which
-    the same model proposes. The best candidate has been trained on all the rows of each fold, and
-    is fitted once more on all the data.
+    It has the methods and attributes of scikit-learn's `RandomizedSearchCV` and
+    `HalvingRandomSearchCV`. Each candidate is first trained on few rows of each fold. Forecasts
+    from the learning curves say how good it could become on all rows. The next seconds go where
+    they promise most: to more rows for a candidate, or to a new candidate, proposed by the same
+    model. The best candidate was trained on all rows of each fold, and is fitted once more on all
+    the data.
 
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_digits
@@ -149,85 +149,85 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     >>> len(sizes), bool(sizes.mean() < 0.5 * search.max_resources_)
     (12, True)
 
-    **When it ends**: with `timeout` after so many seconds (the last fit on all the data comes on
-    top), with `n_candidates` as soon as no candidate is worth more rows, with both at what comes
-    first. With neither there are as many candidates as `max_resources // min_resources`, by the
-    rule of `HalvingRandomSearchCV`, but at least 10 and at most 100.
+    **When it ends**: with `timeout` after so many seconds, plus the last fit on all the data; with
+    `n_candidates` as soon as no candidate is worth more rows; with both at whichever comes first.
+    With neither, `n_candidates` is `max_resources // min_resources`, as in
+    `HalvingRandomSearchCV`, but at least 10 and at most 100.
 
-    **Reproducible** is a search with an int as `random_state`, `cost="examples"`, one job and no
-    `timeout`, of estimators that are reproducible themselves. Measured seconds, threads and clocks
-    differ from run to run.
+    **Reproducible**: a search repeats exactly with an int as `random_state`, `cost="examples"`,
+    one job, no `timeout`, and estimators that are reproducible themselves. Otherwise measured
+    seconds and threads make a difference.
 
     Args:
-        estimator: a classifier, regressor, pipeline or any other estimator with a `score`, or with
-            `scoring`.
-        param_distributions: from names of parameters to distributions of scipy (`randint`,
-            `uniform`, `loguniform`), to distributions of Optuna (`IntDistribution(1, 100,
-            log=True)`), or to lists of values, which are categories. Other discrete distributions
-            of scipy are whole numbers, others are searched by their quantiles, from 0.1 to 99.9 %,
-            and are called "<parameter> (quantile)" in `study_`. Of a list of dicts each candidate
-            takes one. A function is given an Optuna trial and returns the parameters:
-            `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
-        timeout: seconds of search, above 0; new candidates are proposed for as long as it lasts.
+        estimator: a classifier, regressor, pipeline or any other estimator; without a `score`
+            method it needs `scoring`.
+        param_distributions: dict from names of parameters to distributions of scipy (`randint`,
+            `uniform`, `loguniform`), distributions of Optuna (`IntDistribution(1, 100,
+            log=True)`) or lists of values, which are categories. Other discrete distributions
+            of scipy are searched as whole numbers. Other continuous ones are searched by their
+            quantiles from 0.1 to 99.9 %, as "<parameter> (quantile)" in `study_`. With a list of
+            dicts each candidate takes one of them. A function is given an Optuna trial and
+            returns the parameters: `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
+        timeout: seconds of search, above 0; until then new candidates are proposed.
         n_candidates: number of candidates to choose among, at least 1.
-        n_iter: the same by the name that `RandomizedSearchCV` has for it; give one of the two.
-        scoring: as in scikit-learn. Of several scorers the one that `refit` names is searched by,
-            without one the first; the others are recorded.
+        n_iter: the same, as `RandomizedSearchCV` calls it; give one of the two.
+        scoring: as in scikit-learn. If there are several scorers, the one that `refit` names
+            decides, or else the first; the others are recorded.
         n_jobs: number of candidates trained at a time, in threads. None means 1, -1 one for each
-            core. If the estimator has threads of its own, let it have one.
-        refit: as in scikit-learn: whether to fit the best candidate on all the data, the scorer to
-            choose it by, or a function from `cv_results_` to its index.
+            core. If the estimator has threads of its own, give it one thread.
+        refit: as in scikit-learn: True to fit the best candidate on all the data, the scorer that
+            chooses it, or a function from `cv_results_` to its index.
         cv: as in scikit-learn: a number of folds, a splitter or an iterable; None means 5 folds.
             For many rows one division is enough and five times as fast:
             `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
-        min_resources: rows of each fold to train a candidate on first. "smallest": two for each
-            fold and class, as in `HalvingRandomSearchCV`, and as many as it takes to have each
-            class in each subset. "auto": at least as many, and 500, or
-            1/8 of all where that is less, or 1/64 of all where that is more. Where that leaves no
-            room for three sizes it is less. Without `timeout` the first round is on about 1/16 of
-            all, if that is more.
-        max_resources: rows of each fold to train on at most; "auto": all. Less than all saves
-            time, and the best candidate is fitted on all the data either way.
+        min_resources: smallest number of rows of each fold to train on. "smallest": two for each
+            fold and class, as in `HalvingRandomSearchCV`, or more if a subset would lack a class.
+            "auto": 500, but at most 1/8 and at least 1/64 of all rows, and at least as many as
+            "smallest"; less if there would be fewer than three sizes. Without `timeout` the first
+            round is on about 1/16 of all rows, if that is more.
+        max_resources: largest number of rows of each fold to train on; "auto": all. Fewer rows
+            save time. The best candidate is fitted on all the data in any case.
         factor: ratio of consecutive training sizes, above 1.
-        cost: what is to be saved: "seconds" as they are measured, or "examples" trained on.
-        sampler: proposes new candidates. None: the model of `DataAllocationSampler`, seeded by
-            `random_state`.
-        storage: where Optuna keeps the study, such as "sqlite:///study.db"; None: in memory. A
-            password in it is never shown. A fitted search that is pickled has it masked, and a
-            copy of its study in memory.
-        study_name: name of the study there. A study of that name that exists is continued: fit
-            with the same data, space, estimator, scorers, `refit`, `cv` and an int as
-            `random_state`, also from several processes at a time. With `timeout` the time counts
-            anew; `n_candidates` counts those that are there.
+        cost: cost to save: "seconds", as measured, or "examples" trained on.
+        sampler: Optuna sampler that proposes candidates. None: the model of
+            `DataAllocationSampler`, seeded by `random_state`.
+        storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
+            A password in it is never shown. A pickled search that was fitted keeps the URL
+            without it, and a copy of the study in memory.
+        study_name: name of the study in the storage. An existing study is continued, also by
+            several processes at a time: fit with the same data, space, estimator, scorers,
+            `refit`, `cv`, and an int as `random_state`. `timeout` then counts anew, while
+            `n_candidates` includes the candidates already there.
         random_state: seed of candidates and of the subsets of rows.
         verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
-        error_score: what happens where a fit fails. nan: the candidate is tried once more, and
-            then dropped; a `FitFailedWarning` says so at the end. "raise": the search ends with
+        error_score: answer to a fit that fails. nan: the candidate is tried once more, then
+            dropped; a `FitFailedWarning` says so at the end. "raise": the search ends with
             the error. A number counts as the score, and a `FitFailedWarning` names the errors.
-        return_train_score: whether `cv_results_` has training scores. They are not used.
+        return_train_score: add training scores to `cv_results_`. The search does not use them.
 
     Attributes:
         cv_results_: one row for each candidate, as in scikit-learn: `params`, `param_*`,
             `mean_test_score`, `std_test_score`, `rank_test_score`, `split0_test_score`,
-            `mean_fit_time` and so on, of the largest size on which the candidate was trained.
-            Besides: `n_resources`, that size (0 where no fit succeeded), and `iter`, its place
-            among the sizes, from 0; `seconds`, what all its trainings took; `state` ("best",
-            "complete", "suspended", "dropped", "running") and `reason`, a sentence; `learner`, its
-            id in the study; `forecast_test_score` with `lower_test_score` and `upper_test_score`,
-            the forecast of the score on all rows and the middle 90 % of it (the score itself where
-            it is known). Ranks are by score, those trained on all rows before all others.
+            `mean_fit_time` and so on, at the largest size on which the candidate was trained.
+            `n_resources` is that size (0 if no fit succeeded) and `iter` its place among the
+            sizes, from 0. `seconds` is the time of all trainings of the candidate. `state` is
+            "best", "complete", "suspended", "dropped" or "running", and `reason` says why.
+            `learner` is its id in the study. `forecast_test_score` is the forecast of the score
+            on all rows, with the 5 % and 95 % quantiles `lower_test_score` and
+            `upper_test_score`; all three are the score itself once it is known. Ranks are by
+            score, with those trained on all rows before all others.
         best_estimator_, best_params_, best_score_, best_index_: as in scikit-learn.
         scorer_, n_splits_, refit_time_, multimetric_: as in scikit-learn.
         classes_, n_features_in_, feature_names_in_: as in scikit-learn.
-        study_: for `optuna_daub.learning_curves`, `optuna_daub.visualization`,
-            `optuna.visualization` ... Also there when Ctrl-C has ended the search.
+        study_: the Optuna study, for `optuna_daub.learning_curves`, `optuna_daub.visualization`,
+            `optuna.visualization` and so on. It is there also after Ctrl-C.
         min_resources_, max_resources_: the smallest and the largest training size.
         n_resources_: all training sizes.
         n_candidates_: the number of candidates, `len(cv_results_["params"])`.
 
     Raises:
-        ValueError: in `fit`, where an argument breaks its rule, all candidates fail, none was
-            trained in time, or the study was begun with something else.
+        ValueError: in `fit`, if an argument breaks its rule, all candidates fail, none was
+            trained in time, or an existing study has other data or settings.
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -250,7 +250,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     }
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
-        """Return a search, unless an argument has the name of another search's."""
+        """Return a search; raise a TypeError for arguments of other libraries' searches."""
         for name in given:
             if name in _NAMES_OF_OTHERS:
                 raise TypeError(
@@ -307,7 +307,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.study_name = study_name
         self.random_state = random_state
 
-    # `__new__` takes any name, and would be shown in place of `__init__`.
+    # Without this, `inspect.signature` would show `__new__`, which takes any name.
     _parameters = [*inspect.signature(__init__).parameters.values()][1:]
     __signature__ = inspect.Signature(_parameters)
     del _parameters
@@ -317,12 +317,12 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Search, and fit the best candidate on all the data.
 
         Args:
-            X: array, data frame, sparse matrix or list, a row for each example. Text and missing
-                values are left to the estimator.
+            X: array, data frame, sparse matrix or list, a row for each example. The estimator must
+                handle text and missing values.
             y: targets; None for estimators that need none.
-            **params: arguments of the estimator's `fit`, cut to the rows trained on where they
-                have one value for each row, and `groups` for the splitter; with metadata routing
-                all that the estimator, the scorers and the splitter ask for.
+            **params: arguments of the estimator's `fit`, cut to the rows trained on if they have
+                one value for each row; and `groups` for the splitter. With metadata routing also
+                arguments that the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
         check_two_dimensions(X)
@@ -335,7 +335,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         X, y = indexable(X, _as_numbers(y))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
-        # Callbacks, of scikit-learn 1.9 and newer, see the whole search as one task.
+        # Callbacks (scikit-learn 1.9 and newer) see the whole search as one task.
         context = self._init_callback_context() if hasattr(self, "set_callbacks") else None
         if context is not None:
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=None)
@@ -368,7 +368,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             best = best_learner(self.study_)
             results = self._results(params_of, evaluate, best is not None)
         self.n_candidates_ = len(results["params"])
-        # What follows is what BaseSearchCV does after its search.
+        # From here on the steps are those of BaseSearchCV after its search.
         if self.multimetric_:
             refit_metric = self.refit
         if self.refit or not self.multimetric_:
@@ -395,22 +395,22 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     @property
     def storage(self) -> str | BaseStorage | None:
-        """Where Optuna keeps the study; a URL is shown without its password."""
+        """Storage of the study; a URL is shown without its password."""
         storage: str | BaseStorage | None = self.__dict__["storage"]
         return storage
 
     @storage.setter
     def storage(self, storage: str | BaseStorage | None) -> None:
         is_new = isinstance(storage, str) and not isinstance(storage, StorageURL)
-        # Others stay the objects that they are, as `clone` wants it.
+        # Keep other objects as they are: `clone` checks for identity.
         shown = StorageURL(storage) if is_new and has_secret(storage) else storage
         self.__dict__["storage"] = shown
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave passwords out of a search that was fitted, and is stored.
+        """Return the state without passwords if the search was fitted.
 
-        Its study is then a copy in memory: without the password nobody could load it. A search
-        that was not fitted is sent to other processes with all that it takes to fit it.
+        Its study becomes a copy in memory, since it could not be loaded without the password. A
+        search that was not fitted keeps the password: another process may have to fit it.
         """
         state: dict[str, Any] = {**super().__getstate__()}
         if not self.__sklearn_is_fitted__():
@@ -431,7 +431,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         super()._validate_params()
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether a search came to its end; some attributes are there before."""
+        """Return whether the search has ended; some attributes are set before."""
         return hasattr(self, "cv_results_")
 
     def _search(
@@ -445,8 +445,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Search in a new or continued `study_`.
 
         Returns:
-            A function from what the study knows as a candidate's parameters to those that its
-            estimator has.
+            A function from a candidate's parameters in the study to those of its estimator.
         """
         n_candidates = self._n_candidates(space, grid)
         study = optuna.create_study(
@@ -474,21 +473,21 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             limit = 1.0  # accuracy, or R^2
         if limit is not None:
             write_limit(study, limit)
-        self.study_ = study  # for whoever ends the search by Ctrl-C
-        config = get_config()  # which scikit-learn keeps for each thread
+        self.study_ = study  # set now, so that it is there after Ctrl-C
+        config = get_config()  # scikit-learn keeps one for each thread
         n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
         scored: list[int] = []
         trained: set[int] = set()
         given: dict[str, dict[str, Any]] = {}
 
         def params_of(known: Mapping[str, Any]) -> dict[str, Any]:
-            # Other processes' candidates, and those of earlier searches, are asked for once more.
+            # Candidates of other processes and earlier searches are not in memory: ask the space.
             found = given.get(repr(sorted(known.items())))
             if found is not None:
                 return found
             try:
                 return space(FixedTrial({**known}))
-            except optuna.TrialPruned:  # they are rejected: no estimator has any
+            except optuna.TrialPruned:  # the space rejects them: no estimator has them
                 return {**known}
 
         def objective(trial: Trial) -> float:
@@ -511,7 +510,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 return score
 
         def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
-            if not scored and len(trained) >= 2 * ALL_FAILED:  # each is tried twice
+            if not scored and len(trained) >= 2 * MAX_FAILED:  # each is tried twice
                 study.stop()
 
         study.optimize(
@@ -535,7 +534,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         if n_points == 1:
             return 1
         if wanted is None and self.timeout is None:
-            wanted = min(max(grid[-1] // grid[0], FEWEST), MOST)
+            wanted = min(max(grid[-1] // grid[0], MIN_CANDIDATES), MAX_CANDIDATES)
         elif wanted is not None and wanted > n_points:
             warnings.warn(
                 f"`param_distributions` has {n_points} points, fewer than `n_candidates="
@@ -554,15 +553,15 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Return `cv_results_`.
 
         Args:
-            params_of: from what the study knows as a candidate's parameters to the estimator's.
-            evaluate: what the candidates of this process were evaluated by.
-            has_best: whether some candidate is left that has a score.
+            params_of: function from a candidate's parameters in the study to the estimator's.
+            evaluate: evaluation that this process used; it holds the errors.
+            has_best: True if some candidate with a score is left.
 
         Raises:
-            ValueError: where no candidate is left that has a score.
+            ValueError: if no candidate with a score is left.
         """
         study = self.study_
-        # Others may be waiting for their first training, at another worker.
+        # Leave out candidates without a training: another worker may be at their first one.
         curves = [c for c in learning_curves(study) if c.observations or c.state == "dropped"]
         if not curves:
             raise ValueError(
@@ -570,7 +569,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             )
         errors = evaluate.errors
         n_fits = self.n_splits_ * sum(len(curve.observations) for curve in curves)
-        # Where `error_score` is a number, fits that failed are among those observed.
+        # If `error_score` is a number, failed fits are among the observations.
         has_counted = bool(errors) and math.isfinite(self.error_score)
         if not has_best or (has_counted and len(errors) == n_fits):
             seen = "above is the first error, and " if errors else ""
@@ -624,7 +623,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         return results
 
     def _warn(self, curves: list[LearnerCurve], errors: list[FitError]) -> None:
-        """Warn of fits that failed, of candidates that were dropped, and where none is full."""
+        """Warn of failed fits, of dropped candidates, and if none was trained on all rows."""
         if errors:
             warnings.warn(
                 f"{len(errors)} fits failed, whose score is `error_score={self.error_score}`. "
@@ -651,9 +650,10 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             )
 
     def _measured(self) -> tuple[dict[tuple[int, int], list[Measured]], dict[int, float]]:
-        """Return what was measured by learner and size, and the seconds that learners took."""
+        """Return measurements by learner and size, and seconds by learner."""
         probes = allocations(self.study_)
-        # After the probes, whose folds are stored before them: another worker may be at work.
+        # Read folds after the scores. A worker stores folds first, so each score read has its
+        # folds.
         trials = self.study_.get_trials(deepcopy=False)
         measured: dict[tuple[int, int], list[Measured]] = {}
         seconds: dict[int, float] = {}
@@ -673,7 +673,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
 
 def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return ranks from 1: full-data scores first, then the others, then what has no score.
+    """Return ranks from 1: scores on all rows first, then other scores, then missing ones.
 
     >>> _ranks(np.array([True, False, True, True]), np.array([0.7, 0.9, 0.8, np.nan]))
     array([2, 3, 1, 4], dtype=int32)
@@ -685,7 +685,7 @@ def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np
 
 
 def _as_numbers(y: Any) -> Any:
-    """Return targets that are decimals or fractions as floats, all others as they are.
+    """Return decimals and fractions as floats, all other targets unchanged.
 
     >>> from fractions import Fraction
     >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
@@ -697,7 +697,7 @@ def _as_numbers(y: Any) -> Any:
 
 
 def _may_be(y: Any) -> bool:
-    """Return whether targets are objects, which may be numbers."""
+    """Return whether targets are stored as objects, which may be numbers."""
     if y is None or isinstance(y, str):
         return False
     dtype = getattr(y, "dtype", None)
@@ -707,14 +707,14 @@ def _may_be(y: Any) -> bool:
 
 
 def metric_scorer(scorers: Any, metric: Any) -> Any:
-    """Return the scorer that is searched by: the one that `refit` names, or the first."""
+    """Return the scorer that decides the search: the one that `refit` names, or the first."""
     several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {}
     named = several.get(metric) if isinstance(metric, str) else None
     return named or next(iter(several.values()), scorers)
 
 
 def _check_all_scored(folds: Folds, scorers: Any, metric: str, estimator: Any, y: Any) -> None:
-    """Raise a ValueError if probabilities are scored where a class is missing."""
+    """Raise a ValueError if probabilities are scored and a class is missing."""
     scorer = metric_scorer(scorers, metric)
     if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
         return
@@ -730,10 +730,9 @@ def _check_all_scored(folds: Folds, scorers: Any, metric: str, estimator: Any, y
 def _begun_with(
     search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any
 ) -> dict[str, str]:
-    """Return what all searches of one study must have in common, in words.
+    """Return the fingerprint that all searches of one study share, by name.
 
-    The data and the folds are told from others by checksums, the estimator by what is not
-    searched of it.
+    Data and folds enter as checksums, the estimator by its parameters that are not searched.
     """
     searched = []
     of_space = stable(search.param_distributions)
@@ -751,7 +750,7 @@ def _begun_with(
         "data": of_table(X, y),
         "cv and random_state": of_folds(folds.folds),
         "param_distributions": of_space,
-        # After the space, on which it depends what is searched of it.
+        # The estimator's description leaves out parameters that the space searches.
         "estimator": described(search.estimator, searched),
         "scoring": stable(scoring),
         "score searched by (`refit`)": by if isinstance(by, str) else "the first",
@@ -767,9 +766,10 @@ _levels_lock = threading.Lock()
 
 @contextmanager
 def _quiet(verbose: int) -> Iterator[None]:
-    """Keep Optuna's log, and ours, to errors where it was not asked for.
+    """Limit the logs of Optuna and optuna_daub to errors if `verbose` is 0.
 
-    Levels are the whole process's: the last of several searches at a time puts them back.
+    Levels belong to the whole process. If several searches run at a time, the last one restores
+    them.
     """
     global _quiet_searches
     if verbose:

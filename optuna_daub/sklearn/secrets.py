@@ -1,4 +1,4 @@
-"""Passwords in the URLs of storages: never shown, and not kept with a model that is stored."""
+"""Passwords in the URLs of storages: never shown, never pickled with a fitted search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optuna_daub.study import log
 
 
 _PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):([^/\s]*)@")
-"""User and password between a URL's scheme and its host; a password may have an @ itself."""
+"""User and password between a URL's scheme and its host. A password may contain an @."""
 
 _IN_QUERY = re.compile(r"(?i)([?&](?:password|passwd|pwd|sslpassword|token|secret)=)[^&\s]+")
 
@@ -30,25 +30,25 @@ def masked(url: str) -> str:
 
 
 class StorageURL(str):
-    """A URL of a storage that is shown without its password."""
+    """The URL of a storage, shown without its password."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Return the URL as it may be shown."""
+        """Return the URL without its password."""
         return repr(masked(self))
 
     def __copy__(self) -> StorageURL:
-        """Return itself, as of any string."""
+        """Return itself, as strings do."""
         return self
 
     def __deepcopy__(self, _: Any) -> StorageURL:
-        """Return itself: scikit-learn's `clone` asks whether it got the same object."""
+        """Return itself: scikit-learn's `clone` checks that it got the same object."""
         return self
 
 
 def without_secret(storage: Any) -> Any:
-    """Return a storage as a model may keep it: a URL, its password masked, if it had one.
+    """Return a storage as a pickled model may keep it; a URL with a password gets it masked.
 
     >>> without_secret("postgresql://ann:hunter2@db/studies")
     'postgresql://ann:***@db/studies'
@@ -58,17 +58,17 @@ def without_secret(storage: Any) -> Any:
 
 
 def url_of(storage: Any) -> str | None:
-    """Return the URL of a storage that is reached by one, None of any other."""
+    """Return the URL of a storage that has one, else None."""
     if storage is None or isinstance(storage, str):
         return storage
-    storage = getattr(storage, "_backend", storage)  # of one that is wrapped in a cache
-    storage = getattr(storage, "_backend", storage)  # of a journal in Redis
+    storage = getattr(storage, "_backend", storage)  # behind Optuna's cache
+    storage = getattr(storage, "_backend", storage)  # behind a journal in Redis
     url = getattr(storage, "url", None) or getattr(storage, "_url", None)
     return url if isinstance(url, str) else None
 
 
 def has_secret(storage: Any) -> bool:
-    """Return whether a storage is reached by a URL with a password.
+    """Return whether the URL of a storage contains a password.
 
     >>> has_secret("postgresql://ann:hunter2@db/studies"), has_secret("sqlite:///study.db")
     (True, False)

@@ -1,4 +1,4 @@
-"""Search spaces as scikit-learn's users write them, as Optuna's distributions."""
+"""Search spaces in scikit-learn's form, turned into Optuna's distributions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from optuna_daub.objective.description import stable
 
 
 CHOICE = "param_distributions"
-"""What the study calls the choice among several spaces; no estimator has such a parameter."""
+"""Name in the study of the choice among several spaces; no estimator has such a parameter."""
 
 TAIL = 0.001
-"""Of a distribution that Optuna does not have, on each side, what is never drawn: some have no
+"""Probability at each end of a quantile range that is never drawn: some distributions have no
 largest value."""
 
 _KINDS = (FloatDistribution, IntDistribution, CategoricalDistribution)
@@ -35,21 +35,21 @@ _KINDS = (FloatDistribution, IntDistribution, CategoricalDistribution)
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the estimator and where its values come from."""
+    """A parameter of the estimator and the distribution of its values."""
 
     name: str
-    """As `set_params` knows it."""
+    """Name in the estimator's `set_params`."""
     key: str
-    """As the study knows it."""
+    """Name in the study."""
     distribution: BaseDistribution
-    """Optuna's distribution of what is suggested."""
+    """Optuna's distribution of the suggested value."""
     value: Callable[[Any], Any] | None = None
-    """From what is suggested to what the estimator is given; None where that is the same."""
+    """Function from the suggested value to the estimator's; None if they are the same."""
     meaning: str = ""
-    """What `value` returns, in words that are the same in each process; empty without one."""
+    """Description of the values of `value`, the same in each process; empty without one."""
 
     def suggest(self, trial: BaseTrial) -> Any:
-        """Return the value for a trial."""
+        """Return the parameter's value for a trial."""
         match self.distribution:
             case FloatDistribution(low=low, high=high, step=step, log=log):
                 found: Any = trial.suggest_float(self.key, low, high, step=step, log=log)
@@ -61,12 +61,12 @@ class Parameter:
 
     @property
     def description(self) -> str:
-        """Where the values come from, in words that are the same in each process."""
+        """Description of the distribution, the same in each process."""
         return f"{self.key!r}: {self.meaning or self.distribution}"
 
     @property
     def n_values(self) -> float:
-        """The number of values; infinite where they are not counted."""
+        """Number of values; infinity for continuous ones."""
         match self.distribution:
             case CategoricalDistribution(choices=choices):
                 return len(choices)
@@ -92,13 +92,13 @@ class Space:
 
     @property
     def description(self) -> str:
-        """The sets in words that are the same in each process."""
+        """Description of all sets, the same in each process."""
         sets = (", ".join(parameter.description for parameter in some) for some in self.sets)
         return " or ".join(f"{{{some}}}" for some in sets)
 
     @property
     def n_points(self) -> float:
-        """The number of different points; infinite where they are not counted."""
+        """Number of different points; infinity for continuous parameters."""
         return sum(math.prod(parameter.n_values for parameter in some) for some in self.sets)
 
 
@@ -114,8 +114,8 @@ def checked_space(given: Any) -> Space:
     inf
 
     Raises:
-        TypeError: where it is neither, or a parameter has neither a distribution nor a list.
-        ValueError: where a list of values, or of dicts, is empty.
+        TypeError: if it is neither, or a parameter has neither a distribution nor a list.
+        ValueError: if a list of values, or of dicts, is empty.
     """
     dicts = [given] if isinstance(given, Mapping) else given
     if not isinstance(dicts, Sequence) or not all(isinstance(some, Mapping) for some in dicts):
@@ -136,7 +136,7 @@ def checked_space(given: Any) -> Space:
 
 
 def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial], dict[str, Any]]:
-    """Return a user's function of a trial, which raises a TypeError where it returns no dict."""
+    """Return a user's function of a trial that raises a TypeError unless it returns a dict."""
 
     def space(trial: BaseTrial) -> dict[str, Any]:
         params = given(trial)
@@ -176,8 +176,8 @@ def _parameter(name: str, given: Any) -> Parameter:
     choices = [value.item() if isinstance(value, np.generic) else value for value in values]
     if _is_plain(choices):
         return Parameter(name, name, CategoricalDistribution(choices))
-    # Optuna stores names and numbers only. By place, since what a value prints as may be long, the
-    # same for two, or another in each process.
+    # Optuna stores only names and numbers, so other values are stored by their positions. Their
+    # `repr` may be long, equal for two values, or different in each process.
     choices = [f"{type(value).__name__} {place}" for place, value in enumerate(values)]
     by_choice = dict(zip(choices, values, strict=True))
     among = CategoricalDistribution(choices)
@@ -185,7 +185,7 @@ def _parameter(name: str, given: Any) -> Parameter:
 
 
 def _of_scipy(name: str, frozen: Any) -> Parameter:
-    """Return a frozen distribution of scipy as Optuna's where there is one, else by quantiles."""
+    """Return a frozen distribution of scipy as Optuna's if it has one, else by quantiles."""
     kind, (low, high) = frozen.dist.name, frozen.support()
     _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
     if kind == "randint":
@@ -204,20 +204,20 @@ def _of_scipy(name: str, frozen: Any) -> Parameter:
         return np.asarray(frozen.ppf(quantile)).item()
 
     quantiles = FloatDistribution(TAIL, 1 - TAIL)
-    # Six digits, since the last ones depend on the machine.
+    # Six digits: the last ones depend on the machine.
     some = ", ".join(f"{value(share):.6g}" for share in np.linspace(TAIL, 1 - TAIL, 9))
     meaning = f"{kind} with quantiles {some}"
     return Parameter(name, f"{name} (quantile)", quantiles, value, meaning)
 
 
 def _points(frozen: Any) -> NDArray[Any]:
-    """Return the values that a discrete distribution of scipy takes, but for its tails.
+    """Return the values of a discrete distribution of scipy, without its tails.
 
     >>> from scipy.stats import binom
     >>> _points(binom(4, 0.5, loc=1))
     array([1, 2, 3, 4, 5])
     """
-    if hasattr(frozen.dist, "xk"):  # given value by value, which need not be whole numbers
+    if hasattr(frozen.dist, "xk"):  # `rv_discrete` with values, which may be fractions
         points = np.unique(frozen.dist.xk)
         return np.asarray(points + (frozen.support()[0] - points[0]))
     low, high = (int(frozen.ppf(share)) for share in (TAIL, 1 - TAIL))
@@ -225,7 +225,7 @@ def _points(frozen: Any) -> NDArray[Any]:
 
 
 def _is_plain(values: list[Any]) -> bool:
-    """Return whether Optuna can store the values and tell each from the others."""
+    """Return whether Optuna can store the values and tell them apart."""
     return all(
         value is None
         or isinstance(value, bool | int | str)

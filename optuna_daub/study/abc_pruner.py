@@ -1,4 +1,4 @@
-"""ABC's pruner: allocation by confidence intervals."""
+"""`ABCPruner`: allocation by confidence intervals."""
 
 from __future__ import annotations
 
@@ -25,20 +25,21 @@ from optuna_daub.study.worker import Worker
 class ABCPruner(AllocationPruner):
     """Allocate training data by confidence intervals (ABC), with a promise on the loss.
 
-    With `DataAllocationSampler`, learners are trained on growing samples; one whose upper end is
-    within `epsilon` of the largest lower end is dropped for good, and `scheduler` says which of
-    the undecided ones goes on. The learner left is within `epsilon` of the best with probability
-    1 - `delta`, where
+    It works with `DataAllocationSampler`. Learners are trained on growing samples, and each has a
+    confidence interval for its score on all the data. A learner is dropped for good if its
+    interval's upper end is below the largest lower end plus `epsilon`. `scheduler` chooses the
+    next of the others. The learner left is within `epsilon` of the best with probability 1 -
+    `delta` if
 
     * the score is a mean over examples of values in [0, 1], larger is better, such as accuracy;
     * training and validation data come from one distribution;
     * a learner fits its own training sample at least as well as if trained on other data (the
       fitness condition), and more data do not hurt it.
 
-    With n learners each interval fails with probability at most `delta` / n^2. Below some 10^5
-    examples the intervals are too wide to save anything, and a learner that memorises its
-    training data cannot be dropped before all others are pinned down: prefer `DAUBPruner` there.
-    Every report needs `training_score` and `n_validation`, as `TrainingSizeObjective` gives them.
+    With n learners each interval fails with probability at most `delta` / n^2. Prefer `DAUBPruner`
+    below some 10^5 examples, since there the intervals are too wide to save anything. A learner
+    that memorises its training data is dropped last. Every report needs `training_score` and
+    `n_validation`; `TrainingSizeObjective` gives both.
 
     The interval construction of ABC is claimed in US patent 12,223,407.
 
@@ -48,19 +49,19 @@ class ABCPruner(AllocationPruner):
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1; 2 suits training times that
             grow linearly (`optuna_daub.core.step_for_growth`).
-        epsilon: how far below the best the answer may be, in (0, 1). Default from the paper.
-        delta: how often it may be farther, in (0, 1). The paper names no default.
+        epsilon: largest loss of score against the best learner, in (0, 1). Default from the paper.
+        delta: probability of a larger loss, in (0, 1). The paper names no default.
         scheduler: "gradient_ci" (the paper's), "ucb" or "round_robin".
         interval: the inequality, "hoeffding" (the paper's), "massart", "clopper_pearson"
             (narrower; 0/1 outcomes only) or "empirical_bernstein" (narrower on large samples of
             scores near 0 or 1).
-        n_validation: number of examples of the full held-out set. Then probes may be scored on
-            samples of it, and `TrainingSizeObjective` does so: 2,000 examples first, twice the
-            training size later. None: every probe is scored on the full held-out set.
-        refit: train the answer on all the data; False ends when it is identified.
+        n_validation: number of examples of the full held-out set, to score small trainings on a
+            sample of it. `TrainingSizeObjective` does so: 2,000 examples first, twice the
+            training size later. None: every training is scored on the full held-out set.
+        refit: train the chosen learner on all the data; False ends as soon as it is chosen.
 
     Raises:
-        ValueError: where an argument breaks its rule.
+        ValueError: if an argument breaks its rule.
 
     Reference: S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine
     Learning Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
@@ -99,7 +100,7 @@ class ABCPruner(AllocationPruner):
         super().__init__(policy)
 
     def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
-        """Raise: intervals compare learners of one pool, which another sampler does not keep."""
+        """Raise a ValueError: without `DataAllocationSampler` there is no pool to compare in."""
         raise ValueError(
             f"{type(self).__name__} needs DataAllocationSampler as the study's sampler: pass "
             "`sampler=DataAllocationSampler(n_learners=...)` to `optuna.create_study`."

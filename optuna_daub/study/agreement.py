@@ -1,4 +1,4 @@
-"""Agreement: how well scores on samples of the data rank the learners on all of it."""
+"""Agreement of the rankings of learners on samples and on all the data."""
 
 from __future__ import annotations
 
@@ -30,76 +30,77 @@ from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
 
 
-FEWEST = 3
-"""Learners scored on one size that can be ranked; two agree or do not."""
+MIN_LEARNERS = 3
+"""Smallest number of learners on a size that are ranked; with two there is only one pair."""
 
 DRAWS = 400
-"""Draws of the scores on all the data: an interval's ends are to within 0.02 of its width."""
+"""Number of draws of the scores on all the data; the ends of intervals are then within 0.02 of
+their width."""
 
 INTERVAL = 0.05, 0.95
-"""Probabilities of the ends of all intervals."""
+"""Quantiles at the ends of all intervals."""
 
 BEST_SHARE = 0.25
-"""Share of the learners of a size that count as its best, for where the best parameters are."""
+"""Share of the learners of a size whose parameters count as the best ones."""
 
 
 @dataclass(frozen=True)
 class SizeAgreement:
-    """How scores on one training size rank learners on all the data."""
+    """Agreement of the ranking on one training size with that on all the data."""
 
     size: int
-    """Training examples."""
+    """Number of training examples."""
     share: float
-    """Of all the data, in (0, 1]."""
+    """Share of all the data, in (0, 1]."""
     learners: int
     """Number of learners that were scored on this size."""
     known: int
-    """How many of these were trained on all the data; forecasts stand for the others."""
+    """Number of these that were trained on all the data; the others have forecasts."""
     rank_correlation: float
-    """Spearman's, of scores here and on all the data: the median of what it may be; 1 is the same
-    order, 0 none, -1 the reverse."""
+    """Median of Spearman's correlation between scores on this size and on all the data: 1 is the
+    same order, 0 no relation, -1 the reverse order."""
     lower: float
-    """With 90 %, the rank correlation lies between this and `upper`."""
+    """Lower end of the 90 % interval of the rank correlation; `upper` is the other end."""
     upper: float
     best_stays: float
-    """Probability that the learner that is best here is the best of these on all the data."""
+    """Probability that the best learner on this size is the best of them on all the data."""
     lost: float
-    """Expected score on all the data that is lost by taking the learner that is best here, at
-    least 0, in units of the score."""
+    """Expected loss of score on all the data from choosing the best learner on this size, at least
+    0, in units of the score."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """How far a parameter of the best learners moves with more data."""
+    """The move of a parameter of the best learners with more data."""
 
     parameter: str
     small: float
-    """Geometric mean over the best quarter of the learners on the smallest size with ten of them
-    (of linear ranges, the mean)."""
+    """Mean over the best quarter of the learners on the smallest size that has ten learners;
+    geometric mean for logarithmic ranges."""
     full: float
-    """The same over those that are the best quarter on all the data, by scores and forecasts."""
+    """The same mean over the best quarter on all the data, by scores and forecasts."""
     distance: float
-    """From `small` to `full` as a part of the parameter's range, in [-1, 1]."""
+    """Distance from `small` to `full` as a share of the parameter's range, in [-1, 1]."""
     lower: float
-    """With 90 %, the distance lies between this and `upper`."""
+    """Lower end of the 90 % interval of the distance; `upper` is the other end."""
     upper: float
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What small samples told of all the data; `str` of it is a table."""
+    """Agreement of small samples with all the data; `str` of it is a table."""
 
     full_size: int
-    """Examples of all the data."""
+    """Number of examples of all the data."""
     sizes: tuple[SizeAgreement, ...]
-    """The sizes on which at least three learners were scored, increasing, without `full_size`."""
+    """Sizes with scores of at least three learners, increasing, without `full_size`."""
     moves: tuple[Move, ...]
-    """Of each numeric parameter that the best learners have, the farthest first."""
+    """Moves of the numeric parameters of the best learners, the farthest first."""
     spent: Cost
-    """What all trainings took."""
+    """Cost of all trainings."""
     everything: Cost
-    """What training each learner once on all the data would have taken; the seconds are expected
-    ones for those that were not, and 0 if nothing was timed."""
+    """Cost of training each learner once on all the data. Seconds not measured are predicted; they
+    are 0 if nothing was timed."""
 
     def __str__(self) -> str:
         head = f"{'training examples':>18}{'of all':>8}{'learners':>10}{'rank correlation':>26}"
@@ -131,10 +132,10 @@ class Agreement:
 def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     """Return how well scores on each training size rank the learners on all the data.
 
-    Learners that were trained on all the data have their scores there. For all others the scores
-    are drawn from the forecasts of the study's rule, so an interval is as wide as what is not
-    known. Each size compares the learners that were scored on it: on large sizes these are
-    the better ones, which are closer together and harder to rank.
+    Learners trained on all the data have their scores there. For all others, scores are drawn from
+    the forecasts of the study's rule, so intervals are wide if forecasts are uncertain. Each size
+    compares the learners that were scored on it. On large sizes these are the better ones, which
+    are closer together and harder to rank.
 
     Args:
         study: running or ended.
@@ -170,7 +171,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     sizes = [
         _of_size(size, full, [scored[i] for i in at[size]], drawn[:, at[size]], sign)
         for size in policy.sizes[:-1]
-        if len(at[size]) >= FEWEST
+        if len(at[size]) >= MIN_LEARNERS
     ]
     spent = [seen for curve in curves for seen in curve.observations]
     pool = _pool(curves, sign)
@@ -186,7 +187,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
 
 
 def _pool(curves: Sequence[LearnerCurve], sign: int) -> Pool:
-    """Return the learners as the core sees them, larger scores being better."""
+    """Return the learners as a pool of the core, in which larger scores are better."""
     return Pool(
         Curves(
             LearningCurve(
@@ -204,13 +205,13 @@ def _draws(
 ) -> NDArray[np.float64]:
     """Return draws of all scores on all the data, larger is better, shape (DRAWS, learners).
 
-    The one place that asks for forecasts. Learners' errors are drawn as if they were independent.
+    Errors of the learners' forecasts are drawn as if they were independent.
     """
     if not curves:
         return np.empty((DRAWS, 0))
     pool = _pool(curves, sign)
     forecasts = policy.forecasts(pool, policy.sizes[-1])
-    if forecasts is None:  # by a rule that forecasts nothing
+    if forecasts is None:  # the rule makes no forecasts
         forecasts = Joint().forecasts(pool, policy.sizes[-1])
     levels = np.linspace(0.005, 0.995, 100)
     quantiles = np.array([np.atleast_1d(forecasts.all.quantile(p)) for p in levels])
@@ -221,7 +222,7 @@ def _draws(
         own = _score(curve, policy.sizes[-1])
         if own is not None:
             of_learner = np.full(len(levels), sign * own)
-        elif not np.isfinite(of_learner).all():  # nothing bounds it: as good as the last score
+        elif not np.isfinite(of_learner).all():  # no bound: take the last score
             of_learner = np.full(len(levels), sign * curve.observations[-1].score)
         columns.append(np.interp(rng.uniform(size=DRAWS), levels, of_learner))
     return np.array(columns).T
@@ -271,7 +272,7 @@ def _moves(
     sign: int,
     at: dict[int, list[int]],
 ) -> tuple[Move, ...]:
-    """Return how parameters of the best quarter move, of the learners of one small size."""
+    """Return the moves of the parameters, for the learners of one small size."""
     size = next((s for s in [*at][:-1] if len(at[s]) >= 10), None)
     if size is None:
         return ()
@@ -285,7 +286,7 @@ def _moves(
     for name, distribution in ranges.items():
         values = np.array([_place(curve.params.get(name), distribution) for curve in some])
         if np.isnan(values[best_here]).any() or np.isnan(values[best_there]).all(axis=1).any():
-            continue  # a parameter of one kind of learners only
+            continue  # only some kinds of learners have this parameter
         small = float(values[best_here].mean())
         places = np.nanmean(values[best_there], axis=1)
         lower, upper = np.quantile(places - small, INTERVAL)
@@ -304,7 +305,7 @@ def _moves(
 
 
 def _ranges(study: optuna.Study) -> dict[str, FloatDistribution | IntDistribution]:
-    """Return the numeric parameters of the study, each with the range that it had last."""
+    """Return the numeric parameters of the study, each with its latest range."""
     found: dict[str, BaseDistribution] = {}
     for trial in study.get_trials(deepcopy=False):
         found |= trial.distributions
@@ -318,7 +319,7 @@ def _ranges(study: optuna.Study) -> dict[str, FloatDistribution | IntDistributio
 
 
 def _place(value: Any, range_: FloatDistribution | IntDistribution) -> float:
-    """Return where a value lies in its range, from 0 to 1; NaN without a value."""
+    """Return the place of a value in its range, from 0 to 1; NaN without a value."""
     if value is None:
         return math.nan
     low, high = float(range_.low), float(range_.high)
@@ -342,7 +343,7 @@ def _known(score: float | None) -> float:
 
 
 def _time(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return the text of a time in s, min or h.
 
     >>> _time(12.34), _time(150), _time(9000)
     ('12.3 s', '2.5 min', '2.5 h')

@@ -1,4 +1,4 @@
-"""The study as a base sampler sees it: one row per learner."""
+"""The study in the form that a base sampler sees: one row per learner."""
 
 from __future__ import annotations
 
@@ -24,41 +24,40 @@ from optuna_daub.study.known import Known
 from optuna_daub.study.worker import Worker
 
 
-ENOUGH = 20
-"""Learners that must have reached a size before the base sampler learns from that size on only.
-Small samples prefer other parameters than all the data do: on the surrogates of `benchmarks`, the
-ten best learners at N / 27 ranked 40th to 105th of 120 at N, and TPE that saw all rows went on
-proposing their like. With 20, twice what TPE begins with, it was as good early and better late."""
+MIN_LEARNERS = 20
+"""Number of learners at a size after which the base sampler sees no scores of smaller sizes. Small
+samples prefer other parameters than all the data do: on the surrogates of `benchmarks`, the ten
+best learners at N / 27 ranked 40th to 105th of 120 at N, and TPE kept proposing points like them.
+With 20, twice TPE's number of startup trials, it was as good early and better late."""
 
 
 class BaseSamplerStudy(optuna.Study):
-    """A study in which all runs of a learner are one trial, and which a sampler cannot stop.
+    """A study with one row per learner, which the base sampler cannot stop.
 
-    The row of a learner is its first run, which is the one the base sampler proposed: COMPLETE
-    as soon as anything was observed, with what the policy says it is worth (`Policy.worth`);
-    RUNNING before. Once enough learners
-    have reached a larger size, the others are shown as RUNNING again: their scores mislead, but a
-    sampler should know where they are. Were they hidden, TPE and GP would propose the
-    same corner of a space over and over, as they never see that it was tried. Members of a
-    generation keep a value, the worst of all where they failed since, as samplers that breed go on
-    comparing them. Idle trials are hidden, but for newcomers that the policy declined: RUNNING.
+    The row is the learner's first run, the one that the base sampler proposed. It is RUNNING until
+    the first observation, then COMPLETE with the value that the policy gives it (`Policy.worth`).
+    Once enough learners have reached a larger size, the others are shown as RUNNING again. Their
+    scores would mislead, but the sampler must see their points: without them TPE and GP would
+    propose the same corner of a space again and again. Members of a generation always keep a
+    value, the worst of all if they failed later, since evolutionary samplers go on comparing
+    them. Idle trials are hidden. New learners that the policy declined are RUNNING.
     """
 
     def __init__(self, study: optuna.Study, worker: Worker, policy: Policy) -> None:
-        """Show `study`, as the worker sees it."""
+        """Show `study` as the worker sees it."""
         self.worker = worker
-        """What this process knows; `worker.pool(policy)` is the pool that rows are forecast in."""
+        """State of this process; `worker.pool(policy)` is the pool for the rows' forecasts."""
         self.policy = policy
-        """The policy that the rows are forecast for."""
+        """Policy that gives the rows their values."""
         self.is_stopped = False
-        """Whether the sampler has nothing left to propose."""
+        """True if the sampler has nothing left to propose."""
 
         of, known = Pool(), dict[int, float]()
 
         def values() -> Mapping[int, float]:
             nonlocal of, known
             pool = worker.pool(policy)
-            # Asked for each parameter; between two of them nothing changes but the time left.
+            # Samplers ask for each parameter; between two of them only the time left changes.
             if pool.curves is not of.curves or pool.runs_left != of.runs_left:
                 of = pool
                 known = dict(zip(pool.curves, policy.worth(pool).tolist(), strict=True))
@@ -68,11 +67,11 @@ class BaseSamplerStudy(optuna.Study):
         super().__init__(study.study_name, storage, study.sampler, study.pruner)
 
     def space(self) -> dict[str, BaseDistribution]:
-        """Return what each parameter is drawn from, of all learners together."""
+        """Return the distribution of each parameter of any learner."""
         return {**self.worker.known.drawn}
 
     def stop(self) -> None:
-        """Note that the sampler has nothing left to propose."""
+        """Record that the sampler has nothing left to propose."""
         self.is_stopped = True
 
 
@@ -86,7 +85,7 @@ def _delegated(name: str) -> Any:
 
 
 class _RowStorage(BaseStorage):
-    """The study's storage, whose trials are rows; some samplers read it past their study."""
+    """The study's storage with rows as trials, for samplers that read the storage directly."""
 
     def __init__(
         self, inner: BaseStorage, worker: Worker, values: Callable[[], Mapping[int, float]]
@@ -103,12 +102,12 @@ class _RowStorage(BaseStorage):
     ) -> list[FrozenTrial]:
         """Return the rows."""
         trials = self._inner.get_all_trials(study_id, deepcopy=False)
-        with self._worker.lock:  # values and learners of one moment
+        with self._worker.lock:  # values and learners must be of the same moment
             values, known, sign = self._values(), self._worker.known, self._worker.sign
         rows = one_row_per_learner(trials, known, sign, values)
         size = _telling_size(known)
         found = [sign * row.values[0] for row in rows if row.values]
-        # Where no other has a value, one is as bad as another.
+        # If no row has a value, any value will do.
         worst = sign * min(filter(math.isfinite, found), default=0.0)
         for row in rows:
             if row.number not in known.learners:
@@ -119,7 +118,7 @@ class _RowStorage(BaseStorage):
                 if row.values is None and curve.observations:
                     row.state, row.values = TrialState.COMPLETE, [worst]
             elif row.values is not None and curve.size < size:
-                # GridSampler proposes points that are running anew before it stops.
+                # GridSampler proposes RUNNING points again before it stops.
                 is_of_grid = records.GRID_POINT in row.system_attrs
                 row.state = TrialState.FAIL if is_of_grid else TrialState.RUNNING
                 row.values = None
@@ -156,9 +155,9 @@ class _RowStorage(BaseStorage):
 
 
 def _telling_size(known: Known) -> int:
-    """Return the largest size that enough learners have reached; 0 where there is none."""
+    """Return the largest size that enough learners have reached; 0 if there is none."""
     sizes = sorted((curve.size for curve in known.curves.values()), reverse=True)
-    return sizes[ENOUGH - 1] if len(sizes) >= ENOUGH else 0
+    return sizes[MIN_LEARNERS - 1] if len(sizes) >= MIN_LEARNERS else 0
 
 
 def one_row_per_learner(
@@ -167,10 +166,10 @@ def one_row_per_learner(
     """Return the trials with all runs of each learner merged into its first.
 
     Args:
-        trials: of the study.
-        known: of the study.
-        sign: -1 where smaller scores are better.
-        values: of learners with a score, larger is better.
+        trials: trials of the study.
+        known: facts of the study.
+        sign: -1 if smaller scores are better, else 1.
+        values: values of learners with a score, by learner, larger is better.
     """
     rows: dict[int, FrozenTrial] = {}
     marks: dict[int, dict[str, Any]] = {}
@@ -182,24 +181,26 @@ def one_row_per_learner(
         if run is None or is_others or known.is_copy(trial.number, run):
             rows[trial.number] = trial
         elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
-            rows[run.learner] = trial  # a worker that waited may have resumed a later learner
+            rows[run.learner] = trial  # a trial that waited may have resumed a learner begun later
         elif run.is_declined:
             row = rows[trial.number] = copy.copy(trial)
             row.state, row.values = TrialState.RUNNING, None
         else:
-            # Else GridSampler, which marks what it proposes, would propose the same for ever. It
-            # marks a later run where the worker of the first one died before it could.
+            # GridSampler marks the points that it has proposed, and without the mark would propose
+            # the same one for ever. The mark is on a later run if the first one's worker died
+            # early.
             marked = run.repeats if run.learner is None else run.learner
             if marked is not None and not run.inherited:
                 own = records.marks_of_others(trial)
                 if run.learner is None and records.GRID_POINT in own:
-                    # Another point of the grid, which differs in what the learner asks not for.
+                    # Another point of the grid that differs only in parameters the learner never
+                    # asked for.
                     rows[trial.number] = copy.copy(trial)
                     rows[trial.number].state, rows[trial.number].values = TrialState.FAIL, None
                     continue
                 marks.setdefault(marked, {}).update(own)
     busy = known.busy()
-    # One that was begun a moment ago, after `trials` was read, has no row yet.
+    # A learner that started after `trials` was read has no row yet.
     for i in (i for i in known.curves if i in rows):
         row = rows[i] = _row_of(known, i, rows[i], sign, marks.get(i, {}))
         curve = known.curves[i]
@@ -214,7 +215,7 @@ def one_row_per_learner(
 def _row_of(
     known: Known, number: int, first: FrozenTrial, sign: int, marks: Mapping[str, Any]
 ) -> FrozenTrial:
-    """Return the first run of a learner with all that its runs have left, but for its value."""
+    """Return the first run of a learner with the data of all its runs, except its value."""
     learner, row = known.learners[number], copy.copy(first)
     row.number = number
     row.params = {name: learner.params[name] for name in learner.distributions}
@@ -226,9 +227,9 @@ def _row_of(
 
 
 def _is_empty(row: FrozenTrial) -> bool:
-    """Return whether a run died before any sampler had its say.
+    """Return whether a run ended before any parameter was suggested.
 
-    BruteForce would take such a row for the whole of its space.
+    `BruteForceSampler` would take such a row for its whole space.
     """
     is_lost = row.state == TrialState.FAIL and not row.params
     return is_lost and not records.marks_of_others(row)

@@ -1,4 +1,4 @@
-"""DAUB's pruner: the default rule, value per second, and the paper's upper bounds."""
+"""`DAUBPruner`: the default rule, value per second, and the DAUB paper's rule."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ from optuna_daub.study.pruner import AllocationPruner
 
 
 ORDER = "min_resource", "max_resource"
-"""What two numbers without names would mean."""
+"""Keyword names of the first two arguments, for the error on positional ones."""
 
 
 class DAUBPruner(AllocationPruner):
     """Allocate training data to the learners that promise most.
 
-    With `DataAllocationSampler`, every learner is first trained on a little data; the next seconds
-    then go where they promise the largest improvement over the best full-data score: to a
-    suspended learner, or to a new one. What learners gain with more data is learnt from every one
-    that was trained on (`optuna_daub.core.ValuePerSecond`).
+    With `DataAllocationSampler`, every learner is first trained on a little data. Then the next
+    seconds go where they promise the largest improvement over the best full-data score: to a
+    suspended learner, or to a new one. Forecasts of scores are learnt from all learning curves of
+    the study (`optuna_daub.core.ValuePerSecond`).
 
     With any other sampler, a trial is pruned for good when its upper bound is below a score that
-    some other trial has already reached (DAUB's Remark 1): a drop-in replacement for
-    `optuna.pruners.HyperbandPruner` where the step is the number of training examples.
+    another trial has already reached (DAUB's Remark 1). This replaces
+    `optuna.pruners.HyperbandPruner` if steps are numbers of training examples.
 
-    `DAUBPruner.paper(...)` is the algorithm of the DAUB paper, but that it ends only when the
-    learner with the largest bound is fully trained; `stop="first"` ends as the paper does.
+    `DAUBPruner.paper(...)` is the algorithm of the DAUB paper.
 
     Args:
         values: none; what is not named is refused, with the names that are meant.
@@ -45,10 +44,10 @@ class DAUBPruner(AllocationPruner):
             `max_resource / 16` in a closed pool, and to `max_resource / 64` in an open one.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
-        sizes: an explicit increasing list of at least three training sizes, the last of them the
-            whole training set, in place of the three arguments above.
-        cost: "seconds" (the default: time is what there is too little of) weighs what probes take;
-            "examples" weighs their sizes, and the same seeds then give the same study anywhere.
+        sizes: an increasing list of at least three training sizes that ends with the whole
+            training set, in place of the three arguments above.
+        cost: "seconds" (the default) counts measured time; "examples" counts training sizes, and
+            then the same seeds give the same study on every machine.
 
     Raises:
         ValueError: if an argument breaks its rule, or there are not three sizes: `max_resource` <
@@ -88,21 +87,23 @@ class DAUBPruner(AllocationPruner):
         tolerance: float = 0.0,
         stop: Literal["verified", "first"] = "verified",
     ) -> DAUBPruner:
-        """Return the pruner of the DAUB paper: the projected bound, from size to size.
+        """Return the pruner of the DAUB paper: the learner with the largest bound goes on.
 
-        The bound is the smaller of the training score and the line through the last three
-        validation scores, at N. It holds where returns diminish and the training score does not
-        rise. Needs `n_learners` of the sampler.
+        The bound is the smaller of two values: the training score, and the line through the last
+        three validation scores, continued to N. It holds if returns diminish and the training
+        score does not rise. The sampler needs `n_learners`. The study ends when the learner with
+        the largest bound is fully trained; `stop="first"` ends it as the paper does, with the
+        first learner that is fully trained.
 
         Args:
             values: none, as above.
             min_resource: smallest training size, in examples; the paper's.
             max_resource: number of examples of the whole training set (N).
-            reduction_factor: ratio of consecutive sizes; the paper's.
-            sizes: an explicit list of sizes in place of the three arguments above.
+            reduction_factor: ratio of consecutive sizes. Default from the paper.
+            sizes: a list of sizes in place of the three arguments above.
             use_training_score: False is the paper's "no f^T" variant.
-            tolerance: bounds within it of the largest count as ties.
-            stop: "first" is the paper's stopping rule.
+            tolerance: distance from the largest bound up to which bounds count as ties.
+            stop: "verified", or "first", the paper's stopping rule.
 
         >>> DAUBPruner.paper(max_resource=5000).policy.stop
         'verified'
@@ -111,7 +112,7 @@ class DAUBPruner(AllocationPruner):
         smallest = whole_number("min_resource", min_resource)  # None is the default rule's alone
         grid = training_grid(smallest, max_resource, reduction_factor, sizes)
         forecaster = Projection(flag("use_training_score", use_training_score))
-        pruner = cls.__new__(cls)  # it differs from the default in its policy alone
+        pruner = cls.__new__(cls)  # only the policy differs from the default
         AllocationPruner.__init__(pruner, DAUB(grid, forecaster, tolerance=tolerance, stop=stop))
         return pruner
 

@@ -1,7 +1,7 @@
-"""Facts about the running program that Optuna knows and does not tell its samplers.
+"""Facts about the running `study.optimize` that Optuna does not pass to samplers.
 
-They are local variables of functions of Optuna some frames above the sampler; where a release of
-Optuna has other names, nothing is known, which every caller allows for.
+They are local variables of Optuna's functions, some frames above the sampler. If a release of
+Optuna names them otherwise, the functions here return None or False, and callers go on.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import optuna
 FinishedTrialError: type[RuntimeError] = getattr(
     optuna.exceptions, "UpdateFinishedTrialError", RuntimeError
 )
-"""The error of a storage that is told to write to a finished trial; in Optuna 4.0 many others
-are of this class too, so that whoever catches it looks whether the trial is finished."""
+"""The error of writing to a finished trial. In Optuna 4.0 other errors have this class too, so
+callers check that the trial is finished."""
 
 _LOOP = ("_run_trial", "_optimize_sequential")
-"""The functions of Optuna that run a trial, and trial after trial."""
+"""Optuna's functions that run one trial, and that loop over trials."""
 
 _JOBS = "_optimize"
-"""The one that starts threads which do so, and waits for them."""
+"""Optuna's function that starts the threads of `n_jobs` and waits for them."""
 
 _BAR_LOCK = threading.Lock()
 """Held while the one progress bar of all threads of a `study.optimize` is changed."""
@@ -39,37 +39,36 @@ def is_optimizing(study: optuna.Study) -> bool:
 
 
 def stop(study: optuna.Study) -> None:
-    """End `study.optimize` after this trial; ask-and-tell has nothing to end."""
+    """End `study.optimize` after this trial; do nothing in ask-and-tell."""
     if is_optimizing(study):
         study.stop()
 
 
 def seconds_left(study: optuna.Study) -> float | None:
-    """Return how long the thread's `study.optimize` may still begin trials.
+    """Return the seconds in which the thread's `study.optimize` may still start trials.
 
-    None where there is no limit, and in ask-and-tell: it may be within the `optimize` of another
-    study, whose time is not this one's.
+    None without a limit, and in ask-and-tell: an `optimize` around it may belong to another study.
     """
     timeout, elapsed = _of_caller("timeout"), seconds_since_begin(study)
     return None if timeout is None or elapsed is None else float(timeout) - elapsed
 
 
 def begin(study: optuna.Study) -> datetime | None:
-    """Return when the thread's `study.optimize` began; None in ask-and-tell."""
+    """Return the start of the thread's `study.optimize`; None in ask-and-tell."""
     begun = _of_caller("time_start") if is_optimizing(study) else None
     return begun if isinstance(begun, datetime) else None
 
 
 def seconds_since_begin(study: optuna.Study) -> float | None:
-    """Return how long ago the thread's `study.optimize` began; None in ask-and-tell."""
+    """Return the seconds since the thread's `study.optimize` started; None in ask-and-tell."""
     begun = begin(study)
     return None if begun is None else (datetime.now() - begun).total_seconds()
 
 
 def trials_asked_for() -> tuple[int, int] | None:
-    """Return the `n_trials` of the thread's `study.optimize`, and how many it has begun.
+    """Return the `n_trials` of the thread's `study.optimize`, and the number started so far.
 
-    This one is among them. None in ask-and-tell, and where there is no limit.
+    The current trial is included. None in ask-and-tell and without a limit.
     """
     limit, begun, shared = _of_caller("n_trials"), _of_caller("i_trial"), _of_jobs()
     if shared is not None:
@@ -78,10 +77,10 @@ def trials_asked_for() -> tuple[int, int] | None:
 
 
 def trials_left() -> int | None:
-    """Return how many trials of the thread's `study.optimize` have not ended, but for this one.
+    """Return the number of trials that the thread's `study.optimize` has not ended yet.
 
-    Those that it may still begin, and those that its other threads train. None where there is no
-    limit.
+    These are the ones still to start and those of its other threads, without the current one. None
+    without a limit.
     """
     shared = _of_jobs()
     limit = shared["n_trials"] if shared else _of_caller("n_trials")
@@ -90,9 +89,9 @@ def trials_left() -> int | None:
 
 
 def trials_ended() -> int | None:
-    """Return how many trials of the thread's `study.optimize` have ended, if it counts them.
+    """Return the number of ended trials of the thread's `study.optimize`, None if unknown.
 
-    This one counts as ended, as it has where callbacks ask.
+    The current trial counts as ended, since callbacks ask after its end.
     """
     shared = _of_jobs()
     if shared is None:
@@ -103,7 +102,7 @@ def trials_ended() -> int | None:
 
 
 def is_ending(study: optuna.Study) -> bool:
-    """Return whether the thread's `study.optimize` begins no other trial, as far as it knows."""
+    """Return whether the thread's `study.optimize` will start no other trial."""
     if study._stop_flag or not is_optimizing(study):
         return bool(study._stop_flag)
     seconds = seconds_left(study)
@@ -111,9 +110,9 @@ def is_ending(study: optuna.Study) -> bool:
 
 
 def error_of_run() -> BaseException | None:
-    """Return what ended the run that Optuna is about to store, None where it is not known.
+    """Return the error of the run that Optuna is about to store, None if unknown.
 
-    There is none in ask-and-tell.
+    In ask-and-tell there is none.
     """
     error = _of_caller("func_err")
     return error if isinstance(error, BaseException) else None
@@ -128,7 +127,7 @@ def returned() -> object:
 
 
 def trial_of_caller() -> optuna.Trial | None:
-    """Return the trial for which Optuna calls the sampler, None where it is not known."""
+    """Return the trial for which Optuna calls the sampler, None if unknown."""
     frame = _frame_of_trial()
     return None if frame is None else frame.f_locals["self"]
 
@@ -158,7 +157,7 @@ def show_progress(to_come: int) -> None:
 
 
 def is_asking() -> bool:
-    """Return whether the thread is in `study.ask`, whose errors fail no trial."""
+    """Return whether the thread is in `study.ask`, where an error does not fail a trial."""
     frame = _frame_of_trial()
     return frame is not None and frame.f_code.co_name == "__init__"
 
@@ -172,10 +171,9 @@ def is_waiting_for_its_jobs(thread: int) -> bool:
 
 
 def is_only_job() -> bool:
-    """Return whether no thread but the calling one can be within a `study.optimize`.
+    """Return whether the calling thread is the only one in a `study.optimize`.
 
-    The calling one is then the main thread, in a `study.optimize` without `n_jobs`. Of any other
-    thread it is not known what its caller does beside it.
+    That is known only for the main thread in a `study.optimize` without `n_jobs`.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -187,7 +185,7 @@ def is_only_job() -> bool:
 
 
 def _of_jobs() -> dict[str, Any] | None:
-    """Return the variables of the function that has started the thread, where it has `n_jobs`."""
+    """Return the local variables of the `_optimize` that started this thread, None without one."""
     begun = _of_caller("time_start")
     if begun is None or not _of_caller("reseed_sampler_rng"):
         return None
@@ -206,7 +204,7 @@ def _of_this_job() -> dict[str, Any]:
 
 
 def _n_training(begun: datetime) -> int:
-    """Return how many other threads of a `study.optimize` are within a trial."""
+    """Return the number of other threads of a `study.optimize` that are in a trial."""
     run_trial, optimize = _LOOP
     return sum(
         frame.f_code.co_name == run_trial
@@ -234,7 +232,7 @@ def _frame_of_trial() -> FrameType | None:
 
 
 def _of_caller(name: str) -> Any:
-    """Return the local variable of the nearest function of Optuna's loop that has it, or None."""
+    """Return a local variable of the nearest function of Optuna's loop that has it, else None."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name in _LOOP and name in frame.f_locals:

@@ -17,7 +17,7 @@ from optuna_daub.study.worker import looking
 
 
 def write_limit(study: optuna.Study, limit: float) -> None:
-    """Store the best score that there can be, such as 1 of an accuracy, if it is new."""
+    """Store the best possible score, such as 1 for an accuracy, if it is new."""
     if log.read_mark(study, "limit") != limit:
         log.write_mark(study, "limit", limit)
 
@@ -55,7 +55,7 @@ def limit_of(study: optuna.Study) -> float:
 
 
 def within(study: optuna.Study, score: float) -> float:
-    """Return a forecast, or the best score that there can be if the forecast is beyond it.
+    """Return a forecast, or the best possible score if the forecast is beyond it.
 
     >>> study = optuna.create_study(direction="maximize")
     >>> within(study, 1.02)

@@ -1,10 +1,10 @@
-"""Liveness: which runs have lost their worker, so that others may resume their learners.
+"""Detection of runs that have lost their worker, whose learners others may resume.
 
-A run whose process is known to be gone (on this machine), or whose heartbeat has stopped
-(databases; by Optuna), is failed. One that has been silent for `stale_after` seconds may be alive:
-it loses its learner and no more, and its worker, should it come back, ends it. Silence is measured
-by the clock of the process that listens, from the moment at which it saw the run change last:
-clocks of two machines are never compared. A trial without a run of ours is never touched.
+A run is failed if its process on this machine is gone, or if its heartbeat has stopped (in
+databases, by Optuna). A run that was silent for `stale_after` seconds may still be alive: it loses
+its learner but is not failed, and its worker ends it if it returns. Silence is measured by the
+clock of the process that watches, from the last change that it saw, since clocks of two machines
+are never compared. A trial without a run of optuna_daub is never touched.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ _logger = logging.getLogger(__name__)
 
 
 def this_worker() -> str:
-    """Return an id of this process: machine, process id, boot and start time."""
+    """Return the id of this process: machine, process id, boot and start time."""
     return _worker(os.getpid())
 
 
 def is_dead(worker: str) -> bool:
     """Return whether `worker` ran on this machine and its process is gone.
 
-    Nothing is sure of other machines, of a clone of this one (which has its name and id, but was
-    booted by itself), and if the system does not tell (no /proc, or one that hides what other
-    users run): False. Heartbeats or `stale_after` are for those.
-    """
+    False if that is uncertain: on other machines, on a clone of this one (same name and id,
+    another boot), and without a /proc that shows processes of all users. Heartbeats or
+    `stale_after` cover these cases."""
     machine, pid, began = worker.split("|") if worker.count("|") == 2 else ("", "", "")
     if not began or machine not in (_machine(), _machine_in_clear()):
         return False
@@ -54,16 +53,16 @@ def is_dead(worker: str) -> bool:
 
 
 def fail_stale(study: optuna.Study) -> None:
-    """Fail the trials whose heartbeat stopped; Optuna itself only looks between trials."""
+    """Fail the trials whose heartbeat stopped; Optuna itself checks only between trials."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         optuna.storages.fail_stale_trials(study)
 
 
 def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int) -> bool:
-    """Free what others than trial `but_for` hold and are surely not going to train.
+    """Free learners and queued points that dead workers hold, except those of trial `but_for`.
 
-    Returns whether there was any.
+    Returns whether there were any.
     """
     is_any = release_dead(study, worker, stale_after, but_for)
     return enqueue_abandoned(study, worker, but_for) or is_any
@@ -72,23 +71,24 @@ def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_
 def release_dead(
     study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
-    """Fail the runs whose worker is surely dead, and give up those silent for `stale_after`.
+    """Fail the runs whose worker is certainly dead, and give up those silent for `stale_after`.
 
     Returns whether there were any.
     """
     is_any = False
     for number, run in worker.known.runs.items():
-        # A retry of a dead worker's trial bears its mark until its own worker has put its own.
+        # A retry of a dead worker's trial carries the dead worker's id until the new one writes
+        # its own.
         if number == but_for or run.trial != number:
             continue
         silent = worker.silence(number)
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after
-        with suppress(RuntimeError):  # another worker, or its own, was faster
+        with suppress(RuntimeError):  # its own or another worker has ended it already
             if is_dead(run.worker):
                 is_any = True
                 log.end(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
-            # Read once more: this process may have been stopped itself since it looked.
+            # Read again: this process may have been paused since its last look.
             elif is_silent and not worker.has_changed(number):
                 is_any = True
                 log.write_given_up(study, worker.reader.trial(number))
@@ -97,7 +97,7 @@ def release_dead(
 
 
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
-    """Return after how many seconds of silence a run counts as dead, None for never.
+    """Return the seconds of silence after which a run counts as dead; None for never.
 
     A gRPC proxy passes no heartbeat on.
     """
@@ -115,11 +115,10 @@ def patience_with(study: optuna.Study, stale_after: float | None) -> float | Non
 
 
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
-    """Let a trial that others have failed end without an error, as an idle trial of a new number.
+    """End a trial that others have failed without an error, as an idle trial with a new number.
 
-    Optuna fails a run whose heartbeat has stopped, and raises out of `study.optimize` where its
-    worker comes back and tells how it ended.
-    """
+    Optuna fails a run whose heartbeat has stopped. If its worker returns and stores its end,
+    Optuna would raise out of `study.optimize`."""
     worker = worker_of(study)
     n_learners = worker.known.n_learners
     run = Run(None, n_learners=n_learners, reason=GIVEN_UP, worker=this_worker())
@@ -133,18 +132,18 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
 
 
 def release_own(study: optuna.Study, worker: Worker, number: int) -> None:
-    """Give up a trial that this process began and left without an end."""
-    with suppress(RuntimeError, KeyError):  # it has ended, whoever has seen to it
+    """Give up a trial that this process started and never ended."""
+    with suppress(RuntimeError, KeyError):  # somebody has ended it already
         log.end(study, worker.reader.trial(number))
         _logger.warning("A trial was given up: its thread left it unfinished.")
 
 
 def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool:
-    """Enqueue anew the learners whose worker died as it took them from the queue.
+    """Enqueue again the learners whose worker died as it took them from the queue.
 
-    Such a trial bears no mark of its worker, which may be of another sampler, and alive: so it is
-    left as it is. If it comes back, both have the same parameters and are one learner. Returns
-    whether there were any.
+    Such a trial has no worker's id. Its worker may be alive and of another sampler, so the trial
+    itself stays unchanged. If the worker returns, both trials have the same parameters and are one
+    learner. Returns whether there were any.
     """
     is_any = False
     for number in worker.known.queued("running"):
@@ -161,7 +160,7 @@ def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool
 
 
 def is_thread_alive(ident: int) -> bool:
-    """Return whether a thread of this process is still there."""
+    """Return whether a thread of this process is still running."""
     return any(thread.ident == ident for thread in threading.enumerate())
 
 
@@ -172,10 +171,9 @@ def _worker(pid: int) -> str:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Return what tells this machine, or container, from others that have its name.
+    """Return an id of this machine or container, which may share its name with others.
 
-    The machine's id is a secret that stands for it: only a hash of it, of no use to others, goes
-    into the storage.
+    The machine's own id is confidential, so only a hash of it is stored.
     """
     host, machine_id, *namespace = _machine_in_clear().split("/", 2)
     key = hmac.new(machine_id.encode(), b"optuna_daub", "sha256").hexdigest()[:16]
@@ -184,7 +182,7 @@ def _machine() -> str:
 
 @lru_cache(maxsize=1)
 def _machine_in_clear() -> str:
-    """Return the same as studies had it that were begun before the id was hashed."""
+    """Return the id without hashing, as older studies stored it."""
     try:
         machine_id = Path("/etc/machine-id").read_text().strip()
     except OSError:
@@ -197,7 +195,7 @@ def _machine_in_clear() -> str:
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """Return an id of this boot of the machine; empty where the system has none."""
+    """Return an id of this boot of the machine; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -205,10 +203,10 @@ def _boot() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Return when a process began: boot and clock ticks since then.
+    """Return the start of a process: boot id and clock ticks since the boot.
 
-    "zombie" of one that has ended and trains nothing; empty if nothing can be read. Without ids
-    of boots it is the time of day.
+    "zombie" for a process that has ended; empty if nothing can be read. Without boot ids it is the
+    time of day.
     """
     try:
         process = psutil.Process(pid)
@@ -216,9 +214,9 @@ def _start_time(pid: int) -> str:
             return "zombie"
         if not _boot():
             return f"/{process.create_time():.2f}"
-        # psutil adds the time of the boot, which moves with the clock, to ticks, which do not.
+        # psutil adds the boot's time, which moves if the clock is set, to the ticks, which do not.
         booted, created = psutil.boot_time(), process.create_time()
-        if psutil.boot_time() != booted:  # the clock was set in between
+        if psutil.boot_time() != booted:  # the clock was set between the two reads
             booted, created = psutil.boot_time(), psutil.Process(pid).create_time()
         return f"{_boot()}/{round((created - booted) * os.sysconf('SC_CLK_TCK'))}"
     except (psutil.Error, OSError):
@@ -226,14 +224,14 @@ def _start_time(pid: int) -> str:
 
 
 def _is_gone(pid: int) -> bool:
-    """Return whether there is surely no process of this id.
+    """Return whether there is certainly no process with this id.
 
-    A process that psutil does not find may be hidden; a signal finds it.
+    A process that psutil does not find may be hidden; sending signal 0 still finds it.
     """
-    if os.name != "posix":  # elsewhere nothing is hidden, and `os.kill` ends the process
+    if os.name != "posix":  # Windows hides nothing, and `os.kill` would end the process
         return not psutil.pid_exists(pid)
     try:
         os.kill(pid, 0)
-    except OSError as error:  # also where it is another user's
+    except OSError as error:  # a process of another user raises too
         return isinstance(error, ProcessLookupError)
     return False

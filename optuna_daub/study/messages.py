@@ -1,4 +1,4 @@
-"""Sentences on a learner's state, in the direction of the user's scores."""
+"""Sentences on the state of a learner, in the direction of the user's scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sentence(reason: Reason, sign: int, limit: float = math.inf) -> str:
 
 
 def repetition(learner: int) -> str:
-    """Return why a newcomer ends that has the parameters of `learner`."""
+    """Return why a new learner with the parameters of `learner` ends."""
     return f"has the parameters of learner {learner}: the same parameters are one learner"
 
 

@@ -1,4 +1,4 @@
-"""Plans: the cost of a study before it is begun."""
+"""Plans: sizes and costs of a study before anything is trained."""
 
 from __future__ import annotations
 
@@ -30,65 +30,65 @@ from optuna_daub.study.stored_policy import policy_of
 
 
 SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
-"""How far the learners of the made pools lie apart on all the data: from a pool of near ties, in
-units of the score, to one where few come into question."""
+"""Spreads of the full-data scores in the simulated pools, in units of the score: from near ties to
+a few clear favourites."""
 
 GAIN = 0.045
-"""What made learners gain on the last 16th of the way, as a scale in units of the score: with the
-widest spread but one, the first doubling from N / 16 gains 0.3 of it (LCDB 1.1, see
-`core.forecasts.joint`)."""
+"""Mean factor of (n / N)^-0.35 - 1 by which a simulated score at n is below that at N, in units of
+the score. At the second widest spread, the first doubling from N / 16 gains 0.3 of the spread
+(LCDB 1.1, see `core.forecasts.joint`)."""
 
 DECAY = 0.35
-"""Made curves rise as n^-0.35, the median of LCDB 1.1."""
+"""Exponent of simulated curves, which rise as n^-0.35: the median of LCDB 1.1."""
 
 NOISE = 0.003
-"""Of each made score: that of an accuracy on some 10,000 validation examples."""
+"""Standard deviation of a simulated score: that of an accuracy on some 10,000 examples."""
 
-SHORTEST, LONGEST = 1e-9, 1e9
-"""Range of the seconds that a probe may be planned to take."""
+MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
+"""Smallest and largest seconds that a training may be planned to take."""
 
-MOST_MADE = 200
-"""Learners of a made pool; costs of a larger one are scaled up."""
+MAX_LEARNERS = 200
+"""Largest number of learners in a simulated pool; costs of larger pools are scaled up."""
 
 
 @dataclass(frozen=True)
 class PlannedSize:
-    """What one training on so many examples takes."""
+    """One training size with its cost."""
 
     size: int
-    """Training examples."""
+    """Number of training examples."""
     share: float
-    """Of all the data, in (0, 1]."""
+    """Share of all the data, in (0, 1]."""
     seconds: float | None
-    """Expected, None where nothing was timed."""
+    """Expected seconds of one training, None if nothing was timed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What would happen; `str` of it is a table."""
+    """Sizes and costs of a study to come; `str` of it is a table."""
 
     sizes: tuple[PlannedSize, ...]
-    """The sizes that a learner may be trained on, increasing."""
+    """Training sizes, increasing."""
     first_size: int
-    """The size of each learner's first probe."""
+    """Training size of each learner's first training."""
     n_learners: int | None
-    """How many learners are to be chosen among, None for an open pool."""
+    """Number of learners to choose among, None for an open pool."""
     first_probes: Cost
-    """What the first probes of all learners take; of one in an open pool."""
+    """Cost of the first trainings of all learners, in an open pool of one."""
     last_training: Cost
-    """What one training on all the data takes, which is to be kept in reserve for the end."""
+    """Cost of one training on all the data, the reserve for the end."""
     everything: Cost | None
-    """What training every learner once on all the data takes, None for an open pool."""
+    """Cost of training every learner once on all the data, None for an open pool."""
     least: Cost | None
-    """The least of what made pools took (see `plan`), None for an open pool."""
+    """Smallest cost of a simulated pool (see `plan`), None for an open pool."""
     most: Cost | None
-    """The most of it."""
+    """Largest cost of a simulated pool, None for an open pool."""
     is_timed: bool
-    """Whether the seconds mean anything."""
+    """True if the seconds come from given or measured times."""
     seconds: float | None
-    """How long the study may take, as the sampler was told; None where it has no limit."""
+    """Seconds that the study may take, from the sampler's `seconds`; None without a limit."""
     newcomers: int | None
-    """How many first probes fit into `seconds` beside the reserve, None where that is unknown."""
+    """Number of first trainings that fit into `seconds` beside the reserve, None if unknown."""
 
     def __str__(self) -> str:
         lines = [f"{'training examples':>18}{'of all':>8}" + f"{'seconds':>12}" * self.is_timed]
@@ -129,9 +129,9 @@ def plan(
 ) -> Plan:
     """Return the sizes and costs of a study before anything is trained.
 
-    A closed pool's cost depends on how far apart the learners are, which is not known before. So
-    the policy is tried on five made pools, whose curves rise as those of LCDB do and which lie
-    more or less far apart; the cheapest and the dearest are the ends of what is to be expected.
+    A closed pool's cost depends on the spread of the learners' scores, which is not known yet. So
+    the policy is simulated on five pools, from near ties to clear favourites, with curves that
+    rise like those of LCDB. The cheapest and the most expensive pool are the range to expect.
 
     Args:
         study: a study of DataAllocationSampler, begun or not, or the training
@@ -176,9 +176,9 @@ def plan(
         n_learners = checked_n_learners(n_learners)
     if probe_seconds is not None:
         probe_seconds = number("probe_seconds", probe_seconds)
-        if not SHORTEST <= probe_seconds <= LONGEST:
+        if not MIN_SECONDS <= probe_seconds <= MAX_SECONDS:
             raise ValueError(
-                f"`probe_seconds` must be from {SHORTEST:g} to {LONGEST:g}, but got "
+                f"`probe_seconds` must be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, but got "
                 f"{probe_seconds}."
             )
     if n_learners is None and policy.needs.closed_pool:
@@ -227,14 +227,14 @@ def _times(cost: Cost, count: float) -> Cost:
 
 
 def _tried(policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread: float) -> Cost:
-    """Return what a policy spends on a made pool."""
+    """Return the cost of a policy on a simulated pool."""
     rng = np.random.default_rng(0)
-    made = min(n_learners, MOST_MADE)
+    made = min(n_learners, MAX_LEARNERS)
     full = policy.sizes[-1]
     needs = policy.needs
     curves = []
     for learner in range(made):
-        # Gains differ by as much as they are large, and their mean is GAIN.
+        # Gains have the standard deviation of their mean, GAIN.
         level, gain = rng.uniform(0.9 - spread, 0.9), GAIN * rng.lognormal(-0.32, 0.8)
         seen = []
         for size in policy.sizes:

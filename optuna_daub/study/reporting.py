@@ -1,4 +1,4 @@
-"""The objective's side: the sizes to train on, and the report of each score."""
+"""Functions for objectives: the sizes to train on, and the report of each score."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ _logger = logging.getLogger(__name__)
 
 
 def training_sizes(trial: optuna.Trial) -> Iterator[int]:
-    """Return the training sizes, in examples, that this run is to train on, increasing.
+    """Yield the numbers of examples to train on, for as long as it is this learner's turn.
 
-    The first is the next size that the learner has not been trained on; after each, the pruner's
-    policy says whether the learner keeps its turn. Report every size before asking for the next,
-    with `optuna_daub.report` or `trial.report(score, size)`, and return the last score when the
-    sizes are at an end: only a learner trained on all the data gets there.
+    The sizes increase, and a resumed learner starts with the first size that it was not trained
+    on. Report each score before you ask for the next size, with `optuna_daub.report` or
+    `trial.report(score, size)`. The loop ends normally only after a training on all the data; then
+    return the last score.
 
     Args:
-        trial: the trial that the objective was given. With a sampler of another library it is
-            trained on all sizes in turn, until the pruner prunes it.
+        trial: the objective's trial. With another library's sampler the trial gets all sizes in
+            turn, until the pruner prunes it.
 
     Raises:
-        optuna.TrialPruned: when the turn goes to another learner; let it pass through.
-        ValueError: where the study's pruner is none of `optuna_daub`, or a size was not reported.
+        optuna.TrialPruned: when the turn goes to another learner; do not catch it.
+        ValueError: if the study's pruner is not one of `optuna_daub`, or a size was not reported.
 
     >>> import optuna
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
@@ -99,26 +99,25 @@ def report(
     n_validation: int | None = None,
     seconds: float | None = None,
 ) -> None:
-    """Store what came of training on `size` examples.
+    """Store the score of a training on `size` examples.
 
     Args:
-        trial: the trial that was trained.
-        size: number of training examples, as handed out by `training_sizes`.
+        trial: the objective's trial.
+        size: number of training examples, as `training_sizes` yielded it.
         score: score on validation data, in the direction of the study.
-        training_score: the same score on the examples trained on; DAUB's bound is tighter
-            with it, ABC needs it.
-        n_validation: number of validation examples scored; ABC needs it.
-        seconds: time that training and scoring took; measured since the size was handed out
-            unless given.
+        training_score: the same score on the examples trained on. The paper's rule gives tighter
+            bounds with it, and ABC needs it.
+        n_validation: number of validation examples that were scored; ABC needs it.
+        seconds: time of training and scoring; by default measured from the moment at which
+            `training_sizes` yielded the size.
 
     Raises:
-        ValueError: where `trial` is none of Optuna's; where the size was never handed out, or was
-            reported before; where a score or `seconds` is no number, `n_validation` is no whole
-            number or below 1, or `seconds` is negative or not finite; where what the policy needs
-            is missing: `ABCPruner` needs `training_score` and `n_validation`, scores in [0, 1],
-            and a study that maximizes.
-        optuna.TrialPruned: where others have taken this worker for dead and resumed the learner;
-            let it pass through.
+        ValueError: if `trial` is not a trial of Optuna; the size was not handed out, or was
+            reported before; a score is not a number; `n_validation` is not a whole number of at
+            least 1; `seconds` is negative or not finite; or the pruner needs more: `ABCPruner`
+            needs `training_score`, `n_validation`, scores in [0, 1] and a study that maximizes.
+        optuna.TrialPruned: if other workers have declared this one dead and resumed its learner;
+            do not catch it.
     """
     _check_trial(trial)
     worker = worker_of(trial.study)
@@ -202,12 +201,12 @@ def _ending_before_first(worker: Worker) -> Iterator[None]:
 
 
 def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> Iterator[int]:
-    """Yield the sizes of a run of the pair, as long as it is this learner's turn."""
+    """Yield the sizes of a run for as long as it is its learner's turn."""
     if run.learner is None:
         raise TurnOverError(run.reason)
     worker, number = worker_of(trial.study), trial.number
     following: Go | End = Go(run.size)
-    if number in worker.turns:  # the sizes are asked for a second time
+    if number in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
     while isinstance(following, Go):
         size = following.size
@@ -253,9 +252,9 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
 
 
 def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None) -> None:
-    """End a run whose learner others have taken over, before it trains or stores what they do.
+    """End a run whose learner others have taken over, before it repeats their work.
 
-    The worker may have been stopped since it looked last, wherever it was.
+    The worker may have been paused at any point since its last look.
     """
     if time.monotonic() - worker.seen_at > worker.patience.checked:
         worker.look()
@@ -265,20 +264,20 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
 
 
 def _check_alive(trial: optuna.Trial, worker: Worker) -> None:
-    """End a run that others have failed, just before Optuna would store its end and raise."""
+    """End a run that others have failed, before Optuna would store its end and raise."""
     if log.is_failed(trial.study, trial):
         _end_lost(trial, worker)
 
 
 def _end_lost(trial: optuna.Trial, worker: Worker) -> NoReturn:
-    """End a run that others have given up, or failed."""
+    """End a run that others have given up or failed."""
     if trial.number not in worker.look().unfinished:
         liveness.come_back(trial.study, trial)
     raise TurnOverError(GIVEN_UP)
 
 
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
-    """Yield every size to a trial of another sampler, until the pruner ends it for good."""
+    """Yield all sizes for a trial of another sampler, until the pruner prunes it."""
     for size in policy.sizes:
         yield _hand_out(trial, worker_of(trial.study), size, is_run=False)
         if not _is_stored(trial, size):
@@ -290,7 +289,7 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
 
 
 def _hand_out(trial: optuna.Trial, worker: Worker, size: int, *, is_run: bool) -> int:
-    """Note that a trial is to train on a size from now on, and return the size."""
+    """Record the start of a training on a size, and return the size."""
     worker.turns[trial.number] = Turn(size, time.perf_counter(), is_run)
     return size
 
@@ -304,10 +303,10 @@ def _check_trial(trial: object) -> None:
 
 
 def _score(name: str, value: object) -> float:
-    """Return a score as a float; what can be cast counts, as in `trial.report`."""
+    """Return a score as a float; anything that `float` takes is allowed, as in `trial.report`."""
     try:
         if isinstance(value, np.ndarray) and value.ndim:
-            raise TypeError  # NumPy casts arrays with one value still, but warns
+            raise TypeError  # NumPy still casts arrays of one value, with a warning
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"`{name}` must be a number, but got {value!r}.") from None
@@ -318,12 +317,12 @@ def _is_stored(trial: optuna.Trial, size: int) -> bool:
 
 
 def _steps(trial: optuna.Trial) -> Iterable[int]:
-    """Return the steps that were reported so far, by whatever."""
+    """Return all steps reported so far, inherited ones included."""
     return trial._cached_frozen_trial.intermediate_values.keys()
 
 
 def _own_steps(trial: optuna.Trial, worker: Worker) -> Iterable[int]:
-    """Return the steps that were reported in this run, not those that it has inherited."""
+    """Return the steps reported in this run, without inherited ones."""
     run = worker.known.runs.get(trial.number)
     return [step for step in _steps(trial) if run is None or step > run.inherited]
 
@@ -336,7 +335,7 @@ def _not_reported(trial: optuna.Trial, size: int) -> str:
 
 
 def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Trial) -> None:
-    """Raise where an observation about to be stored lacks what the policy needs."""
+    """Raise a ValueError if an observation lacks a value that the policy needs."""
     needs, name = pruner.policy.needs, type(pruner).__name__
     is_missing = seen.training_score is None
     if needs.mean_of_examples:
@@ -384,7 +383,7 @@ def _checked(
 
 
 def _check_size(trial: optuna.Trial, size: int) -> None:
-    """Raise where a run of the pair reports a size that the pruner does not train on."""
+    """Raise a ValueError if a run reports a size that is not one of the pruner's."""
     pruner = trial.study.pruner
     if not isinstance(pruner, AllocationPruner) or size in pruner.policy.sizes:
         return

@@ -33,7 +33,7 @@ class LearnerCurve:
     params: Mapping[str, Any]
     """The learner's parameters."""
     observations: tuple[Observation, ...]
-    """What was seen of it, sizes increasing."""
+    """Outcomes of its trainings, sizes increasing."""
     state: Literal["best", "complete", "running", "suspended", "dropped"]
     """"best" is the selected learner; "complete" others trained on all the data."""
     bound: float | None
@@ -71,11 +71,11 @@ class BestLearner:
     """The selected learner, or the leader as long as the study is unfinished."""
 
     learner: int
-    """Its id: the number of the trial that ran it first."""
+    """Id of the learner: the number of the trial that ran it first."""
     params: Mapping[str, Any]
-    """Its parameters."""
+    """Parameters of the learner, by name."""
     score: float
-    """Its score at `size`."""
+    """Score at `size`."""
     size: int
     """The number of examples it was trained on."""
     bound: float | None
@@ -83,7 +83,7 @@ class BestLearner:
     rival_bound: float | None
     """The best bound among the other learners that are not dropped, None without one."""
     is_final: bool
-    """Whether the study has come to its end."""
+    """True if the study has come to its end."""
     reason: str
     """Why it is the best, or what the policy wants to do next."""
     promise: str

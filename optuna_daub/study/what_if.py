@@ -1,4 +1,4 @@
-"""What a study would be under another rule: a replay of what it has measured."""
+"""Replays of a study's measurements under another rule."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from optuna_daub.study.worker import looking
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rule chose, and at what cost."""
+    """The learner that a rule chose, and the cost."""
 
     learner: int | None
-    """The id of the learner chosen; None where no learner was left."""
+    """Id of the chosen learner; None if no learner was left."""
     score: float | None
-    """Its score on all the data."""
+    """Score of the chosen learner on all the data."""
     is_forecast: bool
-    """Whether that is a forecast, since it was never trained on all the data."""
+    """True if the score is a forecast: the learner was not trained on all the data."""
     probes: int
     """Number of trainings."""
     full_trainings: int
-    """Number of those on all the data."""
+    """Number of trainings on all the data."""
     cost: Cost
-    """Examples and seconds of all of them."""
+    """Examples and seconds of all trainings."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class WhatIf:
     """A study beside its replay under another rule; `str` of it is a table."""
 
     actual: Outcome
-    """What the study chose."""
+    """Outcome of the study."""
     replayed: Outcome
-    """What the other rule chose."""
+    """Outcome of the other rule."""
     is_same: bool
-    """Whether both chose the same learner."""
+    """True if both chose the same learner."""
     guessed: int
-    """How many probes of the replay the study had not made: their scores are guessed as `what_if`
-    says."""
+    """Number of trainings in the replay that the study had not made; see `what_if` for their
+    scores."""
 
     def __str__(self) -> str:
         names = "learner", "score", "probes", "on all", "examples", "seconds"
@@ -76,22 +76,21 @@ class WhatIf:
 
 
 def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
-    """Return what another rule would have chosen among the learners of a study, at what cost.
+    """Return the outcome of another rule on the learners of a study.
 
-    The study's learners come in their order, and are trained one after the other. What the study
-    has not measured is guessed: scores on more data are forecast from what learners gained, scores
-    between two sizes lie on a line, those on less data than a learner began with are lower by what
-    learners gained for each doubling, and seconds are predicted from all that were measured. So
-    the answer is as good as these where the other rule asks for much that the study does not know;
-    `guessed` counts it.
+    The learners start in the same order, one training at a time. Scores that the study has not
+    measured are guessed. On larger sizes they are forecast. Between two sizes they are
+    interpolated. On sizes smaller than a learner's first they are lower by the learners' mean gain
+    for each doubling. Seconds are predicted from all measured ones. `guessed` counts such
+    trainings: the more of them, the less certain the answer.
 
     Args:
         study: a study with a pruner of optuna_daub, with at least one score.
         pruner: the other rule, such as `DAUBPruner.paper(...)`; its full size must be the study's.
 
     Raises:
-        ValueError: where one of the pruners is none of `optuna_daub`, no score was reported yet,
-            the full sizes differ, or the other rule needs what was not reported.
+        ValueError: if one of the pruners is not one of `optuna_daub`, no score was reported yet,
+            the full sizes differ, or the other rule needs values that were not reported.
 
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner, report, training_sizes
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -162,7 +161,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
 def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:
     """Return the curves with guesses for the sizes that were not measured.
 
-    Of a learner that failed, nothing is guessed: it would have failed again.
+    Learners that failed get no guesses: they would fail again.
     """
     begun = {i: curve for i, curve in pool.curves.items() if curve.observations}
     known = {i: curve.observations for i, curve in begun.items()}

@@ -1,4 +1,4 @@
-"""Tables in, fitted models out: `fit(table, target)` and `python -m optuna_daub fit`."""
+"""A table in, a fitted model out: `fit(table, target)` and `python -m optuna_daub fit`."""
 
 from optuna_daub.tabular.fitting import fit as fit
 from optuna_daub.tabular.model import TabularModel as TabularModel

@@ -1,4 +1,4 @@
-"""Columns that are lost, and columns that tell too much."""
+"""Checks of columns: useless ones, and ones that give the target away."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from optuna_daub.tabular.reading import imported
 from optuna_daub.tabular.target import Target
 
 
-LOOKED_AT, FEWEST_LOOKED_AT = 10_000, 400
-"""Rows on which a column is asked whether it gives the target away: fewer if there are many."""
+MAX_LEAK_ROWS, MIN_LEAK_ROWS = 10_000, 400
+"""Largest and smallest number of rows in a column's check for giving the target away."""
 
-MANY = 50
-"""Columns up to which each is asked on the largest number of rows."""
+LEAK_COLUMNS = 50
+"""Number of columns up to which each check takes the largest number of rows."""
 
 GIVEN_AWAY = 0.98
-"""Part of a constant guess's error that a column removes if it gives the target away."""
+"""Share of a constant guess's error. A column that removes more of it gives the target away."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to learn from, and what is to be said of the others."""
+    """The columns to learn from, and notes on the others."""
 
     used: tuple[str, ...]
     notes: tuple[str, ...]
-    """Sentences for the user."""
+    """Notes for the user, one sentence each."""
 
 
 def checked_columns(frame: Any, target: Target) -> Columns:
     """Return the columns that are worth learning from.
 
-    Left out are columns of one value, those without any, and those that number or name the rows.
-    A column that gives the target away stays, but is named: only the user knows whether it will be
-    known when the target is not.
+    Columns are left out if they have no value or only one, or if they number or name the rows. A
+    column that gives the target away stays, with a note: only the user knows whether it will be
+    known for new rows.
 
     Args:
         frame: features of the kept rows.
@@ -66,7 +66,7 @@ def checked_columns(frame: Any, target: Target) -> Columns:
 
 
 def _lost(column: Any, name: str) -> str:
-    """Return why a column is of no use, or an empty string."""
+    """Return why a column is useless, or an empty string."""
     pandas = imported("pandas")
     types = pandas.api.types
     known = column.dropna()
@@ -87,7 +87,7 @@ def _lost(column: Any, name: str) -> str:
     if n_values == 1 and is_whole:
         return "has one value only"
     if n_values == len(column) and not types.is_numeric_dtype(column.dtype):
-        words = known.iloc[:LOOKED_AT]
+        words = known.iloc[:MAX_LEAK_ROWS]
         is_one_word = all(isinstance(w, str) and w and " " not in w.strip() for w in words)
         if is_one_word and not (
             _is_date(words.iloc[0]) or all(_is_number(word) for word in words)
@@ -97,7 +97,7 @@ def _lost(column: Any, name: str) -> str:
 
 
 def _counts(known: Any, name: str) -> bool:
-    """Return whether numbers count the rows: one up each row, or different and called so."""
+    """Return whether numbers count the rows: rising by one, or all different with such a name."""
     word = name.lower().replace(" ", "_")
     if (np.diff(known.to_numpy().astype(np.int64)) == 1).all() and len(known) > 1:
         return True
@@ -121,8 +121,8 @@ def _is_date(word: str) -> bool:
 
 
 def _giving_away(frame: Any, target: Target) -> Iterator[str]:
-    """Yield a sentence for each column that alone tells the target."""
-    n_rows = max(FEWEST_LOOKED_AT, LOOKED_AT * MANY // max(MANY, frame.shape[1]))
+    """Yield a note for each column that predicts the target alone."""
+    n_rows = max(MIN_LEAK_ROWS, MAX_LEAK_ROWS * LEAK_COLUMNS // max(LEAK_COLUMNS, frame.shape[1]))
     rows = np.random.default_rng(0).permutation(len(frame))[:n_rows]
     y = target.values[rows]
     half = len(rows) // 2
@@ -141,7 +141,7 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
 
 
 def _as_numbers(column: Any) -> NDArray[np.float64]:
-    """Return numbers as they are, and words in the order of their first rows."""
+    """Return numbers unchanged, and words as numbers in the order of their first rows."""
     pandas = imported("pandas")
     types = pandas.api.types
     if types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
@@ -154,7 +154,7 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: bool) -> float:
-    """Return the error, on the second half, of a tree that knows this column of the first half."""
+    """Return the error on the second half of a tree fitted on this column of the first half."""
     kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
     tree = kind(min_samples_leaf=3, random_state=0).fit(x[:half], y[:half])
     return _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)

@@ -16,7 +16,7 @@ from optuna_daub.tabular.reading import imported
 
 
 def add_commands(commands: Any) -> None:
-    """Add the commands to what `ArgumentParser.add_subparsers` returned."""
+    """Add the commands to the result of `ArgumentParser.add_subparsers`."""
     train = commands.add_parser(
         "fit",
         help="find the best model for a table",
@@ -55,7 +55,7 @@ def add_commands(commands: Any) -> None:
 
 
 def run(asked: argparse.Namespace, say: Any) -> int:
-    """Carry out a command; 0 if it went well, 2 with one sentence if the table is to blame."""
+    """Run a command; return 0 on success, or 2 after one sentence on a fault of the table."""
     try:
         asked.run(asked, say)
     except (TableError, ImportError) as error:
@@ -105,7 +105,7 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
         )
     try:
         model = joblib.load(asked.model)
-    except Exception as error:  # a file of any other kind
+    except Exception as error:  # joblib raises many kinds for a file that is not a model
         raise TableError(
             f"`--model` must be a file that `fit` has saved, but {asked.model} cannot be loaded: "
             f"{type(error).__name__}."

@@ -1,4 +1,4 @@
-"""From a table to a fitted model within so many seconds."""
+"""From a table to a fitted model within a given time."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ from optuna_daub.tabular.target import checked_target
 
 
 FEW_ROWS = 2_000
-"""Below so many rows scores are means of five folds: a fifth of them would be too few to score."""
+"""Number of rows below which scores are means over five folds: a held-out fifth is too small."""
 FOLDS = 5
 SCORED = 20_000
-"""Rows set aside to be scored at most: an accuracy is known to within 0.0035, one standard
-error. Of fewer than 100,000 rows it is a fifth."""
+"""Largest number of held-out rows: the standard error of an accuracy is at most 0.0035 =
+sqrt(0.25 / 20,000)."""
 SCORED_SHARE = 0.2
 LAST_SHARE = 0.1
-"""Share of the time that is kept for the last training, on all rows."""
+"""Share of the time that is kept for the last training on all rows."""
 ROWS_FOR_THREADS = 10_000
-"""Below so many rows a training has one thread: to start and wait for others takes longer."""
+"""Number of rows below which a training has one thread: starting more would take longer."""
 
 Say = Callable[[str], object]
 
@@ -83,35 +83,35 @@ def fit(
     storage: Any = None,
     say: Say | None = print,
 ) -> TabularModel:
-    """Return the best model for a table that so many seconds find, fitted on all its rows.
+    """Find the best model for a table in a given time, and fit it on all rows.
 
-    Most models learn from a part of the rows only; those that promise most learn from more, and
-    the best from all. Text, dates, gaps and categories are prepared by skrub. Needs
+    Most models are trained on a part of the rows; promising ones on more, and the best on all.
+    skrub prepares text, dates, gaps and categories. This needs
     `pip install 'optuna-daub[tabular]'`.
 
-    The last tenth of the time is for fitting the best model once more, on all rows. If that would
-    take longer, the model is the one that was scored, which has not seen the rows set aside.
+    The last tenth of the time is kept for fitting the best model once more, on all rows. If that
+    would take longer, the result is the model that was scored, fitted without the held-out rows.
 
     Args:
         table: path of a CSV, Parquet or Excel file, or a frame of pandas, polars or pyarrow.
         target: name of the column to predict.
-        seconds: time for all of it, above 0: reading, preparation, search and the last training.
-            One training at least is made, however long it takes.
+        seconds: time for reading, preparation, search and the last training together, above 0. At
+            least one training is made, even if it takes longer.
         task: "classification" or "regression"; None guesses, and says what and why.
-        metric: name of a metric in the words of scikit-learn, FLAML or AutoGluon, such as "rmse",
-            "auc" or "log_loss". None: accuracy of classes, r2 of amounts.
-        ignore: columns to leave out.
+        metric: name of a metric in scikit-learn, FLAML or AutoGluon, such as "rmse", "auc" or
+            "log_loss". None: accuracy for classes, r2 for amounts.
+        ignore: names of columns to leave out.
         models: kinds of models, names of `optuna_daub.spaces`; None for all.
         jobs: threads of each training, at least 1; None for one per core.
-        seed: of rows set aside, candidates and models, from 0 to 2**32 - 1. Measured seconds
-            decide too, so two runs may find different models.
+        seed: seed of held-out rows, candidates and models, from 0 to 2**32 - 1. Decisions depend
+            on measured seconds too, so two runs may find different models.
         header: whether the first line of a CSV file holds names: "auto", "yes" or "no".
-        storage: where Optuna keeps the search, such as "sqlite:///search.db"; None: in memory.
-        say: function that is told, in sentences, what is found; None for silence.
+        storage: storage of Optuna for the search, such as "sqlite:///search.db"; None: in memory.
+        say: function that is called with each progress message; None for silence.
 
     Raises:
-        TableError: before anything is trained, if there is nothing to learn: one sentence says
-            why.
+        TableError: before anything is trained, if nothing can be learnt from the table; one
+            sentence says why.
         ValueError: if an argument breaks its rule.
         ImportError: if a package of the extra `tabular` is not installed.
 
@@ -211,7 +211,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Search:
-    """All that a search for a model needs to know."""
+    """The data and settings of one search."""
 
     X: NDArray[np.float32]
     target: Target
@@ -227,16 +227,16 @@ class _Search:
 
     @property
     def folds(self) -> int:
-        """Folds of cross-validation; 1 for one set of rows set aside."""
+        """Number of folds of cross-validation; 1 for one held-out set."""
         if len(self.y) >= FEW_ROWS:
             return 1
         if self.target.task == "regression":
             return FOLDS
-        # Each class in each fold, or there is nothing to compare.
+        # Scores can only be compared if each fold holds each class.
         return min(FOLDS, int(np.bincount(self.y).min()))
 
     def build(self, trial: BaseTrial, size: int) -> Any:
-        """Return the unfitted model of a trial, for so many rows."""
+        """Return the unfitted model of a trial for a training size."""
         return spaces.tabular(
             trial,
             len(self.y),
@@ -250,7 +250,7 @@ class _Search:
     def run(
         self, seconds: float, storage: Any, say: Say
     ) -> tuple[optuna.Study, TrainingSizeObjective]:
-        """Search for so many seconds; one training at least."""
+        """Search for the given seconds; make at least one training."""
         n = len(self.y)
         _warm_up(self.models)
         objective = TrainingSizeObjective(
@@ -279,7 +279,7 @@ class _Search:
                 study.optimize(
                     objective, timeout=seconds, catch=(Exception,), callbacks=[progress]
                 )
-            if best_learner(study) is None:  # the first training took longer than there was
+            if best_learner(study) is None:  # the time ended before the first training did
                 study.optimize(
                     objective,
                     n_trials=len(spaces.SPACES),
@@ -295,10 +295,10 @@ class _Search:
     def winner(
         self, curves: Sequence[LearnerCurve], best: BestLearner, left: float
     ) -> LearnerCurve:
-        """Return the learner to fit last.
+        """Return the learner for the last training.
 
-        It is the best one on all the data, unless another is ahead of it on fewer rows already,
-        and there is time to fit that one.
+        It is the best one on all the data, unless another one has a better score on fewer rows
+        already and there is time to fit it.
         """
         ahead = [c for c in curves if c.observations and c.state != "dropped"]
         ahead = [c for c in ahead if (c.score or 0.0) > best.score and self.takes(c) <= left]
@@ -306,7 +306,7 @@ class _Search:
         return max(ahead, key=lambda c: c.score or 0.0, default=leader)
 
     def takes(self, curve: LearnerCurve) -> float:
-        """Return the seconds that fitting a learner on all rows takes, in proportion to rows."""
+        """Return the expected seconds of fitting a learner on all rows, in proportion to rows."""
         last = curve.observations[-1]
         return (last.seconds or 0.0) / self.folds * len(self.y) / last.size
 
@@ -317,9 +317,9 @@ class _Search:
         winner: LearnerCurve,
         left: float,
     ) -> tuple[Any, int]:
-        """Return the winner fitted, and the number of rows that it was fitted on.
+        """Return the fitted winner, and the number of rows that it was fitted on.
 
-        If there is no time to fit it on all rows, it is the model that was scored.
+        Without time to fit it on all rows, it is the model that was scored.
         """
         n = len(self.y)
         if self.takes(winner) > left and (at_hand := objective.model(study)) is not None:
@@ -331,7 +331,7 @@ class _Search:
         dummy = DummyRegressor() if self.target.task == "regression" else DummyClassifier()
         nothing = np.zeros((len(self.y), 1))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a metric that a constant leaves undefined
+            warnings.simplefilter("ignore")  # some metrics are undefined for a constant
             fitted = dummy.fit(nothing, self.y)
             return float(get_scorer(self.metric.scoring)(fitted, nothing, self.y))
 
@@ -343,7 +343,7 @@ class _Search:
 
 
 def _warm_up(models: Sequence[str] | None) -> None:
-    """Load the packages of models, so that no first training is thought to be slow for it."""
+    """Import the packages of models, so their time does not count as training time."""
     for name in ("lightgbm", "xgboost"):
         if models is None or name in models:
             trial = FixedTrial({"trees": 4, "leaves": 4, **_ANY})
@@ -362,10 +362,10 @@ def _pruner(objective: TrainingSizeObjective) -> DAUBPruner:
 
 
 class _Progress:
-    """Says each time that the best score on all the data gets better.
+    """A callback that reports each better score on all the data.
 
-    It also enqueues the other points to start at, one for every two runs: Optuna runs what is
-    enqueued before anything else, and the rule is to have its say between.
+    It also enqueues the remaining starting points, one after every two runs. Optuna runs enqueued
+    trials first, so enqueueing all at once would leave the rule no choice.
     """
 
     def __init__(self, metric: Metric, say: Say, points: Sequence[spaces.Point]) -> None:
@@ -409,7 +409,7 @@ def _failures(curves: Sequence[LearnerCurve]) -> tuple[str, ...]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the libraries' warnings and Optuna's log to themselves: what matters is said."""
+    """Hide warnings of the libraries and Optuna's log: `say` reports what matters."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""Metrics by the names that scikit-learn, FLAML and AutoGluon have for them."""
+"""Metrics by their names in scikit-learn, FLAML and AutoGluon."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from optuna_daub.tabular.reading import TableError
 
 @dataclass(frozen=True)
 class Metric:
-    """What models are compared by."""
+    """The metric that compares models."""
 
     name: str
-    """As the user asked for it."""
+    """Name that the user passed."""
     scoring: str
-    """The scorer of scikit-learn; larger is better."""
+    """Name of the scorer in scikit-learn; larger scores are better."""
     is_loss: bool
-    """Whether users know it as a loss, whose sign is the scorer's turned round."""
+    """True if users know it as a loss, which is the scorer's score with the other sign."""
 
     def shown(self, score: float) -> float:
-        """Return a scorer's score as users know it."""
+        """Return a scorer's score as the user's metric."""
         return -score if self.is_loss else score
 
     def said(self, shown: float) -> str:
-        """Return a score as users know it, with as many digits as mean something.
+        """Return the text of a metric's value, with a sensible number of digits.
 
         >>> metric = Metric("rmse", "neg_root_mean_squared_error", is_loss=True)
         >>> metric.said(0.87654), metric.said(11301.37842), metric.said(0.000034567)
@@ -75,7 +75,7 @@ ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Names of FLAML, AutoGluon and everyday use, and the scorers of scikit-learn that they mean."""
+"""Scorers of scikit-learn by their names in FLAML, in AutoGluon and in everyday use."""
 
 OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
     {
@@ -119,22 +119,22 @@ OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""The scorers of scikit-learn that compare predictions of a table."""
+"""Names of the scorers of scikit-learn that fit predictions of a table."""
 
 OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
-"""Metrics of one class against one other."""
+"""Metrics for two classes only."""
 
 
 def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
-    """Return the metric of that name; None is accuracy of classes and r2 of amounts.
+    """Return the metric of that name; None is accuracy for classes and r2 for amounts.
 
     Args:
-        name: in any of the three vocabularies, in capitals or not.
-        task: what is predicted.
+        name: name in scikit-learn, FLAML or AutoGluon, in any case of letters.
+        task: kind of targets.
         n_classes: number of classes, 0 for amounts.
 
     Raises:
-        TableError: if there is no such metric, it is one of the other task, or it compares two
+        TableError: if there is no such metric, it belongs to the other task, or it is for two
             classes and there are more.
 
     >>> checked_metric("RMSE", "regression", 0).scoring

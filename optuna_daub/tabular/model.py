@@ -1,4 +1,4 @@
-"""A fitted model of a table, and what a person wants to know of it."""
+"""The fitted model of a table, its summary and its report."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ class Row:
     kind: str
     params: Mapping[str, Any]
     score: float
-    """As users know the metric."""
+    """Score as the user's metric."""
     size: int
     """Rows of its last training."""
     seconds: float
-    """What its last training took; 0 if that is not known."""
+    """Seconds of its last training; 0 if not known."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found, in numbers."""
+    """The results of a search in numbers."""
 
     n_rows: int
-    """Rows that were learnt from and scored."""
+    """Number of rows with a known target."""
     n_train: int
-    """Rows of a training on all the data."""
+    """Number of rows of a training on all the data."""
     n_validation: int
-    """Rows that scores are of."""
+    """Number of rows that are scored."""
     folds: int
-    """Folds of the cross-validation; 1 for one set of rows set aside."""
+    """Number of folds of the cross-validation; 1 for one held-out set."""
     best: Row
     guess: float
     """Score of the best constant guess."""
     error: float | None
     """Standard error of the score, for accuracy."""
     n_fitted: int
-    """Rows that the final model was fitted on."""
+    """Number of rows that the final model was fitted on."""
     models: tuple[Row, ...]
-    """All models, the best first: those trained on all the data, then by size."""
+    """All models: first those trained on all the data, then by size, the best first."""
     failures: tuple[str, ...]
-    """Why models failed, each reason once."""
+    """Reasons why models failed, each one once."""
     seconds: float
-    """What all of it took, reading included."""
+    """Seconds of the whole search, reading included."""
     everything: float
     """Expected seconds of training each model on all the data."""
 
@@ -68,24 +68,24 @@ class Found:
 class TabularModel:
     """The best model for a table, fitted; `str` of it is a summary.
 
-    `save` writes it to a file for joblib, which needs optuna_daub to be read:
-    `joblib.load("model.joblib").predict("new.csv")`. Load only files that you trust.
+    `save` writes it to a file, and `joblib.load("model.joblib").predict("new.csv")` uses it where
+    optuna_daub is installed. Load only files that you trust.
     """
 
     pipeline: Pipeline
-    """Preparation and model: data frame of pandas in; amounts or codes of classes out."""
+    """Preparation and model: a data frame of pandas in, amounts or class codes out."""
     task: Task
     target: str
     """Name of the column to predict."""
     metric: Metric
     classes: NDArray[Any]
-    """classes[code] is a class as the table has it; empty for amounts."""
+    """Classes as in the table, by code; empty for amounts."""
     columns: tuple[str, ...]
-    """The columns that are used."""
+    """Names of the columns that are used."""
     score: float
-    """Of the best model on rows that it did not learn from, as users know the metric."""
+    """Score of the best model on rows that it was not trained on, as the user's metric."""
     notes: tuple[str, ...]
-    """What was found in the table, in sentences."""
+    """Findings about the table, one sentence each."""
     found: Found
     study: optuna.Study | None = field(default=None, repr=False)
     """The search; None in a model that was loaded from a file."""
@@ -99,7 +99,7 @@ class TabularModel:
         """Return the class or the amount of each row.
 
         Args:
-            table: what `fit` takes; other columns than those learnt from are ignored.
+            table: a file or frame, as for `fit`; unknown columns are ignored.
             header: as in `fit`.
 
         Raises:
@@ -128,7 +128,7 @@ class TabularModel:
         """Write a report with pictures as one HTML file that needs no network.
 
         Raises:
-            ValueError: if the model was loaded from a file, which has no study.
+            ValueError: if the model was loaded from a file, since it then has no study.
             ImportError: if plotly is not installed.
         """
         from optuna_daub.tabular.page import page
@@ -140,7 +140,7 @@ class TabularModel:
 
 
 def summary(model: TabularModel) -> str:
-    """Return what was found, how good it is and what it cost, in plain text."""
+    """Return a summary of the model, its score and its cost in plain text."""
     found, metric = model.found, model.metric
     best = found.best
     lines = [f"Best of {_models(len(found.models))}: {best.kind}"]
@@ -190,7 +190,7 @@ def table(model: TabularModel, most: int) -> str:
 
 
 def said_time(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return the text of a time in s, min or h.
 
     >>> said_time(7.3), said_time(340), said_time(9000)
     ('7 s', '5 min 40 s', '2 h 30 min')

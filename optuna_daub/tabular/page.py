@@ -21,14 +21,14 @@ table { border-collapse: collapse; } td, th { padding: .2rem .8rem; text-align: 
 p.caption { color: #555; }
 """
 
-MOST_ROWS = 30
-"""Models in the table of the report."""
+MAX_TABLE_ROWS = 30
+"""Largest number of models in the report's table."""
 
 
 def page(model: TabularModel) -> str:
-    """Return the report: what was found, what it cost, and pictures of the search.
+    """Return the report with results, cost and pictures of the search, as HTML.
 
-    Plotly's program is part of the page, some 4 MB, so that it needs no network.
+    The page contains plotly.js, some 4 MB, and needs no network.
 
     Raises:
         ValueError: if the model has no study.
@@ -90,7 +90,7 @@ def page(model: TabularModel) -> str:
 
 
 def _drawn(figure: Any, *, is_first: bool) -> str:
-    """Return a figure as a part of the page; the first one brings plotly's program."""
+    """Return a figure as HTML; the first one contains plotly.js."""
     return str(figure.to_html(full_html=False, include_plotlyjs=is_first))
 
 
@@ -99,7 +99,7 @@ def _listed(notes: tuple[str, ...]) -> str:
 
 
 def _coded(note: str) -> str:
-    """Return a sentence with its names of columns as code.
+    """Return a sentence as HTML with names of columns as code.
 
     >>> _coded("Left out: `a<b`.")
     'Left out: <code>a&lt;b</code>.'
@@ -112,10 +112,10 @@ def _models(model: TabularModel) -> str:
     rows = [
         f"<tr><td>{model.metric.said(row.score)}</td><td>{row.size:,}</td><td>{row.seconds:.2f}</td>"
         f"<td>{escape(row.kind)} {escape(_said(row.params))}</td></tr>"
-        for row in model.found.models[:MOST_ROWS]
+        for row in model.found.models[:MAX_TABLE_ROWS]
     ]
     head = f"<tr><th>{escape(model.metric.name)}</th><th>rows</th><th>seconds</th><th>model</th>"
-    more = len(model.found.models) - MOST_ROWS
+    more = len(model.found.models) - MAX_TABLE_ROWS
     rest = f'<p class="caption">and {more:,} more.</p>' if more > 0 else ""
     return f"<table>{head}</tr>{''.join(rows)}</table>{rest}"
 

@@ -1,4 +1,4 @@
-"""The default pair of sampler and pruner, for searches that are given seconds."""
+"""The default sampler and pruner for searches with a time limit."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from optuna_daub.study import DAUBPruner
 
 
 FIRST_ROWS = 300
-"""Rows of a first training at least, if there are four times as many."""
+"""Smallest number of rows of a first training, if there are at least four times as many."""
 
 SMALLEST_SHARE = 1 / 64
-"""Of all rows: the first training of large tables, as by `DAUBPruner` in an open pool."""
+"""Share of all rows in a first training on large tables, as by `DAUBPruner` in an open pool."""
 
 
 def sampler(seed: int, seconds: float) -> DataAllocationSampler:
-    """Return the default sampler; the one place that makes it."""
+    """Return the default sampler."""
     return DataAllocationSampler(seed=seed, seconds=seconds)
 
 
 def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
-    """Return the default pruner for so many rows to train on.
+    """Return the default pruner for `n_rows` rows to train on.
 
     Args:
-        n_rows: all rows, at least 3.
-        smallest: the smallest size that can be trained on, such as one that holds every class.
+        n_rows: number of rows, at least 3.
+        smallest: smallest size that can be trained on, such as one that holds every class.
 
     Raises:
         ValueError: if there are no three sizes between `smallest` and `n_rows`.
@@ -36,7 +36,7 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
     least = max(smallest, int(n_rows * SMALLEST_SHARE), min(FIRST_ROWS, n_rows // 4), 2)
     try:
         return DAUBPruner(min_resource=least, max_resource=n_rows)
-    except ValueError:  # so near to all rows that a ratio of 1.5 leaves no three sizes
+    except ValueError:  # the smallest size is so large that a ratio of 1.5 gives under 3 sizes
         if smallest + 2 > n_rows:
             raise
         return DAUBPruner(sizes=[least, (least + n_rows) // 2, n_rows])

@@ -1,4 +1,4 @@
-"""Tables as matrices of numbers: the work is skrub's."""
+"""Preparation of tables as matrices of numbers, by skrub."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from optuna_daub.tabular.reading import imported
 
 
 class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Table of any columns to a matrix of numbers, by skrub's `TableVectorizer`.
+    """Transformer from a table of any columns to a matrix of numbers.
 
-    Words of few values become codes, other text 30 numbers each, dates their parts; gaps and
-    infinities become NaN. No target is looked at.
+    It uses skrub's `TableVectorizer`. Columns of few words become codes, other text 30 numbers,
+    dates their parts; gaps and infinities become NaN. The target is not used.
 
     Args:
-        columns: the columns to use, by name; a table to transform must have them, in any order.
+        columns: names of the columns to use; a table to transform must have them, in any order.
 
     Attributes:
         categories_: positions of the columns of the matrix that hold codes.
-        n_infinite_: number of infinities in the table that was fitted on.
+        n_infinite_: number of infinities in the table of `fit`.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"size": [1.5, None, 2.5], "colour": ["red", "blue", "red"]})
@@ -44,15 +44,15 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.columns = columns
 
     def fit(self, X: Any, y: Any = None) -> Preparation:
-        """Learn what is in the columns."""
+        """Learn the kinds and values of the columns."""
         self.fit_transform(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> NDArray[np.float32]:
-        """Learn what is in the columns, and return them as numbers."""
+        """Learn the columns, and return them as numbers."""
         del y, params
         used = self._used(X)
-        # skrub looks at each column for some 10 ms; those that are numbers already need no look.
+        # skrub takes some 10 ms for each column, so columns of numbers bypass it.
         self.plain_ = [n for n, kind in used.dtypes.items() if _is_plain(kind)]
         self.other_ = [name for name in self.columns if name not in {*self.plain_}]
         self.n_infinite_ = _n_infinite(used)
@@ -74,11 +74,11 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the columns of a table as numbers; what was not there before is missing."""
+        """Return the columns of a table as numbers; values unknown in `fit` are missing."""
         check_is_fitted(self)
         used = self._used(X)
         strange = [name for name in self.plain_ if not _is_plain(used[name].dtype)]
-        if strange:  # words among numbers, such as a gap that is written as one
+        if strange:  # words among numbers, such as "n/a" for a gap
             numbers = {n: imported("pandas").to_numeric(used[n], errors="coerce") for n in strange}
             used = used.assign(**numbers)
         if not self.other_:
@@ -98,12 +98,12 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _is_plain(kind: Any) -> bool:
-    """Return whether a column is an array of numbers of NumPy."""
+    """Return whether a column has a number type of NumPy."""
     return isinstance(kind, np.dtype) and kind.kind in "biuf"
 
 
 def _as_matrix(columns: Any) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # beyond 3e38 numbers become infinite, and so missing
+    with np.errstate(over="ignore"):  # numbers beyond 3e38 become infinite, then missing
         matrix = columns.to_numpy(dtype=np.float32, na_value=np.nan, copy=True)
     matrix[np.isinf(matrix)] = np.nan
     return np.ascontiguousarray(matrix)

@@ -1,4 +1,4 @@
-"""Tables from files and from frames of any library, as data frames of pandas."""
+"""Reading of files and frames of any library as data frames of pandas."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from typing import cast
 Header = Literal["auto", "yes", "no"]
 
 TEXT = (".csv", ".tsv", ".tab", ".txt")
-"""Endings of files of text; what they hold decides on the separator."""
+"""Endings of text files. Their separator is found from their content."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zip")
 PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx", ".xls")
 READABLE = "CSV and TSV (also .gz, .bz2, .xz, .zip), Parquet (.parquet) and Excel (.xlsx)"
 
 SAMPLE = 1 << 18
-"""Bytes that are looked at to find encoding, separator and decimal sign."""
+"""Bytes that are read to find encoding, separator and decimal sign."""
 LINES = 200
-"""Lines of the sample that are taken apart."""
+"""Lines of the sample that are split into cells."""
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
@@ -41,29 +41,29 @@ _GROUPS_BY_COMMA = re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*")
 
 
 class TableError(ValueError):
-    """A table from which nothing can be learnt, and why, in one sentence."""
+    """The error for a table from which nothing can be learnt; one sentence says why."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table and what was found while it was read."""
+    """A table, with notes from reading it."""
 
     frame: Any
-    """The data frame of pandas; column names are strings, each there once."""
+    """Data frame of pandas; column names are distinct strings."""
     notes: tuple[str, ...] = ()
-    """Sentences for the user."""
+    """Notes for the user, one sentence each."""
 
 
 @dataclass(frozen=True)
 class _Text:
-    """What has to be known to read a file of text."""
+    """The format of a text file."""
 
     encoding: str
     separator: str
     decimal: str
     thousands: str | None
     skipped: int
-    """Lines before the header: 1 if Excel's `sep=;` stands there."""
+    """Number of lines before the header: 1 for Excel's `sep=;`, else 0."""
     has_header: bool
     first: tuple[str, ...]
     """The cells of the first line."""
@@ -75,12 +75,12 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
     Args:
         source: path of a file, or a frame of pandas, polars or pyarrow, or anything else that
             `pandas.DataFrame` takes.
-        header: whether the first line of a file of text holds the names of the columns. "auto"
-            looks at it, and says so if it does not.
+        header: "yes" if the first line of a text file holds the names of the columns, else "no".
+            "auto" decides by its content, and adds a note if it finds no names.
 
     Raises:
-        TableError: if there is no such file, it is of no kind that can be read, it has no rows or
-            no two columns, or columns have the same name.
+        TableError: if the file is missing or of an unknown kind, the table has no rows or fewer
+            than two columns, or two columns have the same name.
         ImportError: if a package for the kind of file is not installed.
 
     >>> import tempfile
@@ -106,7 +106,7 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
     if len(frame) == 0:
         raise TableError("A table must have rows to learn from, but this one has none.")
     if not isinstance(frame.index, type(frame.reset_index(drop=True).index)):
-        frame = frame.reset_index(drop=True)  # what rows are called is nothing to learn from
+        frame = frame.reset_index(drop=True)  # names of rows are no feature
     return Table(frame, tuple(notes))
 
 
@@ -146,7 +146,7 @@ def _read_file(path: Path, header: Header) -> tuple[Any, list[str]]:
             return _read_text(path, header)
     except (ImportError, TableError):
         raise
-    except Exception as error:  # libraries raise what they like for a broken file
+    except Exception as error:  # libraries raise many kinds for a broken file
         reason = str(error).strip().splitlines()[0]
         raise TableError(f"{path} cannot be read as a {ending} file: {reason}") from error
     raise TableError(f"A table must be a file of {READABLE}, but got {path.name}.")
@@ -188,14 +188,14 @@ def _read_text(path: Path, header: Header) -> tuple[Any, list[str]]:
 
 
 def _looked_at(path: Path, header: Header) -> _Text:
-    """Return how a file of text is to be read, by its first lines."""
+    """Return the format of a text file, from its first lines."""
     with _opened(path) as file:
         sample = file.read(SAMPLE)
     encoding = _encoding(sample)
     text = sample.decode(encoding, errors="ignore")
     lines = text.splitlines()
     if len(sample) == SAMPLE:
-        lines = lines[:-1]  # which may have been cut
+        lines = lines[:-1]  # the last line of a sample may be incomplete
     skipped = 0
     told = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
     if told:
@@ -249,7 +249,7 @@ def _encoding(sample: bytes) -> str:
 
 
 def _separator(lines: Sequence[str], path: Path) -> str:
-    """Return the sign that cuts most lines into as many cells as the first one."""
+    """Return the separator that gives most lines as many cells as the first one."""
     found = {}
     for sign in SEPARATORS:
         widths = [len(row) for row in csv.reader(lines, delimiter=sign)]
@@ -265,9 +265,9 @@ def _separator(lines: Sequence[str], path: Path) -> str:
 
 
 def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line is one of data: numbers above numbers, at least half of them.
+    """Return whether the first line is data: at least half of it are numbers above numbers.
 
-    Whole numbers that differ and grow are years or days over columns, and so names.
+    Different whole numbers in rising order are names, such as years.
     """
     if len(rows) < 2:
         return False

@@ -1,4 +1,4 @@
-"""The column to predict: whether it holds classes or amounts, and rows that it is unknown of."""
+"""The column to predict: classes or amounts, and the rows in which it is known."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from optuna_daub.tabular.reading import imported
 
 
 FEW_VALUES = 20
-"""So many different whole numbers at most are taken for classes, as in `TrainingSizeObjective`."""
+"""Largest number of different whole numbers that count as classes, as in
+`TrainingSizeObjective`."""
 
-LEAST_ROWS = 20
-"""Rows with a known target that a search needs: three training sizes and something to score."""
+MIN_ROWS = 20
+"""Smallest number of rows with a known target: enough for three training sizes and some to
+score."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be predicted."""
+    """The target column, ready for training."""
 
     name: str
-    """The column's."""
+    """Name of the column."""
     task: Task
     values: NDArray[Any]
-    """For each kept row the code of its class or its amount, shape (number of kept rows,)."""
+    """Class codes or amounts, shape (number of kept rows,)."""
     classes: NDArray[Any]
-    """classes[code] is the class as the table has it; empty for amounts."""
+    """Classes as in the table, by code; empty for amounts."""
     kept: NDArray[np.bool_]
-    """Whether a row of the table is used, shape (number of rows,)."""
+    """True for rows with a known target, which are used, shape (number of rows,)."""
     notes: tuple[str, ...]
-    """Sentences for the user; the first says what the target is taken for."""
+    """Notes for the user; the first says whether the target holds classes or amounts."""
 
 
 def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = None) -> Target:
-    """Return the target column as classes or amounts, as it is or as `task` says.
+    """Return the target column as classes or amounts, by `task` or by its values.
 
     Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
-    different ones, and amounts otherwise, as all other numbers are.
+    different ones. All other numbers are amounts.
 
     Raises:
-        TableError: if there is no such column, or nothing in it that can be predicted.
+        TableError: if there is no such column, or its values cannot be predicted.
 
     >>> import pandas as pd
     >>> rings = pd.DataFrame({"rings": [*range(28)] * 3})
@@ -157,7 +159,7 @@ def _column(frame: Any, name: Any) -> str:
 
 
 def _kind(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return whether values are "text", "yes or no" or "numbers", and them as such.
+    """Return the kind of values ("text", "yes or no" or "numbers") and the converted values.
 
     Raises:
         TableError: if they are none of these.
@@ -214,9 +216,9 @@ def _no_date(name: str, known: Any) -> str:
 
 
 def _check_rows(n: int, name: str) -> None:
-    if n < LEAST_ROWS:
+    if n < MIN_ROWS:
         raise TableError(
-            f"A table must have at least {LEAST_ROWS} rows with a known target, but `{name}` is "
+            f"A table must have at least {MIN_ROWS} rows with a known target, but `{name}` is "
             f"known in {n}."
         )
 

@@ -1,4 +1,4 @@
-"""Allocations: what each learner was given, stacked by training size."""
+"""Allocations: the data or the seconds of each learner, stacked by training size."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Layer(NamedTuple):
 
     size: int
     costs: tuple[float, ...]
-    """By bar, in examples or seconds; 0 for those not trained on this size."""
+    """Cost of each bar, in examples or seconds; 0 for learners not trained on this size."""
     color: str
 
 
@@ -50,18 +50,18 @@ class AllocationsRecord(NamedTuple):
     """The contents of `plot_allocations`."""
 
     curves: tuple[LearnerCurve, ...]
-    """The learner with the best score first."""
+    """Curves of the learners, the one with the best score first."""
     names: tuple[str, ...]
-    """The name of each bar: the first learners, then the mean of all others."""
+    """Name of each bar: the first learners, then the mean of all others."""
     layers: tuple[Layer, ...]
-    """Sizes increasing; costs in the order of `names`."""
+    """One layer for each size, increasing; costs in the order of `names`."""
     spent: float
-    """The sum of all costs."""
+    """Sum of all costs."""
     everything: float
     """The cost of training each of these learners once on all the data. Seconds that were not
     measured are projected from the times that were."""
     measured: float
-    """The part of that which is no projection."""
+    """The measured part of `everything`."""
     unit: Unit
 
     @property

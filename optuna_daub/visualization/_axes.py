@@ -45,19 +45,19 @@ _SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
 """Colours of the training sizes, from the smallest to the largest."""
 
 MAX_OTHERS = 48
-"""Learners in grey at once; lines of more are one grey block."""
+"""Largest number of learners in grey; more lines would be a grey block."""
 
 MAX_TICKS = 14
-"""Sizes that can be written under a picture of usual width."""
+"""Largest number of sizes written under a picture of usual width."""
 
 
 class Look(NamedTuple):
     """The line of a learner in some state."""
 
     width: float
-    """In points."""
+    """Width in points."""
     opacity: float
-    """In [0, 1]."""
+    """Opacity in [0, 1]."""
     dash: Literal["solid", "dot"]
 
 
@@ -268,5 +268,5 @@ def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> U
 
 
 def cost(seen: Observation, unit: Unit) -> float:
-    """Return what a training took, 0 if it was not timed."""
+    """Return the cost of a training, 0 seconds if it was not timed."""
     return float(seen.size) if unit == "examples" else seen.seconds or 0.0

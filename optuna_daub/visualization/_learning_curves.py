@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MAX_BANDS = 3
-"""Bands in a picture, of the foremost learners; more over each other are mud."""
+"""Largest number of bands, those of the foremost learners; more would hide each other."""
 
 TRAINING_SCORE = "training score"
 FORECAST = "forecast"
@@ -62,9 +62,9 @@ class Edge(NamedTuple):
     size: int
     """Training examples."""
     worst: float
-    """The pessimistic end; the last score itself if nothing bounds it on that side."""
+    """Pessimistic end; the last score if there is no bound on that side."""
     best: float
-    """The optimistic end: at the full size the bound."""
+    """Optimistic end; at the full size it is the bound."""
 
 
 class CurveLine(NamedTuple):
@@ -81,7 +81,7 @@ class CurveLine(NamedTuple):
     at the full size, for a learner that gets no more data or has no bound, and for all but the
     foremost."""
     color: str | None
-    """None for learners in the background."""
+    """Colour of the line; None for learners in the background."""
 
 
 class LearningCurvesRecord(NamedTuple):

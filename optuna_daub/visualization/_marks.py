@@ -17,7 +17,7 @@ class Symbol(NamedTuple):
     plotly: str
     matplotlib: str
     is_open: bool = False
-    """An outline only."""
+    """True for an outline only."""
 
 
 SYMBOLS = {
@@ -37,32 +37,32 @@ class Line(NamedTuple):
     """A line, its markers, or both."""
 
     xs: Sequence[float | None]
-    """None parts two lines of one look."""
+    """Places on the x axis; None separates two lines of the same look."""
     ys: Sequence[float | None]
     color: str
     width: float = 0.0
-    """In points; 0 draws the markers only."""
+    """Width in points; 0 draws the markers only."""
     opacity: float = 1.0
-    """In [0, 1]."""
+    """Opacity, in [0, 1]."""
     dash: Literal["solid", "dash", "dot"] = "solid"
     is_step: bool = False
-    """Each value holds up to the next one, instead of a straight line between them."""
+    """True if each value holds up to the next one; False for straight lines between them."""
     symbol: str = ""
     """A key of `SYMBOLS`; empty draws no markers."""
     symbol_size: float = 6.0
-    """In points."""
+    """Size of the markers in points."""
     marked: Sequence[bool] = ()
     """True for the points that have a marker; empty: all have."""
     label: str = ""
-    """The legend's words; empty leaves the line out of it."""
+    """Text in the legend; empty leaves the line out of it."""
     group: str = ""
     """Lines and bands of one group are hidden together by a click into the legend."""
     point: str = ""
-    """Words on a point under the pointer, as a template of plotly; empty says nothing."""
+    """Text on a point under the pointer, as a template of plotly; empty for none."""
     name: str | Sequence[str] = ""
-    """The words above these, of the line or of each point."""
+    """Text above `point`, for the line or for each point."""
     notes: str | Sequence[str] = ""
-    """The words below these, of the line or of each point; "\\n" parts lines."""
+    """Text below `point`, for the line or for each point; "\\n" separates lines."""
 
 
 class Band(NamedTuple):
@@ -95,16 +95,16 @@ class Scale(NamedTuple):
 
     title: str = ""
     limits: tuple[float | None, float | None] | None = None
-    """The smallest and the largest value in the picture; None leaves one to the library."""
+    """Smallest and largest value in the picture; None leaves an end to the library."""
     ticks: Sequence[int] | None = None
-    """The values that are written; None leaves them to the library."""
+    """Values with labels; None leaves them to the library."""
     is_log: bool = False
     is_amount: bool = False
-    """Written with thousands parted, or as 10k."""
+    """True if labels have separators of thousands, or are like 10k."""
 
 
 class Picture(NamedTuple):
-    """All that a plotting library needs to know."""
+    """A plot as data, for any plotting library."""
 
     title: str
     subtitle: tuple[str, ...]
@@ -112,7 +112,7 @@ class Picture(NamedTuple):
     x: Scale
     y: Scale
     marks: tuple[Mark, ...] = ()
-    """From the back to the front."""
+    """Marks from the back to the front."""
     legend: tuple[str, ...] = ()
     """The labels of the marks in the order of the legend."""
     legend_title: str = ""

@@ -28,7 +28,7 @@ Trace: TypeAlias = dict[str, Any]
 one of plotly's objects."""
 
 LINE = 110
-"""Letters in a line under the title."""
+"""Largest number of letters in a line under the title."""
 
 PIXELS = 4 / 3
 """Pixels in a point: 96 to 72 in an inch."""

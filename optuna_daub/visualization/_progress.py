@@ -109,7 +109,7 @@ class ProgressBar:
             self._next = time.monotonic() + (self._every if is_live else LINE_EVERY)
 
     def _begin(self, best: BestLearner | None) -> None:
-        """Make a new bar; the examples spent before it are no measure of the speed."""
+        """Make a new bar; examples spent earlier do not count for the speed."""
         self._begun = time.monotonic()
         self._before = best.examples if best else 0
         is_live = sys.stderr.isatty() or is_notebook()
@@ -138,7 +138,7 @@ class ProgressBar:
         self._bar.set_description_str(said)
 
     def _seconds_left(self, study: optuna.Study, best: BestLearner) -> float | None:
-        """Return the least time that the study still takes, None if nothing is known of it."""
+        """Return the seconds that the study still takes at least, None if unknown."""
         left = [host.seconds_left(study)]
         worker, elapsed = worker_of(study), host.seconds_since_begin(study)
         if worker.horizon is not None:

@@ -70,9 +70,10 @@ class SearchHistoryRecord(NamedTuple):
     paths: tuple[tuple[Training, ...], ...]
     """The trainings of each learner that was the best on all the data for a while."""
     best: tuple[Training, ...]
-    """Each that was better on all the data than any before."""
+    """Trainings on all the data that were better than all earlier ones."""
     early: tuple[Training, ...]
-    """Each that was better on any size than all before, up to the first on all the data."""
+    """Trainings on any size that were better than all earlier ones, until the first on all the
+    data."""
     spent: float
     """The cost of all trainings."""
     unit: Unit

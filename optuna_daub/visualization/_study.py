@@ -1,4 +1,4 @@
-"""Questions that pictures ask of a study beside its results; its state is known here only."""
+"""Facts about a study that plots need beside its results."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def sign_of(study: optuna.Study) -> int:
 
 
 def pool_of(study: optuna.Study) -> Pool:
-    """Return what the rule knows of all learners, in scores of which larger ones are better."""
+    """Return the pool of all learners, with scores of which larger ones are better."""
     return looking(study).pool(rules_of(study).policy, is_at_work=False)

@@ -247,7 +247,7 @@ class _Replay(NamedTuple):
 
 
 _REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDictionary()
-"""A running study is drawn again and again: each training is observed once more only once."""
+"""Replays of studies, so drawing a running study again replays only new trainings."""
 
 
 def _bound_steps(

@@ -51,7 +51,7 @@ def plot_learning_curves(
 def plot_allocations(
     study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto", top: int = 60
 ) -> Axes:
-    """Plot what each learner was given; see `optuna_daub.visualization.plot_allocations`."""
+    """Plot the cost of each learner; see `optuna_daub.visualization.plot_allocations`."""
     return draw(allocations_picture(study, unit, top))
 
 
@@ -63,7 +63,7 @@ def plot_upper_bounds(
 
 
 def plot_search_history(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> Axes:
-    """Plot what was found by when; see `optuna_daub.visualization.plot_search_history`."""
+    """Plot score against cost; see `optuna_daub.visualization.plot_search_history`."""
     return draw(search_history_picture(study, unit))
 
 

@@ -30,7 +30,7 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import records
-from optuna_daub.study.base_sampler_view import ENOUGH
+from optuna_daub.study.base_sampler_view import MIN_LEARNERS
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -210,7 +210,7 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
         assert rows[-1].number == number
         states = [row.state for row in rows]
         assert {*states[:-1]} <= {TrialState.COMPLETE, TrialState.RUNNING}
-        assert states.count(TrialState.COMPLETE) >= min(len(rows) - 1, ENOUGH)
+        assert states.count(TrialState.COMPLETE) >= min(len(rows) - 1, MIN_LEARNERS)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_no_point_of_a_grid_is_proposed_twice_though_some_stay_suspended() -> No
     grid = {"x": [k / 20 for k in range(21)], "y": [0, 3, 6]}
     study = open_study(GridSampler(grid, seed=0))
     study.optimize(flat_grid, n_trials=500)
-    assert len(learners_of(study)) == 63 > ENOUGH
+    assert len(learners_of(study)) == 63 > MIN_LEARNERS
     assert not repeats(study)
     assert len(study.trials) < 500
 
@@ -323,7 +323,7 @@ def test_generations_are_compared_though_their_members_stay_suspended(
         recording = Recording(sampler(seed=seed, population_size=10))
         study = open_study(recording)
         study.optimize(objective, n_trials=80)
-        assert len(learners_of(study)) > 2 * ENOUGH
+        assert len(learners_of(study)) > 2 * MIN_LEARNERS
         rows = [row for _, view in recording.views for row in view[:-1]]
         assert {row.state for row in rows} == {TrialState.COMPLETE}
 

@@ -1,1 +1,1 @@
-"""Costs of trainings: measured seconds with a model of those to come, or examples."""
+"""Costs of trainings: predicted seconds, or examples."""

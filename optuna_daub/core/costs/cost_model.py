@@ -1,4 +1,4 @@
-"""Cost models: what trainings will cost, from what is known of a pool.
+"""Cost models: rules that predict the costs of trainings from a pool.
 
 Costs are seconds, as distributions, or training sizes, exactly.
 """
@@ -28,24 +28,24 @@ from optuna_daub.core.space import Space
 Array = NDArray[np.float64]
 
 LATEST, SLOWEST = 120, 40
-"""Learners that take part: those timed last, and of the others the slowest, which cost most if
-they are taken for quick ones."""
+"""Numbers of learners in the model: those timed last, and the slowest of the others, which would
+cost most if they were predicted too fast."""
 WIDEST = 1.0
-"""Standard deviation of a logarithm from which on expected seconds grow no more, at 1.65 times the
-median. The mean of what may take a thousand times as long says nothing."""
+"""Largest standard deviation of a logarithm in expected seconds, which are then 1.65 times the
+median. The mean of a wider distribution says nothing."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
-"""Degrees of freedom of the Student t that logarithms follow, and the scale at which it has a
-normal's quartiles."""
+"""Degrees of freedom of the Student t distribution of logarithms, and the scale at which its
+quartiles are those of a normal distribution."""
 
 
 class Seconds(NamedTuple):
     """Predicted seconds of one training of each learner, or its cost in examples."""
 
     log_mean: Array
-    """Mean of the logarithm; any shape, such as (learners,)."""
+    """Mean of the logarithm of the seconds; any shape, such as (learners,)."""
     log_sd: Array
-    """Its spread, in the same shape: half of all are within 0.67 of it, as if it was the standard
-    deviation of a normal; tails are a Student t's. 0 if the cost is certain."""
+    """Spread of the logarithm, same shape: half of all values are within 0.67 of it, as with a
+    normal's standard deviation; the tails are a Student t's. 0 if the cost is certain."""
 
     def part(self, places: NDArray[np.int64]) -> Seconds:
         """Return the seconds at some places."""
@@ -53,12 +53,12 @@ class Seconds(NamedTuple):
 
     @property
     def median(self) -> Array:
-        """What half of such trainings take at most."""
+        """Median of the seconds."""
         return np.asarray(np.exp(self.log_mean))
 
     @property
     def expected(self) -> Array:
-        """The mean, which a few slow ones raise above the median.
+        """Mean of the seconds, above the median because of slow trainings.
 
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).expected.round(2)
         array([1.  , 1.65])
@@ -66,7 +66,7 @@ class Seconds(NamedTuple):
         return np.asarray(np.exp(self.log_mean + np.minimum(self.log_sd, WIDEST) ** 2 / 2.0))
 
     def within(self, left: ArrayLike) -> Array:
-        """Return the probability that a training takes `left` seconds at most.
+        """Return the probability that a training takes at most `left` seconds.
 
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
         array([1.  , 0.83])
@@ -82,13 +82,13 @@ class CostModel(Protocol):
     """A pure rule from a pool to costs; a frozen value."""
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-        """Return what trainings on so many examples will cost, shape (points, sizes).
+        """Return the costs of trainings on each size, shape (points, sizes).
 
-        Points are the learners, in the order of ids, and behind them the pool's candidates.
+        Points are the learners in the order of ids, then the pool's candidates.
         """
 
     def is_in_seconds(self, pool: Pool) -> bool:
-        """Return whether costs are seconds; only these can be compared with the time left."""
+        """Return whether costs are seconds, which can be compared with the time left."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class InExamples:
         return Seconds(np.broadcast_to(np.log(sizes), shape), np.zeros(shape))
 
     def is_in_seconds(self, pool: Pool) -> bool:
-        """Return False, also if trainings were timed."""
+        """Return False, even if trainings were timed."""
         del pool
         return False
 
@@ -116,10 +116,10 @@ class InSeconds:
     """Measured seconds as costs; training sizes if none were measured."""
 
     full: int
-    """N, the number of all training examples."""
+    """Number of all training examples, N."""
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-        """Return the seconds of every learner and candidate.
+        """Return the predicted seconds of every learner and candidate.
 
         >>> from optuna_daub.core import Observation
         >>> slow = LearningCurve(0, (Observation(500, 0.8, seconds=30.0),))
@@ -142,16 +142,16 @@ class InSeconds:
 
 @dataclass(frozen=True)
 class TakingPart:
-    """A model of seconds, and the learners of a pool as it sees them."""
+    """A fitted model of seconds with the learners of its pool."""
 
     model: Fitted
-    """Fitted on the learners that take part."""
+    """Model fitted on the learners that take part."""
     rows: Array
     """Points of the learners that are predicted one by one, shape (learners, parameters)."""
     places: NDArray[np.int64]
-    """Which learners of the pool they are, increasing."""
+    """Places of these learners in the pool, increasing."""
     own: NDArray[np.int64]
-    """Which of the learners fitted each is, -1 if it is none."""
+    """Places of these learners among the fitted ones; -1 for those not fitted."""
     last: Array
     """Logarithms of size and seconds of every learner's last timed training, shape (all learners,
     2); NaN if none was timed."""
@@ -185,14 +185,14 @@ def is_timed(curves: Curves) -> bool:
 def taking_part(curves: Curves, full: int, space: Space | None = None) -> TakingPart | None:
     """Return the model of seconds of a pool's learners; None if no seconds were measured.
 
-    Of each learner its first timed training, the last but one and the last take part. Learners
-    beyond `LATEST` and `SLOWEST` are predicted from their last one alone, by the growth of all, so
-    that 20,000 learners take no longer to think about than some hundred.
+    The first, the last but one and the last timed training of each learner take part. Learners
+    beyond `LATEST` and `SLOWEST` are predicted from their last training and the growth of all, so
+    a decision on 20,000 learners takes no longer than one on some hundred.
 
     Args:
-        curves: what is known of the learners.
+        curves: curves of the learners.
         full: N, the number of all training examples.
-        space: of the parameters; None: as wide as the learners that take part show it.
+        space: space of the parameters; None: the ranges of the learners that take part.
     """
     seen = curves.columns(LearningCurve.log_times)
     last = seen[:, 4:]
@@ -210,7 +210,7 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     rows = curves.once(rows_of, space)[places]
     own = np.where(np.isin(places, chosen), np.searchsorted(chosen, places), -1)
     times = seen[chosen].reshape(-1, 3, 2)
-    # The first training may be the last as well.
+    # The first training may also be the last.
     is_one = np.isfinite(times[:, :, 1])
     is_one[:, 0] &= (times[:, 0, 0] != times[:, 1, 0]) & (times[:, 0, 0] != times[:, 2, 0])
     learner = np.nonzero(is_one)[0]
@@ -220,14 +220,13 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
 
 
 def expected_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
-    """Return what training on `size` examples takes each learner that was trained, in seconds.
+    """Return the expected seconds of training on `size` examples, by learner.
 
-    A learner that was timed there counts with that time, another with the mean of what it may be:
-    the few learners whose seconds grow fastest are most of the seconds of all. Nothing is returned
-    if nothing was timed.
+    A learner that was timed there has that time, all others the mean of their distribution: a few
+    learners whose seconds grow fastest make up most of the total. Empty if nothing was timed.
 
     Args:
-        curves: what is known of the learners.
+        curves: curves of the learners.
         size: number of training examples.
         full: N, the number of all training examples.
 

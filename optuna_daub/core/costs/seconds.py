@@ -1,26 +1,26 @@
-"""Seconds that a training will take, as a distribution: one model in place of guards and margins.
+"""A model of the seconds of trainings, as distributions.
 
 The logarithm of the seconds of learner i on n of N examples, L = ln(n / N), is
 
     y_i(n) = level + alpha L + c q(L)  +  f(x_i) + g(x_i) L  +  u_i + s_i L + r_i q(L)  +  noise
 
 ================  =================================================================================
-level             what all learners share at N; nothing is known of it before
-alpha             exponent of growth that all share
-q(L)              (exp(kappa L) - 1) / kappa: growth that sets in with size, since every training
-                  takes some time besides, which hides on little data what a learner adds
+level             shared level at N, with a very wide prior
+alpha             shared exponent of growth
+q(L)              (exp(kappa L) - 1) / kappa: late growth. On little data the constant part of a
+                  training's time hides the part that grows
 f, g              processes over parameters x: linear and squared exponential kernels
-u_i, s_i, r_i     what is the learner's own, in level and in growth
-noise             Gaussian below; above with the tail of a Student t, since calls may be slow (a
-                  library's first one loads it) but none is faster than its work
+u_i, s_i, r_i     the learner's own effects, in level and in growth
+noise             Gaussian below, with the tail of a Student t above: a call may be slow (the first
+                  one loads its library), but none is faster than its work
 ================  =================================================================================
 
-All is linear and Gaussian given the weights of observations. These are found by iterated
-reweighting [1]. So are, in the same walk, the scales that differ between studies: how much
-parameters explain, how much is the learners' own, how large the noise is. Each is a variance
-component with a scaled inverse chi-squared prior, raised and lowered by the
-minorization-maximization step of [2]. All other numbers are constants in `seconds.json`, which
-`benchmarks/fit/seconds.py` judges on measured seconds, and can fit.
+Given weights of the observations, the model is linear and Gaussian. The weights are found by
+iterated reweighting [1]. The same iterations find the scales that differ between studies: those of
+the parameters' effects, the learners' own effects and the noise. Each is a variance component with
+a scaled inverse chi-squared prior, updated by the minorization-maximization step of [2]. All other
+numbers are constants in `seconds.json`, which `benchmarks/fit/seconds.py` tests on measured
+seconds, and can fit.
 
 [1] K. Lange, R. Little, J. Taylor, Robust statistical modeling using the t distribution,
     Journal of the American Statistical Association 84, 1989.
@@ -47,46 +47,46 @@ from optuna_daub.core.space import Rows
 Array = NDArray[np.float64]
 
 SCALES = ("linear", "smooth", "own", "own_growth", "noise")
-"""Standard deviations that a study may show, in logarithms of seconds."""
+"""Names of the standard deviations that are fitted to a study, in logarithms of seconds."""
 
 
 class Prior(NamedTuple):
-    """What is believed of seconds before any is measured: the numbers in `seconds.json`."""
+    """Prior of the model: the numbers in `seconds.json`."""
 
     alpha: float
     """Mean of the shared exponent of growth."""
     alpha_sd: float
-    """Its standard deviation."""
+    """Standard deviation of the shared exponent of growth."""
     late: float
-    """Mean of the shared weight of late growth, of q(L)."""
+    """Mean of the shared weight c of late growth q(L)."""
     late_sd: float
-    """Its standard deviation."""
+    """Standard deviation of the shared weight of late growth."""
     kappa: float
-    """How late growth sets in: q's exponent, above 0."""
+    """Exponent of q, above 0: larger values mean later growth."""
     pivot: float
-    """The size, as -ln(n / N), at which level and growth are independent."""
+    """Size, as -ln(n / N), at which level and growth are independent."""
     reach: float
     """Length scale of the smooth part, in root mean square distances of the learners."""
     bend: float
-    """Weight of a number's logarithm beside the number, in what is linear in parameters."""
+    """Weight of a number's logarithm beside the number in the linear part."""
     growth_by_point: float
-    """How much of what parameters say of levels they say of growth: ratio of deviations."""
+    """Standard deviation of g divided by that of f."""
     late_by_own: float
-    """Late growth of a learner's own beside its exponent's: ratio of deviations."""
+    """Standard deviation of r_i divided by that of s_i."""
     linear: float
-    """Deviation of the effect of a parameter, over its own."""
+    """Standard deviation of a parameter's linear effect, divided by that of the parameter."""
     smooth: float
-    """Deviation of what the smooth part adds."""
+    """Standard deviation of the smooth part."""
     own: float
-    """Deviation of learners' levels beyond what parameters say."""
+    """Standard deviation of u_i, the learners' own levels."""
     own_growth: float
-    """Deviation of learners' exponents."""
+    """Standard deviation of s_i, the learners' own exponents."""
     noise: float
-    """Deviation of one measurement."""
+    """Standard deviation of one measurement."""
     trust: float
     """Degrees of freedom of the priors of the five scales above."""
     tail: float
-    """Degrees of freedom of the noise, above."""
+    """Degrees of freedom of the noise's upper tail."""
 
 
 PRIOR = Prior(**json.loads(Path(__file__).with_name("seconds.json").read_text("utf-8"))["prior"])
@@ -96,31 +96,31 @@ LEVEL_SD = 4.0
 WALKS = 6
 """Iterations of reweighting and of scales."""
 CHECKS = 10.0
-"""Learners that count as having shown that variances are right, before any is checked."""
+"""Weight of the prior that variances are right, in learners."""
 FARTHEST = 3.0
-"""Standard deviations as which any that is further off counts: one does not decide."""
+"""Largest error that counts, in standard deviations, so one learner does not decide."""
 MOST_TUNED = 100
-"""Observations from which the scales are learnt, those of the learners that come last."""
+"""Largest number of observations that the scales are fitted to, of the learners tried last."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """What kernels know of the learners that a model was fitted on."""
+    """Points of the learners that a model is fitted to, as the kernels need them."""
 
     rows: Rows
-    """Their points, shape (learners, parameters)."""
+    """Points of the learners, shape (learners, parameters)."""
     is_word: NDArray[np.bool_]
-    """Which parameters are words, shape (parameters,)."""
+    """True for parameters that are words, shape (parameters,)."""
     centre: Array
-    """Means of what is linear, so that a parameter that never changed changes nothing."""
+    """Means of the linear columns, so a parameter that never changed has no effect."""
     n_words: tuple[int, ...]
-    """How many numbers of words each parameter has a column for."""
+    """Number of columns for the words of each parameter."""
     reach: float
-    """Mean squared distance between them; 1 if all are alike."""
+    """Mean squared distance between the learners; 1 if all are equal."""
 
     @classmethod
     def of(cls, rows: Rows, is_word: NDArray[np.bool_]) -> Points:
-        """Return what is known of these points."""
+        """Return the points with centre, columns and reach of these learners."""
         words = _words(rows, is_word)
         n_words = tuple(int(number) + 2 for number in words.max(axis=0, initial=-1))
         bare = cls(rows, is_word, np.zeros(1), n_words, 1.0)
@@ -130,11 +130,11 @@ class Points:
         return cls(rows, is_word, centre, n_words, float(distances.sum() / pairs) or 1.0)
 
     def at(self, rows: Rows) -> Points:
-        """Return other points, seen from here."""
+        """Return other points with the same centre, columns and reach."""
         return Points(rows, self.is_word, self.centre, self.n_words, self.reach)
 
     def linear(self, prior: Prior) -> tuple[Array, Array]:
-        """Return columns that effects are linear in, and each point's variance beside theirs."""
+        """Return the columns of the linear part, and each point's variance beyond them."""
         numbers, words = self._columns(prior.bend)
         columns = np.concatenate([numbers, words], axis=1) - self.centre
         unseen = (_words(self.rows, self.is_word) + 2 > np.array(self.n_words)).sum(axis=1)
@@ -147,7 +147,7 @@ class Points:
     def _columns(self, bend: float) -> tuple[Array, Array]:
         """Return numbers with their logarithms, and a column of 0 and 1 for each word."""
         numbers = self._numbers()
-        # A range from 10 to 1,000 is linear for who gave it; time is in proportion to the value.
+        # Time may be proportional to a value or to its logarithm, whatever scale its range has.
         bent = bend * np.log(numbers + 0.02)
         words = _words(self.rows, self.is_word)
         is_it = [
@@ -182,7 +182,7 @@ def _words(rows: Rows, is_word: NDArray[np.bool_]) -> Array:
 
 
 def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
-    """Return how far growth and late growth have come at sizes, each 0 at the pivot."""
+    """Return the values of growth and late growth at sizes, both 0 at the pivot."""
     size = np.asarray(log_size, np.float64) - log_full
     late = (np.exp(prior.kappa * size) - math.exp(-prior.kappa * prior.pivot)) / prior.kappa
     return size + prior.pivot, late
@@ -190,30 +190,31 @@ def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, A
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The model, given what was measured."""
+    """The model given measured seconds."""
 
     prior: Prior
-    """The constants."""
+    """Prior of the model."""
     points: Points
-    """The learners measured."""
+    """Points of the measured learners."""
     seen: NDArray[np.int64]
-    """Which rows of those fitted they are, increasing."""
+    """Rows of the measured learners among those passed, increasing."""
     log_full: float
     """Logarithm of N."""
     middle: float
-    """By how much the median observation is above the prior mean."""
+    """Difference of the median observation to the prior mean."""
     variances: Array
-    """Squares of `SCALES`."""
+    """Squares of the scales in `SCALES`."""
     told: Array
-    """The inverse covariance times observations, times their basis, summed by learner, after the
-    sum of all; shape (3, 1 + learners)."""
+    """Inverse covariance times observations times basis, summed over all learners, then by
+    learner; shape (3, 1 + learners)."""
     sure: Array
-    """The inverse covariance likewise, from both sides; two axes of 3, two of 1 + learners."""
+    """Inverse covariance between two bases, summed in the same way; two axes of 3, two of 1 +
+    learners."""
     trust: Array
-    """Weight of each observation, in (0, 1], in the order of learners; small of a slow call."""
+    """Weight of each observation, in (0, 1], in the order of learners; small for a slow call."""
     widened: float
-    """What variances of new learners are multiplied with: their squared errors, as learners timed
-    once show that were predicted without it."""
+    """Factor of the variances of new learners, from the errors of predicting learners timed once
+    without that time."""
 
     def predict(
         self, rows: Rows, log_size: ArrayLike, learner: NDArray[np.int64] | None = None
@@ -223,7 +224,8 @@ class Fitted:
         Args:
             rows: points, shape (points, parameters).
             log_size: logarithm of a training size; or of several, shape (sizes,).
-            learner: which of the learners fitted each point is, -1 if it is none; None: none is.
+            learner: place of each point among the fitted learners, -1 for a new one; None: all
+                are new.
 
         Returns:
             Two arrays of the shape (points,), or (points, sizes).
@@ -235,8 +237,8 @@ class Fitted:
         by_point = linear * (columns @ self.points.linear(prior)[0].T)
         by_point += smooth * new.smooth(self.points, prior)
         shared, own_share = self._shares()
-        # Covariances with learners seen, at the pivot, by growth, by late growth: what all share,
-        # what points say, what is the learner's own.
+        # Covariances with the fitted learners, at the pivot, by growth and by late growth: the
+        # shared part, the part of the parameters, the learner's own part.
         ratio = prior.growth_by_point**2
         at_pivot = np.column_stack([np.full(count, shared[0]), by_point])
         by_growth = np.column_stack([np.full(count, shared[1]), ratio * by_point])
@@ -256,12 +258,12 @@ class Fitted:
                 shared[2] * told[2, 0] + own_late * told[2, 1 + place],
             ]
         )
-        # What observations take from variances: quadratic forms, and their products.
+        # Reductions of variance by the observations: quadratic forms, and their products.
         taken = np.empty((3, 3, count))
         taken[0, 0] = np.einsum("pl,pl->p", at_pivot @ sure[0, 0], at_pivot)
         taken[0, 1] = taken[1, 0] = np.einsum("pl,pl->p", at_pivot @ sure[0, 1], by_growth)
         taken[1, 1] = np.einsum("pl,pl->p", by_growth @ sure[1, 1], by_growth)
-        # Late growth is shared with all and with itself: three entries in place of a matrix.
+        # Late growth has a shared and an own part only: three entries replace a matrix.
         taken[2, 2] = (
             shared[2] ** 2 * sure[2, 2, 0, 0]
             + 2.0 * shared[2] * own_late * sure[2, 2, 0, 1 + place]
@@ -287,12 +289,13 @@ class Fitted:
         return mean.reshape(shape), deviation.reshape(shape)
 
     def onward(self, log_size: Array, log_seconds: Array, to: float) -> tuple[Array, Array]:
-        """Return means and standard deviations of learners of whom one time is all that is used.
+        """Return means and standard deviations for learners outside the fit, from their last
+        times.
 
         Args:
             log_size: logarithm of the size of each one's last training, shape (learners,).
             log_seconds: logarithm of its seconds; NaN if it was not timed.
-            to: logarithm of the size asked for.
+            to: logarithm of the size to predict.
         """
         prior, (shared, own) = self.prior, self._shares()
         growth, late = _basis(np.append(log_size, to), self.log_full, prior)
@@ -336,12 +339,12 @@ def fit(
 
     Args:
         rows: the learners' points, shape (learners, parameters); those tried last come last.
-        is_word: which parameters are words, shape (parameters,).
-        learner: which row each observation is of, shape (observations,), at least one.
+        is_word: True for parameters that are words, shape (parameters,).
+        learner: row of each observation's learner, shape (observations,), at least one.
         log_size: logarithms of training sizes, shape (observations,).
         log_seconds: logarithms of seconds, shape (observations,).
         full: N, the number of all training examples.
-        prior: what is believed before.
+        prior: prior of the model.
 
     >>> rows, is_word = np.zeros((2, 0)), np.zeros(0, bool)
     >>> learner, sizes = np.array([0, 0, 1]), np.log([500.0, 1000.0, 500.0])
@@ -357,7 +360,7 @@ def fit(
     above = log_seconds[order] - prior.alpha * growth - prior.late * late
     middle = float(np.median(above))
     above -= middle
-    # Covariances of observations: what all share, and four parts of unknown scale.
+    # Covariances of observations: a shared part, and four parts of unknown scale.
     columns, _ = points.linear(prior)
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
@@ -389,7 +392,7 @@ def fit(
     trust[last] = their
     parts = parts.reshape(len(parts), -1)
     inverse = _inverse(shared, parts, variances, trust)
-    # Slow calls among the others are few: most often one look at them is all.
+    # Slow calls are few, so usually one iteration is enough.
     earlier = np.arange(len(trust) - len(their))
     for _ in range(WALKS if len(earlier) else 0):
         again = _trust(variances[4] / trust, inverse, inverse @ above, variances[4], prior.tail)
@@ -398,14 +401,14 @@ def fit(
         trust[earlier] = again[earlier]
         inverse = _inverse(shared, parts, variances, trust)
     weights = inverse @ above
-    # Learners timed once, predicted without that time as new ones are: off by how many deviations?
+    # Errors, in standard deviations, of predicting learners timed once as if they were new.
     is_once = np.append(starts[1:], len(which)) == starts + 1
     once = starts[is_once]
     off = np.minimum(weights[once] ** 2 / np.diagonal(inverse)[once], FARTHEST**2)
     widened = float((CHECKS + off.sum()) / (CHECKS + len(once)))
     basis = np.stack([np.ones_like(growth), growth, late])
     told = np.add.reduceat(basis * weights, starts, axis=1)
-    # Along the first axis, which is quicker by far: the inverse is symmetric.
+    # Sum along the first axis, which is much faster; the inverse is symmetric.
     by_learner = [np.add.reduceat(row[:, None] * inverse, starts, axis=0).T for row in basis]
     sure = np.stack(
         [
@@ -421,7 +424,7 @@ def fit(
 
 
 def _with_sum(array: Array, axis: int) -> Array:
-    """Return an array with the sum along an axis before the first place."""
+    """Return an array with the sum along an axis inserted before it."""
     return np.concatenate([array.sum(axis=axis, keepdims=True), array], axis=axis)
 
 
@@ -433,7 +436,7 @@ def _inverse(shared: Array, parts: Array, variances: Array, trust: Array) -> Arr
 
 
 def _trust(noise: Array, inverse: Array, weights: Array, usual: float, tail: float) -> Array:
-    """Return the weights of observations: 1, and less of those above what is expected."""
+    """Return the weights of observations: 1, or less for those above their expectation."""
     rest = noise * weights
     square = rest**2 + noise - noise**2 * np.diagonal(inverse)
     slow = np.minimum((tail + 1.0) / (tail + square / usual), 1.0)

@@ -1,10 +1,9 @@
 """Forecasts of a pool by one Gaussian process over parameters and training size.
 
-The model is in `process`; here is what a pool tells it. Scores are standardized by the study's
-own, so a positive affine change of all scores changes forecasts alike. Hyperparameters are learnt
-from the first 1, 2, 3, ... trainings of the study, each time 15 % more, so any worker that knows
-the same trainings has the same ones.
-"""
+The model is in `process`; this module feeds it from a pool. Scores are standardized by those of
+the study, so a positive affine change of all scores changes forecasts in the same way.
+Hyperparameters are fitted to the first 1, 2, 3, ... trainings of the study, each time 15 % more.
+So all workers that know the same trainings have the same hyperparameters."""
 
 from __future__ import annotations
 
@@ -39,15 +38,15 @@ from optuna_daub.core.space import Space
 Numbers = NDArray[np.float64]
 
 MOST_LEARNERS = 160
-"""Learners that the process learns from: the best half of them and those tried last. A decision
-so costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
+"""Largest number of learners in the process: half of them the best ones, half those tried last. So
+a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
 GROWTH = 1.15
-"""Ratio of the numbers of trainings at which hyperparameters are learnt anew."""
+"""Ratio of the numbers of trainings at which hyperparameters are fitted again."""
 WIDER = 1.4
 """Scale of a forecast, a Student t with four degrees of freedom, in standard deviations of the
-process, which is too sure of itself beyond what it has seen: `benchmarks/fit/process.py`."""
+process, which are too small for sizes not reached yet: `benchmarks/fit/process.py`."""
 CHECKS = 10.0
-"""Scores that count as having been predicted as well as stated, before any was."""
+"""Weight of the prior that predictions hold what they state, in scores."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,9 @@ class Process(Forecaster):
     """
 
     full: int
-    """N, the number of all training examples."""
+    """Number of all training examples, N."""
     prior: Prior = PRIOR
-    """What is believed before any score."""
+    """Prior of the process."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`."""
@@ -92,8 +91,8 @@ class Process(Forecaster):
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of the process itself, narrower than forecasts.
 
-        With the wider ones a search tries too much that is merely unknown: after 30 units of time
-        it was 0.12 points behind on three surrogates, with one seed each.
+        With the wider ones a search tries too many unknown points: after 30 units of time it was
+        0.12 points behind on three surrogates, with one seed each.
         """
         known, share = self._known(pool), self._share(size)
         parts = [
@@ -107,7 +106,7 @@ class Process(Forecaster):
         return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the standard deviation of what scores at `at` will change of forecasts at N.
+        """Return the standard deviation of the change of forecasts at N by scores at `at`.
 
         Raises:
             ValueError: if `size` is not N.
@@ -133,22 +132,22 @@ class Process(Forecaster):
 
 
 class _Known(NamedTuple):
-    """The process given a pool, and what it says of the learners, arrays in the order of ids."""
+    """The process given a pool, with results for its learners, arrays in the order of ids."""
 
     process: Conditioned | None
-    """None before any score."""
+    """The process; None before any score."""
     lines: Lines
     """Level and gain of each learner, standardized."""
     size: Numbers
-    """Largest size of each learner with a score that is a number; 0 before any."""
+    """Largest size of each learner with a finite score; 0 before any."""
     score: Numbers
-    """Its last score that is a number; NaN before any."""
+    """Last finite score of each learner; NaN before any."""
     middle: float
     """Mean of the scores."""
     unit: float
-    """Their standard deviation."""
+    """Standard deviation of the scores."""
     widened: float
-    """What standard deviations are multiplied with."""
+    """Factor of all standard deviations."""
 
     @property
     def noise(self) -> float:
@@ -162,27 +161,27 @@ class _Known(NamedTuple):
 
 
 def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozenset[int]) -> _Known:
-    """Return what the process says of the learners of a pool.
+    """Return the process given a pool, with results for its learners.
 
     Args:
-        curves: all that was seen.
+        curves: curves of the pool.
         full: N.
-        prior: what is believed before any score.
-        space: of the parameters.
-        busy: learners that are being trained: they count as seen at N with the score forecast,
-            so that workers that look at the same pool go different ways.
+        prior: prior of the process.
+        space: space of the parameters.
+        busy: ids of learners in training. They count as trained on N examples with the score
+            forecast, so workers that see the same pool choose differently.
     """
     facts = curves.columns(_facts)
     size, score, first, last, count = facts.T
     is_seen = size > 0
     if not is_seen.any():
         return _Known(None, _unseen(len(size)), size, score, 0.0, 1.0, 1.0)
-    # Hyperparameters rest on the first so many trainings, as they were then.
+    # Hyperparameters use only the first trainings, with the scores of that time.
     until = _until(curves, last, int(count.sum()))
     taught = _take_part(_scores_then(curves, score, first, last, until))
     theta = fit(_seen(curves, taught, space, full, until, prior)[0])
     places = _take_part(score)
-    # Learners without a score are points like candidates, except that a busy one will have one.
+    # Learners without a score are points like candidates, but a busy one counts as scored.
     waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
     at_work = np.flatnonzero(np.isin(curves.learners, [*busy])) if busy else np.empty(0, np.int64)
     places = np.union1d(places, at_work)
@@ -208,7 +207,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    """Return the last size and score, order of the first and of the last, and how many."""
+    """Return last size, last score, order of the first and the last training, and their number."""
     seen = [x for x in curve.observations if is_finite(x.score)]
     if not seen:
         return 0.0, math.nan, math.inf, math.inf, 0.0
@@ -216,15 +215,15 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 
 
 def _until(curves: Curves, last: Numbers, count: int) -> float:
-    """Return the order of the training up to which hyperparameters are learnt.
+    """Return the order of the last training that hyperparameters are fitted to.
 
     Args:
-        curves: all that was seen.
+        curves: curves of the pool.
         last: order of each learner's last training.
         count: number of trainings.
     """
     n_later = count - _milestone(count)
-    # So many learners were trained last: no others can have one of the so many last trainings.
+    # The `left` last trainings belong to the `left` learners trained last, at most.
     latest = np.argsort(-np.where(np.isfinite(last), last, -1.0), kind="stable")[: n_later + 1]
     orders = [
         x.order
@@ -238,7 +237,7 @@ def _until(curves: Curves, last: Numbers, count: int) -> float:
 def _scores_then(
     curves: Curves, score: Numbers, first: Numbers, last: Numbers, until: float
 ) -> Numbers:
-    """Return each learner's last score up to a time; NaN if it had none."""
+    """Return each learner's last score up to some training; NaN if it had none."""
     then = np.where(first <= until, score, np.nan)
     for place in np.flatnonzero((first <= until) & (last > until)):
         curve = curves[int(curves.learners[place])]
@@ -260,7 +259,7 @@ def _milestone(count: int) -> int:
 
 
 def _take_part(score: Numbers) -> NDArray[np.int64]:
-    """Return the places of the learners to learn from: the best half, and those tried last."""
+    """Return the places of the learners in the process: the best ones, and those tried last."""
     known = np.flatnonzero(np.isfinite(score))
     if len(known) <= MOST_LEARNERS:
         return known
@@ -277,7 +276,7 @@ def _seen(
     until: float,
     prior: Prior,
 ) -> tuple[Seen, float, float]:
-    """Return the scores of some learners up to a time, with their mean and standard deviation."""
+    """Return scores of some learners up to some training, their mean and standard deviation."""
     learners = [curves[i] for i in curves.learners[places].tolist()]
     found = [
         (place, math.log2(full / x.size), x.score)
@@ -296,10 +295,10 @@ def _seen(
 
 @by_content
 def _widening(theta: Numbers, seen: Seen) -> float:
-    """Return how many times as wide as stated forecasts should be, at least 1.
+    """Return the factor by which forecasts are widened, at least 1.
 
-    Each learner's last score is predicted from all others: how far off these predictions were says
-    how much to believe the next.
+    Each learner's last score is predicted from all other scores. The errors of these predictions
+    give the factor.
     """
     learner = seen.learner
     is_last = np.append(learner[1:] != learner[:-1], True)
@@ -308,19 +307,20 @@ def _widening(theta: Numbers, seen: Seen) -> float:
 
 
 def _unseen(count: int) -> Lines:
-    """Return the lines of learners of which nothing is known."""
+    """Return the lines of unknown learners before any score."""
     return Lines(*(np.full(count, x) for x in (0.0, 0.0, math.inf, 0.0, 0.0)))
 
 
 def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
-    """Return the lines of learners of whom the last score is all that is used.
+    """Return the lines of learners that are not in the process, from their last scores alone.
 
     Args:
-        process: what others show of a learner at no particular point.
-        score, doublings: of the last training of each learner, standardized; NaN without any.
+        process: the process, for the prior of an average learner.
+        score, doublings: standardized score and doublings of each learner's last training; NaN
+            without any.
     """
     rows = process.seen.rows
-    # What all have alike this one has too: a word that says nothing must not set it apart.
+    # Parameters that are equal in all learners are equal here too.
     nobody = np.where((rows == rows[:1]).all(axis=0), rows[:1], np.nan)
     new = process.lines(nobody)
     share = process.seen.prior.phi(doublings)

@@ -1,7 +1,7 @@
-"""Forecast: the distribution of a score that was not observed; Forecaster: what makes them.
+"""Forecasts, the distributions of scores that were not observed, and forecasters, their rules.
 
-Every forecast is about one learner or about many at once: its numbers are floats, or arrays with
-one entry per learner, and every answer has the same shape.
+A forecast is about one learner or about many. Its numbers are floats, or arrays with one entry per
+learner, and every answer has the same shape.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Forecast(Protocol):
 
     @property
     def mean(self) -> Numbers:
-        """The expected score."""
+        """Expected score."""
 
     def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`, in (0, 1)."""
+        """Return the quantile of the score at `probability`, in (0, 1)."""
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
         """Return E[max(0, score - over)], at least 0."""
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return the score over which the expected improvement is worth `cost`, no more.
+        """Return the score over which the expected improvement equals `cost`.
 
         Args:
-            cost: in units of the score, at least 0. At 0 it is the largest possible score.
+            cost: cost in units of the score, at least 0. At 0 it is the largest possible score.
         """
 
     def at(self, place: int) -> Forecast:
@@ -54,7 +54,7 @@ class Forecast(Protocol):
 
 
 class Forecasts(Mapping[int, Forecast]):
-    """The forecasts of many learners: a mapping by learner, kept as arrays.
+    """The forecasts of many learners, a mapping by learner that is stored as arrays.
 
     >>> import numpy as np
     >>> both = Forecasts(np.array([3, 8]), Logistic(np.array([0.7, 0.9]), 0.0))
@@ -64,9 +64,9 @@ class Forecasts(Mapping[int, Forecast]):
 
     def __init__(self, learners: NDArray[np.int64], forecasts: Forecast) -> None:
         self.learners = learners
-        """Ids, increasing."""
+        """Ids of the learners, increasing."""
         self.all = forecasts
-        """The forecasts of all learners at once, in the order of `learners`."""
+        """Forecasts of all learners at once, in the order of `learners`."""
 
     def __getitem__(self, learner: int) -> Forecast:
         place = int(np.searchsorted(self.learners, learner))
@@ -84,25 +84,25 @@ class Forecasts(Mapping[int, Forecast]):
 class Forecaster(ABC):
     """A pure rule from a pool to forecasts; a frozen value.
 
-    Joint by signature: what one learner gained may say what others will gain.
+    It takes the whole pool, so one learner's gain can change the forecasts of others.
     """
 
     @abstractmethod
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`.
 
-        A learner trained on `size` examples or more is forecast to have its last score, with
-        certainty; one without any score is forecast like a new one, or may be anything.
+        A learner trained on `size` examples or more has its last score as a certain forecast. One
+        without any score has the forecast of a new learner, or an infinitely wide one.
         """
 
     @abstractmethod
     def newcomer(self, pool: Pool, size: int) -> Forecast:
-        """Return the forecast of a learner of which nothing is known, as floats."""
+        """Return the forecast of a new learner, as floats."""
 
     def candidates(self, pool: Pool, size: int) -> Forecast:
         """Return the forecasts of the pool's candidates, shape (candidates,).
 
-        By default all are alike.
+        By default all are those of `newcomer`.
         """
         count = len(pool.once(candidates_of))
         new = self.newcomer(pool, size)
@@ -110,10 +110,10 @@ class Forecaster(ABC):
         return Normal(np.full(count, mean), np.full(count, sd))
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
-        """Return means and standard deviations by which steps are weighed.
+        """Return means and standard deviations that a policy compares steps by.
 
-        Of learners in the order of ids, and of candidates behind them. By default they are those
-        of the forecasts.
+        Learners come in the order of ids, then candidates. By default they are those of the
+        forecasts.
         """
         known, new = self.forecasts(pool, size).all, self.candidates(pool, size)
         mean, sd = (
@@ -122,9 +122,10 @@ class Forecaster(ABC):
         return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the standard deviation of what scores at `at` will change of forecasts at `size`.
+        """Return the standard deviation of the change of forecasts at `size` by scores at `at`.
 
-        Of learners, and of candidates. By default, what is uncertain at `at` is what they show.
+        There is one array for learners and one for candidates. By default it is the standard
+        deviation of the forecasts at `at`.
         """
         ends = [
             [moments(each)[1] for each in (self.forecasts(pool, n).all, self.candidates(pool, n))]
@@ -134,7 +135,7 @@ class Forecaster(ABC):
 
 
 def moments(forecast: Forecast) -> tuple[Numbers, Numbers]:
-    """Return median and standard deviation, as if a forecast was normal; arrays of one shape."""
+    """Return median and standard deviation of a forecast taken as normal; arrays of one shape."""
     one = float(ndtr(1.0))
     middle = forecast.quantile(0.5)
     with np.errstate(invalid="ignore"):
@@ -151,13 +152,13 @@ class Normal:
     """
 
     location: ArrayLike
-    """Its mean."""
+    """Mean, in units of the score."""
     scale: ArrayLike
-    """Its standard deviation, at least 0, in units of the score."""
+    """Standard deviation, at least 0, in units of the score."""
 
     @property
     def mean(self) -> Numbers:
-        """The expected score."""
+        """Expected score."""
         return np.asarray(self.location, np.float64)
 
     def quantile(self, probability: float) -> Numbers:
@@ -188,9 +189,9 @@ LOGISTIC = math.sqrt(3.0) / math.pi
 
 @dataclass(frozen=True)
 class Logistic:
-    """A logistic distribution, cut off at an upper limit; everything of it has a closed form.
+    """A logistic distribution, cut off at an upper limit, with closed forms for all answers.
 
-    Its tails fall exponentially, slower than the normal distribution's: gains are like that.
+    Its tails fall exponentially, slower than those of a normal distribution, as observed gains do.
 
     >>> forecast = Logistic(0.80, 0.01)
     >>> (
@@ -201,16 +202,16 @@ class Logistic:
     """
 
     location: ArrayLike
-    """The median of the distribution that is cut off."""
+    """Median before the cut, in units of the score."""
     scale: ArrayLike
-    """At least 0, in units of the score; pi / sqrt(3) times it is the standard deviation. Infinite
-    where the score may be anything."""
+    """Scale, at least 0, in units of the score: the standard deviation is pi / sqrt(3) times it.
+    Infinite if nothing is known."""
     limit: ArrayLike = np.inf
-    """The largest possible score, at least the location."""
+    """Largest possible score, at least the location."""
 
     @property
     def mean(self) -> Numbers:
-        """The expected score: the location, less what is cut off."""
+        """Expected score: the location minus the effect of the cut."""
         cut = _mean_excess(self.location, self.scale, self.limit)
         return np.asarray(np.asarray(self.location, np.float64) - cut)
 
@@ -222,13 +223,13 @@ class Logistic:
         return np.asarray(np.minimum(self.limit, np.asarray(self.location) + off))
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return s ln(1 + exp((mu - over) / s)), less the same over the limit."""
+        """Return s ln(1 + exp((mu - over) / s)), minus the same over the limit."""
         whole = _mean_excess(self.location, self.scale, over)
         cut = _mean_excess(self.location, self.scale, self.limit)
         return np.asarray(np.maximum(0.0, whole - cut))
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return mu - s ln(exp(c / s) - 1), with what is cut off added to the cost c."""
+        """Return mu - s ln(exp(c / s) - 1), with the effect of the cut added to the cost c."""
         location, scale = np.asarray(self.location, float), np.asarray(self.scale, float)
         paid = np.asarray(cost) + _mean_excess(location, scale, self.limit)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

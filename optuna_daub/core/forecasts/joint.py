@@ -1,26 +1,27 @@
-"""Forecasts for learners without parameters: what all gain, and what each gains beside that.
+"""Forecasts for learners without parameters: a gain that all share, and each learner's own.
 
 A training set grows from n to m examples. With the smallest size n_1 of the study, its way is
 
     A = ((n_1 / n)^c - (n_1 / m)^c) / (1 - 16^-c),
 
-which is 1 for the first four doublings and fades as power laws do. Learner i is behind the best
-score on as many examples by its gap; U = mean(sqrt(gap))^2 over first scores is the study's unit,
-and q_i = U (gap_i / U)^p. What it gains is a linear model with normal effects,
+which is 1 for the first four doublings and fades as power laws do. The gap of learner i is the
+difference of its score to the best one on the same number of examples. U = mean(sqrt(gap))^2 over
+first scores is the study's unit, and q_i = U (gap_i / U)^p. Gains are a linear model with normal
+effects,
 
     gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
     e_i ~ N(0, (o |a + b q_i|)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
 
-and the variances of both times a factor of the study. a and b are of the study: a drifts from
-doubling to doubling, so what small samples show says less of large ones. e_i is the learner's own,
-and lasts. The factor has an inverse gamma prior: how much learners differ is learnt from all of
-them, and the gain of one changes it little. Each gain that was seen, from any size to the next, is
-one row of a linear regression, whose posterior is in closed form. A row states the gap that it
-started from, so what was seen of leaders is not taken for what learners far behind them do: it
-does not matter who was trained further. Forecasts are Student t distributions with four degrees of
-freedom.
+and the variances of both are multiplied by a factor of the study. a and b belong to the study. a
+drifts from doubling to doubling, so gains on small samples say less of large ones. e_i belongs to
+the learner, and stays. The factor has an inverse gamma prior: the spread between learners is
+learnt from all of them, and one gain changes it little. Each observed gain, from a size to the
+next, is one row of a linear regression with a posterior in closed form. A row contains the gap at
+its start. So the gains of leaders are not applied to learners far behind them, and it does not
+matter which learners were trained further. Forecasts are Student t distributions with four degrees
+of freedom.
 
-`joint.json` has the numbers of the prior; `benchmarks/fit/joint.py` says which of them it fits, on
+`joint.json` has the numbers of the prior. `benchmarks/fit/joint.py` says which of them it fits, on
 every second data set of LCDB 1.1 [1], and which are chosen by replays.
 
 [1] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
@@ -51,62 +52,63 @@ from optuna_daub.core.pool import Pool
 
 
 FILE = "joint.json"
-"""Beside this module: the fitted prior."""
-MOST_SEEN = 12
-"""Observations of a learner that count, its last ones."""
+"""File of the fitted prior, beside this module."""
+MAX_SEEN = 12
+"""Number of a learner's last observations that count."""
 DOUBLINGS = 12
-"""From the smallest size of a study on, in each of which a is another; the last has all beyond."""
+"""Number of doublings from the study's smallest size, each with its own a; the last one includes
+all beyond."""
 PASSES = 12
-"""Of the regression, each with the variances that the ones before gave, and half a step."""
+"""Passes of the regression. Each takes the variances of the passes before, and half a step."""
 OUTLIER = 3.0
-"""Standard deviations: gains that are further off count as this far for how much learners differ,
-since one learner that collapses must not make all others uncertain."""
-RECENT = 30
-"""New learners are forecast to be like so many that were started last. Of so many the upper half
-says how far apart good ones are; of fewer the standard deviation is steadier."""
+"""Largest distance of a gain, in standard deviations, that counts for the spread between learners:
+one learner that collapses must not make all others uncertain."""
+N_RECENT = 30
+"""Number of learners started last that forecasts of new learners are based on. With so many, the
+upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
 UPPER_TENTH = 1.2816
-"""Standard deviations by which the best tenth of a normal distribution is above its median."""
+"""The 90 % quantile of a standard normal distribution."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is believed of gains before any was seen; U is the unit of the study."""
+    """Numbers of the prior of gains; U is the unit of the study."""
 
     fading: float
-    """c: a power law's exponent of the training size."""
+    """c: exponent of the training size in the power law."""
     power: float
-    """p: how what a learner gains grows with its gap."""
+    """p: exponent of the gap in a learner's gain."""
     gain: float
     """Mean of a, in U."""
     gain_sd: float
-    """Its standard deviation, in U."""
+    """Standard deviation of a, in U."""
     drift: float
-    """Standard deviation of what a changes by from one doubling to the next, in U."""
+    """Standard deviation of the change of a from one doubling to the next, in U."""
     closing: float
     """Mean of b."""
     closing_sd: float
-    """Its standard deviation."""
+    """Standard deviation of b."""
     spread: float
-    """s: how much learners differ, as a share of what they gain and of q."""
+    """s: spread between learners, as a share of their gain and of q."""
     spread_weight: float
-    """Weight of that, in gains seen."""
+    """Weight of the prior of s, in observed gains."""
     of_gain: float
-    """f: share of the expected gain that counts for how learners differ, beside q."""
+    """f: share of the expected gain in the spread between learners, beside q."""
     least: float
-    """The same of U."""
+    """Share of U in the spread between learners."""
     own: float
-    """o: how much a learner's own part that lasts differs, as a share of the expected gain."""
+    """o: standard deviation of a learner's own effect, as a share of the expected gain."""
 
 
 @cache
 def fitted() -> Prior:
-    """Return the prior that `benchmarks/fit/joint.py` has written."""
+    """Return the prior that `benchmarks/fit/joint.py` wrote."""
     return Prior(**json.loads(Path(__file__).with_name(FILE).read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
 class Joint(Forecaster):
-    """Each learner's last score, what all learners of the study gain from there, and its own part.
+    """Forecasts from each learner's last score, the gain that all share, and its own gain.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> def curve(learner, *scores):
@@ -119,13 +121,13 @@ class Joint(Forecaster):
     """
 
     prior: Prior = field(default_factory=fitted)
-    """What is believed before any gain was seen."""
+    """Prior of the gains."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`.
 
-        A learner trained on as many examples has its last score; one without a score is forecast
-        like a new learner.
+        A learner trained on `size` examples or more has its last score as forecast, one without a
+        score that of a new learner.
         """
         study = pool.curves.once(_study, self.prior)
         mean, variance = study.ahead(size)
@@ -138,28 +140,30 @@ class Joint(Forecaster):
     def newcomer(self, pool: Pool, size: int) -> Student:
         """Return a forecast like those of recent learners after their first training.
 
-        Before any learner has a score, it may be anything.
+        It is infinitely wide before any learner has a score.
         """
         study = pool.curves.once(_study, self.prior)
-        recent = np.flatnonzero(study.is_begun)[-RECENT:]
+        recent = np.flatnonzero(study.is_begun)[-N_RECENT:]
         if not len(recent):
             return Student(0.0, math.inf)
         mean, variance = (part[recent] for part in study.first_ahead(size))
         middle, spread = float(mean.mean()), float(mean.std())
-        if len(recent) == RECENT:
-            # Scores have a ceiling and no floor: hopeless learners make none look promising.
+        if len(recent) == N_RECENT:
+            # Scores have a ceiling but no floor, so very bad learners must not widen the upper
+            # end.
             high, middle = np.quantile(mean, [0.9, 0.5]).tolist()
             spread = min(spread, (high - middle) / UPPER_TENTH)
         return Student(middle, math.sqrt(spread**2 + float(variance.mean())))
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return by how much scores at `at` will change forecasts at `size`, and candidates'.
+        """Return the scale of the change of forecasts at `size` by scores at `at`.
 
-        It is the scale of the change, at most the scale of the forecast; 0 of learners that were
-        trained on `at` examples or more. NaN of learners without a score.
+        There is one array for learners and one for candidates. The scale is at most that of the
+        forecast, 0 for learners trained on `at` examples or more, and NaN for those without a
+        score.
 
         Args:
-            pool: what is known.
+            pool: the pool.
             at: the smaller size.
             size: the size of the forecast.
 
@@ -182,23 +186,23 @@ class Joint(Forecaster):
 
 
 class _Study(NamedTuple):
-    """What the study has shown of gains; arrays in the order of ids, scores where not noted."""
+    """Results of the regression on a study; arrays in the order of ids, in units of the score."""
 
     prior: Prior
     first_size: float
-    """The smallest size of the study."""
+    """Smallest size of the study."""
     is_begun: NDArray[np.bool_]
-    """Whether there is a score that is a number."""
+    """True for learners with a finite score."""
     size: Numbers
-    """The largest size of each learner."""
+    """Largest size of each learner."""
     score: Numbers
-    """The score there."""
+    """Score at the largest size."""
     q: Numbers
-    """What counts of the gap there."""
+    """q at the largest size."""
     shared: Numbers
     """Posterior mean of a in each doubling from the smallest size on, and of b."""
     of_shared: Numbers
-    """Their posterior covariance."""
+    """Posterior covariance of `shared`."""
     effect: Numbers
     """Posterior mean of e."""
     own: Numbers
@@ -206,10 +210,10 @@ class _Study(NamedTuple):
     walk: Numbers
     """Variance of the walk for A = 1."""
     first: tuple[Numbers, Numbers, Numbers, Numbers]
-    """The first size, the score there, what counts of the gap, the variance for A = 1."""
+    """First size of each learner, score there, q there, and the walk's variance for A = 1."""
 
     def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
-        """Return A from each of some sizes to a size, and what it is made of."""
+        """Return A from each of some sizes to a size, and the regression's rows."""
         ways = _ways(self.prior, self.first_size, since, np.maximum(since, float(size)))
         way = ways.sum(axis=1)
         return way, np.column_stack([ways, way * q])
@@ -230,7 +234,7 @@ class _Study(NamedTuple):
 
 
 def _ways(prior: Prior, first: float, since: Numbers, to: Numbers) -> Numbers:
-    """Return A within each doubling from the first size on; the last has all beyond."""
+    """Return A within each doubling from the first size on; the last one includes all beyond."""
     c = prior.fading
     ends = first * 2.0 ** np.arange(1, DOUBLINGS + 1)
     ends[-1] = np.inf
@@ -242,17 +246,17 @@ def _ways(prior: Prior, first: float, since: Numbers, to: Numbers) -> Numbers:
 
 
 def _seen(curve: LearningCurve) -> tuple[float, ...]:
-    """Return a learner's sizes and scores, NaN behind them; none where a score is no number."""
+    """Return a learner's sizes and finite scores, padded with NaN."""
     seen = [(x.size, x.score) for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
-    sizes, scores = np.full((2, MOST_SEEN), np.nan)
+    sizes, scores = np.full((2, MAX_SEEN), np.nan)
     if seen:
-        last = np.array(seen[-MOST_SEEN:], float)
+        last = np.array(seen[-MAX_SEEN:], float)
         sizes[: len(last)], scores[: len(last)] = last.T
     return (*sizes.tolist(), *scores.tolist())
 
 
 def _gaps(sizes: Numbers, scores: Numbers) -> Numbers:
-    """Return how far each score is behind the best on as many examples or fewer."""
+    """Return the difference of each score to the best one on at most as many examples."""
     flat = np.isfinite(sizes)
     known, place = np.unique(sizes[flat], return_inverse=True)
     best = np.full(len(known), -np.inf)
@@ -263,26 +267,26 @@ def _gaps(sizes: Numbers, scores: Numbers) -> Numbers:
 
 
 def _study(curves: Curves, prior: Prior) -> _Study:
-    """Return what gains the study has shown, by the regression in the first docstring."""
+    """Return the results of the regression in the module's docstring."""
     sizes, scores = np.split(curves.columns(_seen), 2, axis=1)
     is_begun = np.isfinite(sizes[:, 0])
     n, nothing = len(sizes), np.zeros(len(sizes))
     smallest = float(np.nanmin(sizes)) if is_begun.any() else 1.0
     gaps = _gaps(sizes, scores)
     unit = float(np.mean(np.sqrt(gaps[is_begun, 0])) ** 2) if is_begun.any() else 0.0
-    if unit == 0.0 and is_begun.any():  # where first scores tie, what differs later is the unit
+    if unit == 0.0 and is_begun.any():  # first scores tie: take later differences as the unit
         unit = float(np.nanmax(scores) - np.nanmin(scores))
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.nan_to_num(unit * (gaps / unit) ** prior.power)
 
-    # One row for each gain that was seen: who, from where, how far, by how much.
+    # One row for each observed gain: learner, start, way, gain.
     who, place = np.nonzero(np.isfinite(sizes[:, 1:]))
     since, of_gap = sizes[who, place], q[who, place]
     ways = _ways(prior, smallest, since, sizes[who, place + 1])
     way = ways.sum(axis=1)
     rows = np.column_stack([ways, way * of_gap])
     gain = scores[who, place + 1] - scores[who, place]
-    # a goes its way from doubling to doubling.
+    # a is a random walk over doublings.
     steps = np.arange(DOUBLINGS)
     before = np.zeros((DOUBLINGS + 1, DOUBLINGS + 1))
     drifted = (prior.drift * unit) ** 2 * np.minimum.outer(steps, steps)
@@ -295,7 +299,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     at, score, here = (part[np.arange(n), last] for part in (sizes, scores, q))
 
     def variances(since: Numbers, of_gap: Numbers) -> tuple[Numbers, Numbers]:
-        """Return those of the walk and of a learner's own effect, for A = 1."""
+        """Return the variances of the walk and of a learner's own effect, for A = 1."""
         doubling = np.clip(np.nan_to_num(np.log2(since / smallest)), 0, DOUBLINGS - 1).astype(int)
         typical = np.abs(shared[doubling] + shared[-1] * of_gap)
         walk = prior.spread * (prior.of_gain * typical + of_gap + prior.least * unit)
@@ -306,7 +310,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
         walk, own = variances(since, of_gap)
         walk *= way
         of_own = np.bincount(who, own, n) / count * square
-        # Each learner's rows share its own effect: the inverse of their covariance by Woodbury.
+        # Each learner's rows share its own effect, so invert their covariance by Woodbury.
         inverse = 1.0 / (walk * square)
         shrink = of_own / (1.0 + of_own * np.bincount(who, inverse * way**2, n))
         cross = np.zeros((n, DOUBLINGS + 1))
@@ -315,12 +319,13 @@ def _study(curves: Curves, prior: Prior) -> _Study:
         off = gain - rows @ mean
         seen = rows.T @ (inverse * off)
         seen -= cross.T @ (shrink * np.bincount(who, inverse * way * off, n))
-        # In units of the prior's deviations, so that no scale of scores is singular.
+        # Work in units of the prior's deviations, so no scale of scores is singular.
         root = np.sqrt(np.diag(before))
         inner = np.linalg.inv(before / np.outer(root, root))
         inner = np.linalg.inv(inner + information * np.outer(root, root))
         of_shared = inner * np.outer(root, root)
-        # Half way, since what all gain also says how much they differ: whole steps swing.
+        # Take half steps: shared gains and spreads depend on each other, and whole steps
+        # oscillate.
         shared = (shared + mean + of_shared @ seen) / 2.0
         off = gain - rows @ shared
         effect = shrink * np.bincount(who, inverse * way * off, n)

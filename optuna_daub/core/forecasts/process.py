@@ -7,9 +7,9 @@ Learner i has parameters x_i. With d = log2(N / n) doublings of the training set
     B_i = b + g(x_i) + e_i                  the gain: what it still gains from N / 8 on
 
 f and g are two processes over parameters with one Matern-5/2 kernel [3, eq. 4.17] and a length
-scale for each parameter: learners with like parameters have like levels, and like gains. b is the
-gain that all share; u_i and e_i are the learner's own. Joint models of parameters and training
-size: FABOLAS [1]; of curves that are suspended and resumed: freeze-thaw [2].
+scale for each parameter: learners with similar parameters have similar levels and gains. b is the
+gain that all share; u_i and e_i are the learner's own effects. Earlier models of this kind are
+FABOLAS [1], for parameters and training size, and freeze-thaw [2], for suspended curves.
 
 So a learner's scores at all sizes follow from two numbers, level and gain. Given all scores seen
 these two are jointly normal, and a forecast at any size costs three multiplications.
@@ -61,7 +61,7 @@ class Scales(NamedTuple):
     length: float
     """Length scale of one parameter among D, in ranges divided by sqrt(D)."""
     f: float
-    """Standard deviation of f, in those of the scores, like all that follow."""
+    """Standard deviation of f, in standard deviations of the scores, as for all below."""
     g: float
     """Standard deviation of g."""
     b: float
@@ -75,7 +75,7 @@ class Scales(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """Beliefs before any score is seen."""
+    """Prior of the process."""
 
     bend: float
     """c of phi: gains from one doubling to the next shrink by the factor 2^-c."""
@@ -99,8 +99,8 @@ class Prior(NamedTuple):
         """Return the medians of theta, and standard deviations around them.
 
         Args:
-            n_parameters: of the space, each with a length scale.
-            n_varying: how many of them differ among the learners.
+            n_parameters: number of parameters of the space, each with a length scale.
+            n_varying: number of parameters that differ among the learners.
         """
         length = self.median.length * math.sqrt(max(n_varying, 1))
         medians = np.log([*[length] * n_parameters, *self.median[1:]])
@@ -116,9 +116,9 @@ def _fitted() -> Prior:
 PRIOR = _fitted()
 """Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`."""
 MEAN_SD = 1.0
-"""Standard deviation of m, in those of the scores: the scores say what it is."""
+"""Standard deviation of m, in standard deviations of the scores: wide, since the scores decide."""
 JITTER = 1e-8
-"""Least variance of noise, so that two equal learners can be told apart from a singular matrix."""
+"""Smallest variance of noise: with two equal learners the matrix would be singular."""
 
 
 class Seen(NamedTuple):
@@ -127,15 +127,15 @@ class Seen(NamedTuple):
     rows: Rows
     """Points of the learners, shape (learners, parameters)."""
     is_word: NDArray[np.bool_]
-    """Which parameters are words, shape (parameters,)."""
+    """True for parameters that are words, shape (parameters,)."""
     learner: NDArray[np.int64]
-    """The row that each score belongs to, shape (scores,)."""
+    """Row of each score's learner, shape (scores,)."""
     doublings: Numbers
-    """Doublings of the training set left at each score, shape (scores,); 0 at N."""
+    """Doublings of the training set from each score's size to N, shape (scores,); 0 at N."""
     score: Numbers
-    """Standardized, shape (scores,)."""
+    """Standardized scores, shape (scores,)."""
     prior: Prior = PRIOR
-    """What was believed before."""
+    """Prior of the process."""
 
     @property
     def share(self) -> Numbers:
@@ -144,7 +144,7 @@ class Seen(NamedTuple):
 
     @property
     def n_varying(self) -> int:
-        """Number of parameters that differ among the learners; others say nothing."""
+        """Number of parameters that differ among the learners."""
         filled = np.where(np.isnan(self.rows), -1.0, self.rows)
         return int((filled != filled[:1]).any(axis=0).sum())
 
@@ -179,7 +179,7 @@ class Lines(NamedTuple):
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
     def look(self, share: float, noise: float) -> Numbers:
-        """Return the standard deviation of what a score at a size changes of the level's mean.
+        """Return the standard deviation of the change of the level's mean by a score at a size.
 
         Args:
             share: phi of that size.
@@ -201,7 +201,7 @@ class Conditioned:
     root: Numbers
     """Cholesky factor of the covariance of the scores, lower, shape (scores, scores)."""
     weights: Numbers
-    """Inverse covariance times scores less the prior mean, shape (scores,)."""
+    """Inverse covariance times (scores - prior mean), shape (scores,)."""
 
     @property
     def noise(self) -> float:
@@ -212,8 +212,8 @@ class Conditioned:
         """Return the distribution of level and gain of learners [3, eqs. 2.23 to 2.24].
 
         Args:
-            rows: their points, shape (learners, parameters).
-            own: which learner seen each is, -1 if it is none; None: none is.
+            rows: points of the learners, shape (learners, parameters).
+            own: row of each learner among those seen, -1 for a new one; None: all are new.
         """
         seen = self.seen
         lengths, (f, g, b, u, e, _) = _scales(self.theta)
@@ -221,7 +221,7 @@ class Conditioned:
         same = seen.learner[:, None] == own
         kernel, _ = _matern(np.tensordot(1.0 / lengths, seen.apart(rows), 1), seen.learner)
         if not len(lengths):
-            kernel = same.astype(float)  # without parameters learners say nothing of each other
+            kernel = same.astype(float)  # without parameters learners are independent
         to_level = MEAN_SD**2 + f * kernel + u * same
         to_gain = -seen.share[:, None] * (b + g * kernel + e * same)
         both = np.hstack([to_level, to_gain])
@@ -241,10 +241,9 @@ class Conditioned:
         )
 
     def surprises(self) -> Numbers:
-        """Return how far each score is off its prediction from all others.
+        """Return the error of each score's prediction from all others, shape (scores,).
 
-        In standard deviations of that prediction, in closed form [3, eqs. 5.10 to 5.12]. Shape
-        (scores,).
+        It is in standard deviations of that prediction, in closed form [3, eqs. 5.10 to 5.12].
         """
         inverse = cho_solve((self.root, True), np.eye(len(self.weights)), check_finite=False)
         return np.asarray(self.weights / np.sqrt(np.diag(inverse)))
@@ -271,7 +270,7 @@ def fit(seen: Seen) -> Numbers:
     """Return the hyperparameters of largest posterior density, as logarithms."""
     apart = seen.apart(seen.rows)
     medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
-    # The mean of the gain that all share is known before: scores less that are of mean 0.
+    # Subtract the prior mean of the shared gain, so scores have mean 0.
     off = seen.score + seen.prior.mean_gain * seen.share
     found = minimize(
         negative_log_posterior,
@@ -299,8 +298,8 @@ def negative_log_posterior(
     Args:
         theta: logarithms of the hyperparameters.
         apart: squared distances of learners by parameter.
-        learner, share, off: of each score its learner, phi, and how far it is off its prior mean.
-        medians, spreads: of the prior of theta (see `prior`).
+        learner, share, off: learner, phi and difference to the prior mean of each score.
+        medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
     """
     lengths, (f, g, b, u, e, noise) = _scales(theta)
     covariance, kernel, slope = _covariance(theta, apart, learner, share)
@@ -310,7 +309,7 @@ def negative_log_posterior(
         return 1e10, np.zeros_like(theta)  # the line search steps back
     inverse = cho_solve((root, True), np.eye(len(off)), check_finite=False)
     weights = inverse @ off
-    # d value / d covariance is half of this; sums over the scores of each pair of learners.
+    # Twice the derivative of the value by the covariance, summed over each pair of learners.
     change = inverse - np.outer(weights, weights)
     bent = change * np.outer(share, share)
     of = np.zeros((apart.shape[1], len(off)))

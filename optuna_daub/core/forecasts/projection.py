@@ -1,4 +1,4 @@
-"""DAUB's upper bound: the end of the learning curve, projected from its last three points.
+"""DAUB's upper bound: the score at N, projected from the last three scores.
 
 [1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
     Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
@@ -27,9 +27,9 @@ POINTS = 3
 def monotone(scores: Sequence[float]) -> list[float]:
     """Return validation scores with each pair that fell replaced by its mean, oldest first.
 
-    A learning curve should not fall with more data; where the newest score is below the one
-    before, the two "meet in the middle". The mending goes pair by pair as the scores come in, so
-    an early value may change after a later one was settled.
+    A learning curve should not fall with more data. If the newest score is below the one before,
+    both are replaced by their mean. This is done for each new score in turn, with the values
+    replaced so far.
 
     >>> monotone([0.80, 0.76])
     [0.78, 0.78]
@@ -63,16 +63,16 @@ def projected_bound(
     """Return DAUB's upper bound on the score that a learner can reach at `full_size`.
 
     Args:
-        curve: at least one observation; with fewer than three (a learner whose failed start
-            left gaps) the slope is fitted to those there are, and to one alone it is 0.
+        curve: at least one observation. With fewer than three (after a failed start) the slope is
+            fitted to those, and with one it is 0.
         full_size: N, the number of examples of the whole training set.
         use_training_score: bound by the training score at the last size too. It is an upper
-            bound where training and validation data come from one distribution and the
-            training score does not rise with more data.
+            bound if training and validation data come from one distribution and the training
+            score does not rise with more data.
 
     Returns:
-        min(training score, last score + (N - n) * slope), where scores are mended by `monotone`
-        and the slope is at least 0; at n = N the observed score itself.
+        min(training score, last score + (N - n) * slope), with scores made `monotone` and a slope
+        of at least 0; at n = N the observed score.
 
     >>> from optuna_daub.core.curve import Observation
     >>> scores = {500: 0.60, 750: 0.65, 1125: 0.68}
@@ -95,11 +95,11 @@ def projected_bound(
 
 @dataclass(frozen=True)
 class Projection(Forecaster):
-    """DAUB's bound as a forecaster: each score on more data is taken to be its bound.
+    """DAUB's bound as a forecaster: each score on more data is forecast to equal its bound.
 
-    [1] states no distribution, so the forecast of a learner with a score is certain; it bounds the
-    score where returns diminish, and promises nothing elsewhere. A learner without any score is
-    expected to be like the others: it has mean and standard deviation of their bounds.
+    [1] states no distribution, so the forecast of a learner with a score has no width. It bounds
+    the score if returns diminish. A learner without any score has the mean and the standard
+    deviation of the others' bounds.
 
     >>> from optuna_daub.core.curve import Observation
     >>> seen = (Observation(500, 0.60), Observation(1000, 0.65), Observation(1500, 0.70))
@@ -112,7 +112,7 @@ class Projection(Forecaster):
     """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
-        """Return the bound of every learner at `size`; without a score it is like a new one."""
+        """Return the bound of every learner at `size`; without a score, that of a new learner."""
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
         new = self.newcomer(pool, size)
         is_known = np.isfinite(bounds)
@@ -122,7 +122,7 @@ class Projection(Forecaster):
         )
 
     def newcomer(self, pool: Pool, size: int) -> Logistic:
-        """Return mean and spread of all bounds at `size`; before any it may be anything."""
+        """Return mean and spread of all bounds at `size`; infinitely wide before any bound."""
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
         known = bounds[np.isfinite(bounds)]
         if not len(known):
@@ -131,7 +131,7 @@ class Projection(Forecaster):
 
 
 def _bound(curve: LearningCurve, size: int, use_training_score: bool) -> tuple[float]:
-    """Return the bound from all scores that are numbers; NaN without any."""
+    """Return the bound from all finite scores; NaN without any."""
     seen = tuple(x for x in curve.observations if x.is_finite)
     if not seen:
         return (math.nan,)

@@ -1,7 +1,7 @@
-"""A Student t distribution with four degrees of freedom [1], all of it in closed form.
+"""A Student t distribution with four degrees of freedom [1], with closed forms for all answers.
 
-Its tails fall with the fourth power: a learner that ends far from where others like it do is rare,
-not impossible. With z = (v - location) / scale and w = sqrt(z^2 + 4):
+Its tails fall with the fourth power, so a learner far from its forecast is rare but possible. With
+z = (v - location) / scale and w = sqrt(z^2 + 4):
 
     P(X <= v) = 1/2 + z (z^2 + 6) / (2 w^3)
     E[max(0, X - v)] = scale (w - z)^2 / (4 w)
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 NEWTON_STEPS = 10
-"""Of the cubic equation; six reach full precision, the rest is for extremes."""
+"""Newton steps for the cubic equation; six reach full precision, extreme values need more."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Student:
     """
 
     location: ArrayLike
-    """Mean and median."""
+    """Mean and median, in units of the score."""
     scale: ArrayLike
-    """At least 0, in units of the score. Infinite where the score may be anything."""
+    """Scale, at least 0, in units of the score. Infinite if nothing is known."""
 
     @property
     def mean(self) -> Numbers:
-        """The expected score."""
+        """Expected score."""
         return np.asarray(self.location, np.float64)
 
     def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`, in (0, 1)."""
+        """Return the quantile of the score at `probability`, in (0, 1)."""
         deviate = 0.0
         if probability != 0.5:
             # [1]: the inverse of the distribution function for four degrees of freedom.
@@ -76,10 +76,10 @@ class Student:
         return np.asarray(np.where(scale > 0.0, value, np.maximum(0.0, ahead)))
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return the score over which the expected improvement is worth `cost`, no more.
+        """Return the score over which the expected improvement equals `cost`.
 
         Args:
-            cost: in units of the score, at least 0. At 0 it is the largest possible score.
+            cost: cost in units of the score, at least 0. At 0 it is the largest possible score.
         """
         location, scale, cost = np.broadcast_arrays(
             *(np.asarray(x, np.float64) for x in (self.location, self.scale, cost))

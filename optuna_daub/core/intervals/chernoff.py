@@ -1,7 +1,7 @@
 """Chernoff's inequality for the mean of n independent values in [0, 1].
 
-The exponent is minus the Kullback-Leibler divergence of two coins; of the inequalities that
-depend on mean and n alone it is the narrowest, but its width has no closed form.
+The exponent is minus the Kullback-Leibler divergence of two coins. Of the inequalities that depend
+only on mean and n it is the narrowest, but its width has no closed form.
 
 [1] H. Chernoff, "A Measure of Asymptotic Efficiency for Tests of a Hypothesis Based on the Sum
     of Observations", Annals of Mathematical Statistics 23, 1952.
@@ -37,7 +37,7 @@ def exponent(mean: ArrayLike, probability: ArrayLike) -> NDArray[np.float64]:
     z, mu = np.broadcast_arrays(mean, probability)
     possible = (mu > 0.0) & (mu < 1.0)
     mu = np.where(possible, mu, 0.5)
-    step = mu - z  # log1p of the small ratio keeps its digits where mu is close to z
+    step = mu - z  # log1p of the small ratio keeps its digits if mu is close to z
     value = _weighted_log(z, step) + _weighted_log(1.0 - z, -step)  # [2] Eq. (2.1)
     return np.where(possible, value, -np.inf)
 
@@ -45,9 +45,9 @@ def exponent(mean: ArrayLike, probability: ArrayLike) -> NDArray[np.float64]:
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
     """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
 
-    One-sided. The width belongs to the side that faces 1/2, which is the wider one, so it holds
-    below the mean too; a two-sided interval of confidence 1 - delta takes ``tail=delta / 2``.
-    Found by bisection; the ends are not cut to [0, 1].
+    The bound is one-sided. It is computed for the side towards 1/2, the wider one, so it holds on
+    the other side too. For a two-sided interval of confidence 1 - delta pass ``tail=delta / 2``.
+    It is found by bisection; the ends are not cut to [0, 1].
 
     Args:
         n: number of values, at least 1.

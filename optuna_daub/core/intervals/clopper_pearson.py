@@ -1,7 +1,7 @@
 """The exact binomial tails of Clopper and Pearson, for the mean of n outcomes that are 0 or 1.
 
-Never wider than Chernoff's, Massart's or Hoeffding's inequality, which all bound these tails from
-above; but it holds for 0/1 outcomes only, such as right and wrong answers.
+The interval is never wider than Chernoff's, Massart's or Hoeffding's, which all bound these tails
+from above. It holds only for 0/1 outcomes, such as right and wrong answers.
 
 [1] C. J. Clopper, E. S. Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the
     Case of the Binomial", Biometrika 26, 1934. https://doi.org/10.1093/biomet/26.4.404
@@ -18,14 +18,14 @@ from scipy.special import betaincinv
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
     """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
 
-    One-sided. The width belongs to the side that faces 1/2, which is the wider one, so it holds
-    below the mean too; a two-sided interval of confidence 1 - delta takes ``tail=delta / 2``.
-    The ends are in [0, 1] on the side that faces 1/2. Needs SciPy.
+    The bound is one-sided. It is computed for the side towards 1/2, the wider one, so it holds on
+    the other side too. For a two-sided interval of confidence 1 - delta pass ``tail=delta / 2``.
+    The end towards 1/2 is in [0, 1].
 
     Args:
         n: number of outcomes, at least 1.
-        mean: their mean, in [0, 1]; broadcast against `n`. Where n * mean is no whole number, as
-            in an average over folds, the limits of the two whole numbers are joined smoothly.
+        mean: their mean, in [0, 1]; broadcast against `n`. If n * mean is not a whole number, as
+            in an average over folds, the limit is interpolated between whole numbers.
         tail: probability of one tail, in (0, 1).
 
     >>> round(float(half_width(100, 1.0, tail=0.05)), 6)  # 1 - 0.05 ** (1 / 100)

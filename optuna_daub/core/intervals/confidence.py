@@ -1,16 +1,16 @@
-"""ABC's confidence interval: where a learner's full-data accuracy lies, judged from samples.
+"""ABC's confidence interval of a learner's full-data accuracy, from trainings on samples.
 
-The upper end rests on the training score and not on the validation score, the lower end on the
-validation score and not on the training score. What must hold:
+The upper end depends only on the training score, the lower end only on the validation score.
+Conditions:
 
-* The full data are split at random into training and validation data, and every probe uses random
-  samples of the two; both may be nested, drawn without replacement ([2] Section 6).
+* The full data are split at random into training and validation data, and every training uses
+  random samples of the two; both may be nested, drawn without replacement ([2] Section 6).
 * The score is a mean over examples of values in [0, 1], such as accuracy. The exact binomial tails
   of `clopper_pearson` need 0/1 values; an F1 score or an area under a curve is no such mean.
 * For the upper end, the fitness condition: on the examples that it was trained on, a learner
   scores at least as well as if it had been trained on any others.
 * For the lower end, more data do not hurt: trained on all examples, a learner scores at least as
-  well as trained on a sample; or else the model trained on the sample is kept as the answer.
+  well as on a sample. Otherwise keep the model that was trained on the sample.
 
 [1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
     Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
@@ -36,15 +36,15 @@ from optuna_daub.core.intervals.interval import Interval
 
 
 HalfWidth: TypeAlias = Callable[[ArrayLike, ArrayLike, float], NDArray[np.float64]]
-"""An inequality, asked (n, mean, tail): how far the expected value of `n` values in [0, 1] may lie
-from their mean on one side, but for a probability `tail`; `half_width` of `hoeffding`, `massart`,
-`chernoff` and `clopper_pearson`."""
+"""Function (n, mean, tail) -> half width of an inequality: the expected value of `n` values in
+[0, 1] is farther from their mean on one side with probability at most `tail`. It is `half_width`
+of `hoeffding`, `massart`, `chernoff` or `clopper_pearson`."""
 
 HALVINGS = 40
-"""Bisection steps of `sample_above`, which rounds upwards: by 2^-40, or 1e-12, at most."""
+"""Bisection steps of `sample_above`, which rounds upwards by at most 2^-40."""
 
 CACHED_PROBES = 2**14
-"""Probes whose ends are remembered: a thousand learners on every size of a long grid."""
+"""Number of trainings whose ends are cached: a thousand learners on every size of a long grid."""
 
 
 def upper_end(
@@ -55,17 +55,18 @@ def upper_end(
     failure: float,
     half_width: HalfWidth = hoeffding.half_width,
 ) -> NDArray[np.float64]:
-    """Return what the full-data score exceeds with probability <= `failure` / 2, at most 1.
+    """Return the upper end: the full-data score exceeds it with probability <= `failure` / 2.
 
-    From the training score to the score on all data, then to that on the validation part of
-    them; with Hoeffding's inequality both steps are ``sqrt(ln(4 / failure) / (2 n))``.
+    It is at most 1. The first step leads from the training score to the score on all data, the
+    second to the score on the validation part of them. With Hoeffding's inequality both steps are
+    ``sqrt(ln(4 / failure) / (2 n))``.
 
     Args:
         training_score: acc(H_Str, S_tr), in [0, 1]; broadcast against `size`.
         size: abs(S_tr), the number of training examples, at least 1.
         full_validation: abs(D_te), the number of all validation examples, at least 1.
-        failure: d_c, the failure probability of the whole interval, in (0, 1); half of it goes
-            to this end, one quarter to each step.
+        failure: d_c, the failure probability of the whole interval, in (0, 1); each step takes a
+            quarter of it.
         half_width: the inequality.
 
     >>> end = upper_end(0.85, 1000, full_validation=100_000, failure=0.002)
@@ -85,7 +86,9 @@ def lower_end(
     failure: float,
     half_width: HalfWidth = hoeffding.half_width,
 ) -> NDArray[np.float64]:
-    """Return what the full-data score falls below with probability <= `failure` / 2, at least 0.
+    """Return the lower end: the full-data score is below it with probability <= `failure` / 2.
+
+    It is at least 0.
 
     Args:
         score: acc(H_Str, S_te), in [0, 1]; broadcast against `n_validation`.
@@ -103,10 +106,10 @@ def lower_end(
 def sample_above(
     mean: ArrayLike, n: int, tail: float, half_width: HalfWidth
 ) -> NDArray[np.float64]:
-    """Return what the mean of a sample exceeds with probability <= `tail`, at most 1.
+    """Return a bound that the mean of a sample exceeds with probability <= `tail`, at most 1.
 
-    The inequality the other way round: the largest sample mean that would not yet put the
-    expected value above `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
+    It inverts the inequality: the bound is the largest sample mean whose interval still contains
+    the expected value `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
 
     Args:
         mean: the expected value, in [0, 1].
@@ -133,20 +136,20 @@ def confidence_interval(
 ) -> Interval:
     """Return the interval of a learner's score at `full_size`, within [0, 1].
 
-    Its ends are the best of all probes, so that it never expands ([1] Section "Algorithm").
-    A probe scored on all validation examples has its score as lower end; if it was trained on
-    all examples too, its score is the answer and both ends. Where the ends would cross, one of
-    the conditions above does not hold; the lower end, which needs fewer of them, then stands.
+    Each end is the best one of all trainings, so it never expands ([1] Section "Algorithm").
+    A training scored on all validation examples has its score as lower end. If it was also
+    trained on all examples, both ends are its score. If the ends would cross, one of the
+    conditions above does not hold; then the lower end, which needs fewer of them, counts.
 
     Args:
-        curve: the probes so far; before the first, the interval is [0, 1].
+        curve: the trainings so far; before the first, the interval is [0, 1].
         full_size: abs(D_tr) = N, the number of all training examples.
         full_validation: abs(D_te), the number of all validation examples.
-        failure: d_c, the probability that one probe's interval is wrong, in (0, 1).
+        failure: d_c, the probability that one training's interval is wrong, in (0, 1).
         half_width: the inequality.
 
     Raises:
-        ValueError: where a probe lacks its training score or number of validation examples, has
+        ValueError: if a training lacks its training score or number of validation examples, has
             more of them than `full_validation`, or a score outside [0, 1].
 
     >>> curve = LearningCurve(0, (Observation(1000, 0.80, 0.85, n_validation=2000),))
@@ -157,7 +160,7 @@ def confidence_interval(
     lower, upper = 0.0, 1.0  # [1] Alg. 1: l_i <- 0, u_i <- 1
     for probe in curve.observations:
         if not math.isfinite(probe.score):
-            continue  # a failed probe, for which its learner was dropped
+            continue  # a failed training, for which its learner was dropped
         where = f"learner {curve.learner} at {probe.size:,} training examples"
         check_probe(probe, where, full_validation)
         if probe.size >= full_size and probe.n_validation == full_validation:
@@ -171,7 +174,7 @@ def confidence_interval(
 def _ends(
     probe: Observation, full_validation: int, failure: float, half_width: HalfWidth
 ) -> tuple[float, float]:
-    """Return both ends of [1] Corollary 1 for one probe, without regard to the others."""
+    """Return both ends of [1] Corollary 1 from one training alone."""
     assert probe.training_score is not None
     assert probe.n_validation is not None
     upper = upper_end(
@@ -182,17 +185,17 @@ def _ends(
         half_width=half_width,
     )
     if probe.n_validation == full_validation:
-        return probe.score, float(upper)  # no sampling error is left below
+        return probe.score, float(upper)  # scored on all validation examples: no sampling error
     lower = lower_end(probe.score, probe.n_validation, failure=failure, half_width=half_width)
     return float(lower), float(upper)
 
 
 def check_probe(probe: Observation, where: str, full_validation: int | None) -> None:
-    """Raise a ValueError where no interval can be computed of a probe.
+    """Raise a ValueError if no interval can be computed from an observation.
 
     Args:
         probe: the observation.
-        where: what to call it in the message.
+        where: its name in the message.
         full_validation: abs(D_te), the number of all validation examples, None if unknown.
     """
     if probe.training_score is None:

@@ -30,13 +30,12 @@ def exponent(mean: ArrayLike, probability: ArrayLike) -> NDArray[np.float64]:
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
     """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
 
-    One-sided, and by symmetry the same below; a two-sided interval of confidence 1 - delta takes
-    ``tail=delta / 2`` on either side. The ends are not cut to [0, 1].
+    The bound is one-sided, and by symmetry the same below. For a two-sided interval of confidence
+    1 - delta pass ``tail=delta / 2``. The ends are not cut to [0, 1].
 
     Args:
         n: number of values, at least 1.
-        mean: their mean, in [0, 1]; this inequality is equally wide everywhere, so only its
-            shape counts.
+        mean: their mean, in [0, 1]; the width does not depend on it, only the result's shape does.
         tail: probability of one tail, in (0, 1).
 
     >>> round(float(half_width(150, 0.5, tail=0.1 / 2)), 6)

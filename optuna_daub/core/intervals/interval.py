@@ -1,4 +1,4 @@
-"""Interval: the range in which a score is believed to lie."""
+"""Interval: the range of a score."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Interval:
     """
 
     lower: float = -math.inf
-    """Minus infinity where nothing bounds the score from below."""
+    """Lower end of the score; minus infinity without a bound."""
     upper: float = math.inf
-    """Infinity where nothing bounds the score from above."""
+    """Upper end of the score; infinity without a bound."""
 
     def __post_init__(self) -> None:
         if not self.lower <= self.upper:

@@ -1,6 +1,6 @@
 """Massart's inequality for the mean of n independent values in [0, 1].
 
-Narrower than Hoeffding's for means near 0 and 1, wider than Chernoff's, and in closed form.
+It is narrower than Hoeffding's for means near 0 and 1, wider than Chernoff's, and in closed form.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -39,8 +39,8 @@ def exponent(mean: ArrayLike, probability: ArrayLike) -> NDArray[np.float64]:
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
     """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
 
-    One-sided. The width belongs to the side that faces 1/2, which is the wider one, so it holds
-    below the mean too; a two-sided interval of confidence 1 - delta takes ``tail=delta / 2``.
+    The bound is one-sided. It is computed for the side towards 1/2, the wider one, so it holds on
+    the other side too. For a two-sided interval of confidence 1 - delta pass ``tail=delta / 2``.
     The ends are not cut to [0, 1].
 
     Args:

@@ -1,7 +1,7 @@
 """ABC: approximate best configuration, by progressive sampling with confidence intervals.
 
-Each learner is trained on growing samples, its score measured on growing samples too, until the
-intervals tell a learner that is within epsilon of the best with probability 1 - delta.
+Learners are trained and scored on growing samples, until the intervals show one that is within
+epsilon of the best with probability 1 - delta.
 
 The interval construction is claimed in US patent 12,223,407; DAUB is the default.
 
@@ -42,7 +42,7 @@ from optuna_daub.core.sizes import next_size
 
 
 VALIDATION_FACTOR = 2
-"""Validation examples per training example of a probe: 2,000 for 1,000 ([1] Section 5)."""
+"""Number of validation examples per training example: 2,000 for 1,000 ([1] Section 5)."""
 
 ASSUMPTIONS = (
     "scores are means over examples of values in [0, 1]",
@@ -50,45 +50,44 @@ ASSUMPTIONS = (
     "a learner fits its own training sample at least as well as if trained on other data",
     "more data do not hurt",
 )
-"""What the intervals rest on (`optuna_daub.core.intervals.confidence` says which end needs
-which)."""
+"""Conditions of the promise; `optuna_daub.core.intervals.confidence` says which end needs
+which."""
 
 
 @dataclass(frozen=True)
 class BestGuess:
-    """The answer at any time, and what is guaranteed of it ([1] Appendix D.2).
+    """A learner, and how near to the best it is with which probability ([1] Appendix D.2).
 
     >>> str(BestGuess(3, 0.0342, 0.95))
     'learner 3 is within 0.035 of the best with probability 0.95'
     """
 
     learner: int
-    """Its id."""
+    """Id of the learner."""
     gap: float
-    """How far its full-data score may be below the best one, in [0, 1]."""
+    """Largest distance of its full-data score below the best one, in [0, 1]."""
     probability: float
-    """1 - delta: how sure that is."""
+    """Probability of that, 1 - delta."""
 
     def __str__(self) -> str:
-        gap = math.ceil(self.gap * 1000) / 1000  # upwards, so that the sentence stays true
+        gap = math.ceil(self.gap * 1000) / 1000  # round up: the sentence must stay true
         within = f"within {gap:.3f} of the best with probability {self.probability:g}"
         return f"learner {self.learner} is {within}"
 
 
 @dataclass(frozen=True)
 class ABC(Policy):
-    """Train the learners that may still be the best, drop those that hardly can ([1] Algorithm 1).
+    """ABC: drop learners whose intervals are too low, train the others further ([1] Algorithm 1).
 
-    Every learner is first trained once on the smallest size. Then a learner is dropped when its
-    upper end is within `epsilon` of the largest lower end, and the scheduler says which of the
-    others goes on to its next size. The last one left is the answer; with `refit` it is trained
-    on all examples at once.
+    Every learner is first trained once on the smallest size. Then a learner is dropped if its
+    upper end is below the largest lower end plus `epsilon`, and the scheduler chooses which of
+    the others goes on to its next size. The last one left is the answer; with `refit` it is then
+    trained on all examples.
 
-    Before that, only a learner that is undecided even after the largest size below the full one
-    is trained on all examples: only there its interval becomes exact. Where learners differ by
-    less than the intervals can resolve, that comes to training them fully; it takes some 10^5
-    examples before ABC saves any. A learner that memorises has an upper end of 1, and is dropped
-    only when all others are pinned down.
+    Before that, only a learner that is undecided after the largest size below N is trained on all
+    examples, at which its interval becomes exact. If learners differ by less than the intervals
+    can resolve, all of them are trained fully, so ABC needs some 10^5 examples to save any time. A
+    learner that memorises its training data has an upper end of 1, and is dropped last.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -101,20 +100,20 @@ class ABC(Policy):
     """
 
     n_validation: int | None = None
-    """Number of examples of the full held-out set, at least 1 (abs(D_te)); None where every
-    probe is scored on all of them."""
+    """Number of examples of the full held-out set, at least 1 (abs(D_te)); None if every
+    training is scored on all of them."""
     epsilon: float = 0.01
-    """How far below the best the answer may be; in (0, 1), in units of the score. The default is
-    the accuracy loss that [1] Section 5 reports."""
+    """Largest loss against the best learner, in (0, 1), in units of the score. The default is the
+    accuracy loss that [1] Section 5 reports."""
     delta: float = 0.05
-    """How often it may be farther; in (0, 1). [1] names no default; it enters under a logarithm,
-    so that the cost hardly depends on it."""
+    """Probability of a larger loss, in (0, 1). [1] names no default. It enters under a logarithm,
+    so the cost hardly depends on it."""
     confidence: HalfWidth = hoeffding.half_width
-    """The inequality that the intervals rest on; Hoeffding's is that of [1]."""
+    """Inequality of the intervals; Hoeffding's is that of [1]."""
     scheduler: Scheduler = gradient_ci
-    """Which undecided learner goes on; gradient_ci is that of [1]."""
+    """Rule for the undecided learner that goes on; gradient_ci is that of [1]."""
     refit: bool = True
-    """Train the answer on all examples; False ends as soon as it is identified."""
+    """Train the answer on all examples; False ends as soon as it is known."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,7 +126,7 @@ class ABC(Policy):
 
     @property
     def needs(self) -> Needs:
-        """Training scores, measured as the intervals suppose, of a closed pool."""
+        """Requirements: training scores, means over examples, and a closed pool."""
         return Needs(
             training_scores="required",
             mean_of_examples=True,
@@ -140,7 +139,7 @@ class ABC(Policy):
         """Return what to do next ([1] Algorithm 1).
 
         Raises:
-            ValueError: where a probe lacks its training score or its number of validation
+            ValueError: if a probe lacks its training score or its number of validation
                 examples, or has a score outside [0, 1].
         """
         first = Reason("every learner is first trained on the smallest size")
@@ -153,7 +152,7 @@ class ABC(Policy):
             return Propose(self.sizes[0], first)
         if not alive:
             return Finish(None, Reason("no learner is left"))
-        # While others begin, no learner is dropped: a score is missing that may be the best.
+        # Drop nothing until all learners have a score: a missing one may be the best.
         if len(started) == len(alive):
             intervals = pool.once(self._intervals)
             ends = {curve.learner: intervals[curve.learner] for curve in alive}
@@ -169,7 +168,7 @@ class ABC(Policy):
             if len(alive) == 1:
                 return self._answer(pool, alive[0])
             if all(self._is_full(curve) for curve in alive):
-                # All left are fully trained, but scored on a sample only.
+                # All learners left are fully trained, but were scored on a sample only.
                 text = (
                     f"of {len(ends)} fully trained learners it has the {{largest}} lower end {{0}}"
                 )
@@ -177,7 +176,7 @@ class ABC(Policy):
         return self._extension(pool, started)
 
     def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why the turn went from `learner` to another."""
+        """Return why another learner than `learner` goes on."""
         decision = pool.once(self.decide)
         if isinstance(decision, Propose):
             return Reason("learners still to come have not had their first size yet")
@@ -193,7 +192,7 @@ class ABC(Policy):
         )
 
     def promise(self, pool: Pool, learner: int) -> str:
-        """Return the certificate of a learner: how near to the best, how surely, and why.
+        """Return the promise for a learner: its distance to the best, probability and conditions.
 
         >>> from optuna_daub.core import Curves, Observation
         >>> def curve(learner, score, training_score):
@@ -217,7 +216,7 @@ class ABC(Policy):
         )
 
     def leader(self, pool: Pool) -> int | None:
-        """Return the answer once it is known; until then the learner of the best guess."""
+        """Return the answer once it is known, before that the learner of the best guess."""
         decision = pool.once(self.decide)
         if isinstance(decision, Finish):
             return decision.learner
@@ -225,7 +224,7 @@ class ABC(Policy):
         return None if guess is None else guess.learner
 
     def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return where the learner's score on all examples lies, within [0, 1].
+        """Return the interval of the learner's score on all examples, within [0, 1].
 
         Raises:
             ValueError: as `decide`.
@@ -233,12 +232,12 @@ class ABC(Policy):
         return pool.once(self._intervals)[learner]
 
     def best_guess(self, pool: Pool) -> BestGuess | None:
-        """Return the best answer to be had now; None where no learner is left that was seen.
+        """Return the best answer so far; None if no learner with a score is left.
 
-        Of the learners with the largest lower end and with the largest upper end, the one that
-        the others can exceed by less ([1] Appendix D.2). A learner dropped for its upper end
-        counts with that; one dropped because it failed can be no answer, and counts as no more
-        than `epsilon` above the largest lower end.
+        It is the learner with the largest lower end or with the largest upper end: the one that
+        the others can exceed by less ([1] Appendix D.2). Learners dropped for their upper ends
+        count with these. One that failed cannot be the answer, and counts as at most `epsilon`
+        above the largest lower end.
 
         >>> from optuna_daub.core import Curves, Observation
         >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -255,7 +254,7 @@ class ABC(Policy):
         return min(guesses, key=lambda guess: guess.gap)  # [1] Appendix D.2
 
     def guess(self, pool: Pool, learner: int) -> BestGuess:
-        """Return what is guaranteed of one learner that is not dropped."""
+        """Return the promise for one learner that is not dropped."""
         alive, intervals = self._alive(pool), pool.once(self._intervals)
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
         others = []
@@ -266,20 +265,20 @@ class ABC(Policy):
             if i != learner:
                 others.append(min(ends.upper, limit) if is_lost else ends.upper)
         if pool.may_propose:
-            others.append(1.0)  # nothing is known of a learner still to come
+            others.append(1.0)  # a learner still to come may have any score
         gap = max(0.0, max(others, default=0.0) - intervals[learner].lower)
         return BestGuess(learner, gap, 1.0 - self.delta)
 
     def failure(self, pool: Pool) -> float:
         """Return d_c, the failure probability of one interval: delta / n^2 for n learners.
 
-        The paper counts n intervals in each of at most n - 1 rounds, as many as learners are
-        dropped. Counting every probe instead, delta / n^2 covers as many sizes as learners.
+        The paper counts n intervals in each of at most n - 1 rounds, one for each dropped learner.
+        If every training is counted instead, delta / n^2 covers as many sizes as learners.
         """
         return self.delta / self._n(pool) ** 2  # [1] Theorem 3
 
     def _n(self, pool: Pool) -> int:
-        """Return n, the number of learners, those still to come among them."""
+        """Return n, the number of learners, including those still to come."""
         return len(pool.curves) + (pool.to_come or 0)
 
     def _intervals(self, pool: Pool) -> Mapping[int, Interval]:
@@ -289,7 +288,7 @@ class ABC(Policy):
         return {i: curve.once(_interval, self, failure) for i, curve in pool.curves.items()}
 
     def _alive(self, pool: Pool) -> Mapping[int, Interval]:
-        """Return the intervals of learners of which something is known, none dropped."""
+        """Return the intervals of all learners with a score that are not dropped."""
         curves = pool.curves
         return {
             i: ends
@@ -301,7 +300,7 @@ class ABC(Policy):
         return curve.size >= self.sizes[-1]
 
     def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
-        """Return how to end with the only learner left."""
+        """Return the last decisions for the only learner left."""
         gap = self.guess(pool, winner.learner).gap
         # It is more where a learner that failed had ruled others out, or where the winner's own
         # lower end has fallen since.
@@ -318,7 +317,7 @@ class ABC(Policy):
         return Extend(winner.learner, self.sizes[-1], Reason(f"identified as {promise}"))
 
     def _extension(self, pool: Pool, started: Sequence[LearningCurve]) -> Extend | Wait:
-        """Return the next size of the learner that the scheduler likes best of those free."""
+        """Return the next size of the first free learner in the scheduler's order."""
         free = {
             c.learner: c for c in started if c.learner not in pool.busy and not self._is_full(c)
         }
@@ -334,7 +333,7 @@ class ABC(Policy):
         return Extend(chosen.learner, size, Reason(text, (ends.lower, ends.upper)))
 
     def _extent(self, probes: Sequence[Observation]) -> str:
-        """Return what the promise has seen."""
+        """Return the sentence on the trainings behind a promise."""
         sizes = [seen.size for seen in probes]
         scored = [seen.n_validation for seen in probes if seen.n_validation is not None]
         seconds = sum(seen.seconds or 0.0 for seen in probes)
@@ -347,7 +346,7 @@ class ABC(Policy):
 
 
 def _interval(curve: LearningCurve, rule: ABC, failure: float) -> Interval:
-    """Return where a learner's score on all examples lies, but for a probability `failure`."""
+    """Return the interval of a score on all examples, which fails with probability `failure`."""
     return confidence_interval(
         curve,
         rule.sizes[-1],
@@ -363,7 +362,7 @@ def _range(numbers: Sequence[int]) -> str:
 
 
 def _all_scored(curve: LearningCurve) -> int:
-    """Return on how many validation examples the probes of a curve were scored, all on as many."""
+    """Return the number of validation examples that all trainings of a curve were scored on."""
     counts = {seen.n_validation for seen in curve.observations if seen.n_validation}
     if len(counts) > 1:
         raise ValueError(
@@ -377,7 +376,7 @@ def _all_scored(curve: LearningCurve) -> int:
 def _leader(intervals: Mapping[int, Interval]) -> int:
     """Return the learner with the largest lower end, then upper end, then the lower id.
 
-    Lower ends are equal where two scores are so low that 0 is all that can be said.
+    Lower ends are equal if two scores are so low that both are 0.
     """
     return min(
         intervals,

@@ -1,18 +1,18 @@
-"""Closed pools: a fixed number of learners, of which the best is wanted at a price.
+"""Closed pools: the best of a fixed number of learners.
 
-Every learner is first trained on a small share of the data. From there each next training is a
-box (`core.boxes`, [1]): it costs seconds, and may lead to a better score on all the data, at once
-or after a look at some size between. A learner's *index* is the score up to which its best next
-step is worth its cost, at the price of a second. The learner with the largest index goes on, and
-the study ends when no index is above the best score on all the data.
+Every learner is first trained on a small share of the data. From then on each training is a box
+(`core.boxes`, [1]): it costs seconds, and may lead to a better score on all the data, at once or
+after a look at a size between. A learner's *index* is the score up to which its best next step is
+worth its cost, at the price of a second. The learner with the largest index goes on, and the study
+ends when no index is above the best score on all the data.
 
-A second's price is a share of what the study is about, how far the best score known is above the
-median first one, for what training one learner on all the data costs in the mean:
+The price of a second depends on the best score so far, the median first score, and the mean cost
+of a training on all the data:
 
     weight = price (best - median) / mean full training * odds of the share spent / (0.1 / 0.9)
 
-so that neither the unit of scores nor the unit of costs matters. It grows as more is spent, and a
-pool of near ties ends as well.
+So neither the unit of scores nor the unit of costs matters. It grows as more is spent, so a pool
+of near ties ends too.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -48,65 +48,66 @@ from optuna_daub.core.steps import nearest
 
 
 FIRST_SHARE = 1 / 16
-"""Of all the data: the size that every learner starts at. Halving by 1/4 that ends at N starts
-there too; from N / 64 on, LCDB's late risers are left behind (`python benchmarks/replay.py`)."""
+"""Share of all the data that every learner starts on. Halving by 1/4 that ends at N starts there
+too. Starting at N / 64 loses learners of LCDB that improve late (`python
+benchmarks/replay.py`)."""
 STOP_RATIO = 2.0
-"""Sizes to look at on the way to N are at least this ratio apart: a shorter step shows little."""
+"""Smallest ratio of sizes to look at on the way to N: a shorter step shows little."""
 OVERHEAD = 0.2
-"""Cost of every training besides, in mean full trainings: without it learners climb in many steps,
-each of which costs next to nothing. With 0.1 LCDB loses 0.25 points for 0.05."""
+"""Extra cost of every training, in mean full trainings. Without it learners climb in many steps of
+almost no cost. With 0.1 the loss on LCDB is 0.25 points instead of 0.05."""
 EVENNESS = 0.1
-"""Costs count to this power, relative to their mean. What one short training says of the seconds
-of a long one is off by a factor of 2 or 3, and more with boosted trees, which look slow on little
-data: where costs count in full (1), the best learners of covtype and adult are left out."""
+"""Power of costs relative to their mean. Seconds predicted from one short training are wrong by a
+factor of 2 or 3, and more for boosted trees, which look slow on little data. With a power of 1 the
+best learners of covtype and adult are left out."""
 A_TENTH = 0.1 / 0.9
-"""Odds of the share spent at which `price` is asked."""
+"""Odds of the share spent at which the price of a second equals `price`."""
 UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
-"""Scales from the median of a forecast to its upper quartile."""
+"""Distance from a forecast's median to its upper quartile, in scales."""
 
 
 PRICE = 0.008
-"""Default price: the frontier that it draws is in `benchmarks/README.md`."""
+"""Default price; `benchmarks/README.md` has loss and cost for others."""
 
 
 class Terms(NamedTuple):
-    """What a study is run under."""
+    """Settings of a closed pool."""
 
     sizes: tuple[int, ...]
     """Training sizes, at least three, increasing; the last is the full training set (N)."""
     forecaster: Forecaster
-    """How good learners can be on more data."""
+    """Forecaster of the scores."""
     cost: Literal["seconds", "examples"]
-    """What is spent."""
+    """Unit of costs."""
     price: float
-    """Least improvement that a mean full training must promise, once a tenth was spent of what
-    training all on all the data costs; as a share of how far the best score is above the median
-    first one. At least 0; with 0 all are trained on all the data."""
+    """Smallest improvement that a mean full training must promise once a tenth of the cost of
+    training everything was spent, as a share of the best score minus the median first one. At
+    least 0; with 0 all are trained on all the data."""
 
 
 class Boxes(NamedTuple):
-    """What going on with each learner is worth, arrays in the order of ids."""
+    """Index and next size of each learner, arrays in the order of ids."""
 
     values: Numbers
-    """The score up to which going on pays; of a fully trained learner its score, and minus
-    infinity of one that is dropped, has no score yet or would not be through in time."""
+    """Index of each learner, the score up to which going on pays. It is the score of a fully
+    trained learner, and minus infinity for one that is dropped, has no score or would be late."""
     size: NDArray[np.int64]
-    """Where the learner goes next."""
+    """Next size of each learner."""
     to_beat: float
-    """The best full-data score, or what a learner being trained now is expected to reach."""
+    """Best full-data score, or the best forecast of a learner in training if that is larger."""
 
 
 class _Table(NamedTuple):
-    """What a decision needs to know of each learner, arrays in the order of ids."""
+    """Data for decisions, arrays in the order of ids."""
 
     is_alive: NDArray[np.bool_]
-    """Not dropped."""
+    """True for learners that are not dropped."""
     size: Numbers
-    """The largest size trained on; 0 before the first."""
+    """Largest size trained on; 0 before the first."""
     score: Numbers
-    """The score there; minus infinity before the first."""
+    """Score at the largest size; minus infinity before the first."""
     first: Numbers
-    """The first score; NaN before it."""
+    """First score; NaN before it."""
 
 
 def first_size(sizes: tuple[int, ...]) -> int:
@@ -119,7 +120,7 @@ def first_size(sizes: tuple[int, ...]) -> int:
 
 
 def decide(pool: Pool, terms: Terms) -> Decision:
-    """Return what to do next in a closed pool."""
+    """Return the next decision in a closed pool."""
     table, learners = pool.curves.once(_table), pool.curves.learners
     free, full = table.is_alive & pool.is_free, terms.sizes[-1]
     first = first_size(terms.sizes)
@@ -147,14 +148,14 @@ def decide(pool: Pool, terms: Terms) -> Decision:
 
 
 def boxes(pool: Pool, terms: Terms) -> Boxes:
-    """Return every learner's index, where it would go next, and what is to beat."""
+    """Return every learner's index and next size, and the score to beat."""
     table, full = pool.curves.once(_table), terms.sizes[-1]
     begun = table.is_alive & (table.size > 0)
     is_full = begun & (table.size >= full)
     forecast = terms.forecaster.forecasts(pool, full).all
     mean = np.asarray(forecast.quantile(0.5))
-    # Heavy tails are for what is shown: by them, learners far behind would be worth most of all.
-    # In decisions a forecast counts as normal, with its scale as standard deviation.
+    # Decisions take forecasts as normal, with the scale as standard deviation. With the heavy
+    # tails of the Student t, learners far behind would have the largest indices.
     scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
     to_full = expected_cost(pool, terms, (full,))[:, 0]
     unit = float(to_full[begun].mean())
@@ -163,7 +164,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     later, overhead = weight * factor * to_full, weight * OVERHEAD * unit
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
-    # Those that another worker trains now are expected to reach their forecasts.
+    # Learners that another worker trains now count with their forecasts.
     away = begun & ~pool.is_free
     best = float(table.score[is_full].max(initial=-math.inf))
     to_beat = max(best, float(mean[away].max(initial=-math.inf)))
@@ -171,7 +172,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     values = np.where(is_full, table.score, -math.inf)
     values = np.where(runs | (away & ~is_full), index(mean, scale, later + overhead), values)
     size = np.full(len(values), full)
-    # Only those are looked at more closely that could win if a look cost the overhead alone.
+    # Compute looks only for learners that could win if a look cost the overhead alone.
     hopes = index(mean, scale, np.full(len(mean), overhead))
     closer = runs & (hopes > max(to_beat, float(values[runs].max(initial=-math.inf))))
     stops = [(stop, np.flatnonzero(closer & (table.size < stop))) for stop in _stops(terms.sizes)]
@@ -190,7 +191,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     now = weight * factor[who] * way + overhead
     found = index_with_look(mean[who], shown, kept, now, later[who])
     found = np.where(way + to_full[who] <= left, found, -math.inf)
-    # From the worst to the best, so that the best of a learner's stops stays.
+    # Assign from the worst to the best, so the best of a learner's stops is kept.
     for place in np.argsort(found, kind="stable"):
         if found[place] > values[who[place]]:
             values[who[place]], size[who[place]] = found[place], at[place]
@@ -198,19 +199,19 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
 
 
 def _asked(pool: Pool, terms: Terms) -> float:
-    """Return what a mean full training must promise for a price of 1, in units of the score."""
+    """Return the improvement that a mean full training must promise at a price of 1."""
     table = pool.curves.once(_table)
     begun = table.is_alive & (table.size > 0)
     seen = np.stack([table.first[begun], table.score[begun]])
     gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
-    # Where half of them tie at the top, as on few examples of which most are of one class, nothing
-    # is gained yet: seconds are worth next to nothing, but enough for an order.
+    # If half of the learners tie at the top, as on few examples of mostly one class, best - median
+    # is 0. Take a tiny value, so costs still give an order.
     gained = max(gained, 0.01 * float(np.ptp(seen)))
-    # Each learner's largest training, as costs are believed: one slow call must not count.
+    # Take predicted costs of each learner's largest training: one slow call must not count.
     reached, place = np.unique(table.size[begun].astype(int), return_inverse=True)
     costs = expected_cost(pool, terms, (*reached.tolist(), terms.sizes[-1]))[begun]
     share = float(costs[np.arange(len(costs)), place].sum() / costs[:, -1].sum())
-    # As odds, no price is too low to end a pool of near ties before all are trained.
+    # With odds, any price ends a pool of near ties before all are trained.
     return gained * share / max(1.0 - share, 1e-9) / A_TENTH
 
 
@@ -271,7 +272,7 @@ def leader(pool: Pool, terms: Terms) -> int | None:
 
 
 def _end(pool: Pool, terms: Terms) -> Finish:
-    """Return with which learner the study ends, and why."""
+    """Return the end of the study: the best learner and the reason."""
     table, found = pool.curves.once(_table), pool.once(boxes, terms)
     winner = leader(pool, terms)
     assert winner is not None
@@ -294,7 +295,7 @@ def _end(pool: Pool, terms: Terms) -> Finish:
 
 
 def explain(pool: Pool, terms: Terms, learner: int) -> Reason:
-    """Return why the turn went from `learner` to another."""
+    """Return why another learner than `learner` goes on."""
     decision = decide(pool, terms)
     if isinstance(decision, Propose) or not pool.curves[learner].observations:
         return decision.reason

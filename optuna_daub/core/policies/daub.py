@@ -1,11 +1,10 @@
 """DAUB: data allocation using upper bounds.
 
-Each learner is first trained on three sizes; from then on the learner with the largest upper
-bound on its full-data score gets its next size, until the leader is fully trained.
+Each learner is first trained on three sizes. Then the learner with the largest upper bound on its
+full-data score gets its next size, until that learner is fully trained.
 
-The bound is a quantile of a forecast, and the next size is a step rule's: with `Projection` and
-`next_of_grid`, the defaults here, this is the algorithm of [1], but that it ends only when the
-learner with the largest bound is fully trained; `stop="first"` ends as [1] does.
+The bound is a quantile of a forecast, and a step rule chooses the next size. With `Projection`,
+`next_of_grid` (the defaults) and `stop="first"` this is the algorithm of [1].
 
 [1] A. Sabharwal, H. Samulowitz, G. Tesauro, "Selecting Near-Optimal Learners via Incremental
     Data Allocation", AAAI 2016. https://arxiv.org/abs/1601.00024
@@ -46,10 +45,10 @@ from optuna_daub.core.steps import next_of_grid
 
 @dataclass(frozen=True)
 class DAUB(Policy):
-    """Give data to the learner with the largest upper bound ([1] Algorithm 1).
+    """DAUB: train the learner with the largest upper bound further ([1] Algorithm 1).
 
-    Ties of the bound go to the learner with most data, then to the larger validation score, then
-    to the lower id: early on, every learner that memorises its training data ties at 1.
+    Ties go to the learner with most data, then to the larger validation score, then to the lower
+    id. They are common early on: all learners that memorise their training data have the bound 1.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> def curve(learner, *scores):
@@ -63,18 +62,19 @@ class DAUB(Policy):
     """
 
     forecaster: Forecaster = field(default_factory=Projection)
-    """How a learner can be on all the data; the default is the projection of [1]."""
+    """Forecaster of the bounds; the default is the projection of [1]."""
     steps: StepRule = next_of_grid
-    """Which size a learner is trained on next; that of [1] is the next one."""
+    """Rule for a learner's next size; in [1] the next one of the grid."""
     first_sizes: tuple[int, ...] = ()
-    """The sizes that every learner is first trained on; empty for the first three, as in [1]."""
+    """Sizes that every learner is first trained on; empty for the first three, as in [1]."""
     tolerance: float = 0.0
-    """Bounds within it of the largest count as ties; at least 0, in units of the score."""
+    """Distance from the largest bound up to which bounds tie; at least 0, in units of the
+    score."""
     stop: Literal["verified", "first"] = "verified"
-    """"first" ends when any learner is fully trained ([1] Alg. 1, line 5), "verified" when
-    that learner also has the largest bound: the first to arrive need not be the best."""
+    """"first" ends when any learner is fully trained ([1] Alg. 1, line 5). "verified" ends when
+    that learner also has the largest bound, since the first one need not be the best."""
     confidence: float = 0.95
-    """How often a bound should hold, in (0, 1); the projection states no such number."""
+    """Probability that a bound should hold, in (0, 1); the projection ignores it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,7 +94,8 @@ class DAUB(Policy):
 
     @property
     def needs(self) -> Needs:
-        """Training scores help; the pool must be closed, since [1] starts with every learner."""
+        """Requirements: a closed pool, since [1] starts with every learner; training scores
+        help."""
         return Needs(training_scores="helpful", closed_pool=True)
 
     def decide(self, pool: Pool) -> Decision:
@@ -112,7 +113,7 @@ class DAUB(Policy):
         ranked = table.is_alive & ~table.is_starting
         if not table.is_starting.any() and (winner := self._winner(table, ranked)) is not None:
             return Finish(int(table.learners[winner]), self._victory(table, ranked, winner))
-        # [1] Alg. 1, line 6: the largest bound, among those that no worker is training.
+        # [1] Alg. 1, line 6: the largest bound among learners that no worker trains.
         chosen = self._foremost(table, ranked & free)
         if chosen is None or table.size[chosen] == self.sizes[-1]:
             return Wait(Reason("every learner that could still be the best is being trained"))
@@ -121,14 +122,14 @@ class DAUB(Policy):
         return Extend(curve.learner, size, self._merit(table, ranked, chosen))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why the turn went from `learner` to another."""
+        """Return why another learner than `learner` goes on."""
         decision = pool.once(self.decide)
         if isinstance(decision, Propose):
             return Reason("learners still to come have not had their first sizes yet")
         if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
             return decision.reason
         if isinstance(decision, Finish) and self.stop == "first":
-            return decision.reason  # the bound of the first to arrive need not be the largest
+            return decision.reason  # it need not be the learner with the largest bound
         table = pool.once(self._ranked)
         own, by = (int(np.searchsorted(table.learners, i)) for i in (learner, decision.learner))
         if table.is_starting[by]:
@@ -144,7 +145,7 @@ class DAUB(Policy):
         return Reason(text, bounds)
 
     def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return the range up to the learner's bound; all numbers before its first sizes."""
+        """Return the range up to the learner's bound; without ends before its first sizes."""
         table = pool.once(self._ranked)
         place = int(np.searchsorted(table.learners, learner))
         seen = len(pool.curves[learner].observations)
@@ -154,7 +155,7 @@ class DAUB(Policy):
         return Interval(upper=upper) if math.isfinite(upper) else Interval()
 
     def _ranked(self, pool: Pool) -> _Table:
-        """Return what decisions need to know of each learner, as arrays."""
+        """Return the table of all learners."""
         full = self.sizes[-1]
         facts = pool.curves.columns(_facts)
         is_alive, size, score = facts[:, 0] == 0.0, facts[:, 1], facts[:, 2]
@@ -164,7 +165,7 @@ class DAUB(Policy):
         return _Table(pool.curves.learners, is_alive, is_starting, size, score, bound)
 
     def _foremost(self, table: _Table, among: NDArray[np.bool_]) -> int | None:
-        """Return the place of the learner that has the turn: the best of those that tie."""
+        """Return the place of the learner that goes on: the best of those that tie."""
         if not among.any():
             return None
         tied = among & (table.bound >= table.bound[among].max() - self.tolerance)
@@ -191,7 +192,7 @@ class DAUB(Policy):
         return Extend(curve.learner, size, self._first())
 
     def _merit(self, table: _Table, ranked: NDArray[np.bool_], chosen: int) -> Reason:
-        """Return why the turn goes to the learner at a place."""
+        """Return why the learner at a place goes on."""
         own, rival = float(table.bound[chosen]), self._rival(table, ranked, chosen)
         if rival is None:
             others = "has a bound yet" if table.is_starting.any() else "is left"
@@ -215,16 +216,16 @@ class DAUB(Policy):
 
 
 class _Table(NamedTuple):
-    """What a decision needs to know of each learner, arrays in the order of ids."""
+    """Data for decisions, arrays in the order of ids."""
 
     learners: NDArray[np.int64]
     is_alive: NDArray[np.bool_]
     is_starting: NDArray[np.bool_]
-    """Alive and not yet trained on all first sizes."""
+    """True for learners that are not dropped and lack some of their first sizes."""
     size: NDArray[np.float64]
     score: NDArray[np.float64]
     bound: NDArray[np.float64]
-    """The upper bound on the score at N; the score itself once there."""
+    """Upper bound of the score at N; the score itself for fully trained learners."""
 
 
 def _facts(curve: LearningCurve) -> tuple[float, float, float]:

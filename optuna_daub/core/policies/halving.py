@@ -1,4 +1,4 @@
-"""Synchronous successive halving: the baseline that drops the worse part at every size.
+"""Synchronous successive halving: a baseline that drops the worse part at every size.
 
 [1] K. Jamieson, A. Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
     Optimization", AISTATS 2016. https://arxiv.org/abs/1502.07943
@@ -25,7 +25,7 @@ from optuna_daub.core.sizes import next_size
 
 @dataclass(frozen=True)
 class SuccessiveHalving(Policy):
-    """Train all that are left on one size, keep one in `keep_one_in`, go on to the next size.
+    """Successive halving: train all on one size, keep the best part, go on to the next size.
 
     The last one left is trained on the full size at once.
 
@@ -38,7 +38,8 @@ class SuccessiveHalving(Policy):
     """
 
     keep_one_in: int = 2
-    """At least 2; 2 keeps the better half (rounded up), 3 the best third ([1] uses 2)."""
+    """Divisor of the number of learners, at least 2: 2 keeps the better half (rounded up), as in
+    [1], 3 the best third."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,11 +48,12 @@ class SuccessiveHalving(Policy):
 
     @property
     def needs(self) -> Needs:
-        """Validation scores alone, of a closed pool: rounds are cut by how many there are."""
+        """Requirements: a closed pool, since rounds depend on the number of learners."""
         return Needs(training_scores="unused", closed_pool=True)
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next ([1] Algorithm 1: one pass of its loop is one training size)."""
+        """Return the next decision ([1] Algorithm 1: one pass of its loop is one training
+        size)."""
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
         behind = [c for c in alive if not c.observations and c.learner not in pool.busy]
         if pool.may_propose and not behind:
@@ -68,14 +70,14 @@ class SuccessiveHalving(Policy):
         behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]
         if not behind:
             return Wait(Reason("the last learners of this round are being trained"))
-        # The last one left need not climb: no other is compared with it any more.
+        # The last one left skips sizes: nothing is compared with it any more.
         size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
         assert size is not None
         chosen = min(curve.learner for curve in behind)
         return Extend(chosen, size, Reason(f"one of {len(alive)} left for this size"))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why the turn went from `learner` to another."""
+        """Return why another learner than `learner` goes on."""
         size = pool.curves[learner].size
         decision = pool.once(self.decide)
         if isinstance(decision, Extend) and decision.learner != learner:
@@ -86,9 +88,9 @@ class SuccessiveHalving(Policy):
         return decision.reason
 
     def _loser(self, alive: list[LearningCurve], total: int, size: int) -> LearningCurve | None:
-        """Return the worst learner where more are left than this round may keep."""
+        """Return the worst learner if more are left than this round may keep."""
         if any(curve.size > size for curve in alive):
-            return None  # the next round has begun, so this one was cut
+            return None  # the next round has started, so this one is over
         kept = -(-total // self.keep_one_in ** (self.sizes.index(size) + 1))  # rounded up
         return min(alive, key=_order) if len(alive) > kept else None
 

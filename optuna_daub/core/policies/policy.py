@@ -1,4 +1,4 @@
-"""Policy: the questions that every rule of allocation answers, and what it needs to be told."""
+"""`Policy`, the base class of all rules of allocation, and `Needs`, their requirements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from optuna_daub.core.sizes import checked_sizes
 
 @dataclass(frozen=True)
 class Needs:
-    """What a policy must be told of every probe, and of the pool.
+    """Requirements of a policy on reports and on the pool.
 
     >>> needs = Needs(n_validation=100_000, validation_factor=2)
     >>> needs.validation_size(1000), needs.validation_size(500_000)
@@ -37,19 +37,19 @@ class Needs:
     """
 
     training_scores: Literal["unused", "helpful", "required"] = "helpful"
-    """Whether the score on the examples trained on is to be reported."""
+    """Use of training scores, the scores on the examples trained on."""
     mean_of_examples: bool = False
-    """Whether a score must be a mean over examples of values in [0, 1], larger is better, all
-    measured on one validation set, and a training score one over all examples trained on."""
+    """True if scores must be means over examples of values in [0, 1], larger is better, on one
+    validation set, and training scores means over all examples trained on."""
     n_validation: int | None = None
-    """Number of examples of the full validation set; None where every probe is scored on all."""
+    """Number of examples of the full validation set; None if every training is scored on all."""
     validation_factor: int | None = None
-    """Validation examples per training example of a probe; None for all of them."""
+    """Number of validation examples per training example; None for all of them."""
     closed_pool: bool = False
-    """Whether the number of learners must be known from the start."""
+    """True if the number of learners must be known from the start."""
 
     def validation_size(self, training_size: int) -> int | None:
-        """Return on how many validation examples to score a probe; None stands for all."""
+        """Return the number of validation examples to score a training on; None for all."""
         if self.n_validation is None or self.validation_factor is None:
             return None
         return min(self.validation_factor * training_size, self.n_validation)
@@ -59,9 +59,9 @@ class Needs:
 class Policy(ABC):
     """A rule that allocates training data: a pool in, a decision with its reason out.
 
-    A policy is a frozen value. Its answers depend on nothing but the pool: a study that is
-    reopened and a worker on another machine decide alike. Only `decide` must be written; the
-    other methods have answers that suit most rules. Fields of a subclass follow `sizes`:
+    A policy is a frozen value. Its answers depend only on the pool, so all workers decide alike.
+    Only `decide` must be written; the other methods have defaults that suit most rules. Fields of
+    a subclass follow `sizes`:
 
     >>> @dataclass(frozen=True)
     ... class Everything(Policy):
@@ -86,28 +86,27 @@ class Policy(ABC):
 
     @property
     def needs(self) -> Needs:
-        """Facts that the policy must be told; by default training scores help, pools are open."""
+        """Requirements of the policy; by default training scores help and pools may be open."""
         return Needs()
 
     @abstractmethod
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next; asked by a free worker before each training.
+        """Return the next decision; a free worker asks before each training.
 
-        An `Extend` is carried out by that worker; so is a `Propose`, whose new learner is then in
-        the pool. A `Drop` is put into the pool before the next question.
+        That worker carries out an `Extend`, or a `Propose`, whose new learner is then in the pool.
+        A `Drop` is put into the pool before the next question.
         """
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
-        """Return on what a new learner is trained first; asked once its parameters are known.
+        """Return the first training of a new learner; asked once its parameters are known.
 
-        A learner that is dropped here is declined: it is no learner and costs nothing, and the
-        next proposal comes in its place. By default nothing is declined, and parameters do not
-        matter.
+        A `Drop` declines the learner: it costs nothing, and the next proposal replaces it. By
+        default nothing is declined, and the size is that of the `Propose`.
 
         Args:
-            pool: with the new learner in it, which has no observation yet.
-            learner: its id.
-            size: for which it was proposed.
+            pool: the pool with the new learner, which has no observation yet.
+            learner: id of the new learner.
+            size: size of the `Propose`.
         """
         del pool
         return Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
@@ -115,17 +114,17 @@ class Policy(ABC):
     def forecasts(self, pool: Pool, size: int) -> Forecasts | None:
         """Return the forecast of every learner's score at `size`; None without a forecaster.
 
-        Pictures draw them between the last score and `interval`.
+        Plots show them.
         """
         del pool, size
         return None
 
     def worth(self, pool: Pool) -> NDArray[np.float64]:
-        """Return the value of each learner that a base sampler is shown, in the order of ids.
+        """Return the value of each learner for the base sampler, in the order of ids.
 
-        In units of the score, larger is better; a base sampler proposes what has much of it. By
-        default it is the mean of the forecast on all the data; of a policy that forecasts nothing
-        the last score, minus infinity before the first.
+        It is in units of the score, and the base sampler maximizes it. By default it is the mean
+        forecast on all the data. Without forecasts it is the last score, minus infinity before
+        the first.
         """
         forecasts = self.forecasts(pool, self.sizes[-1])
         if forecasts is None:
@@ -145,29 +144,29 @@ class Policy(ABC):
         return pool.once(prices, Terms(stops_of(self.sizes), Process(full), InSeconds(full)))
 
     def leader(self, pool: Pool) -> int | None:
-        """Return the best learner as far as is known; None before any score.
+        """Return the best learner so far; None before any score.
 
         By default it is the one with the best score at the largest size that any has reached.
         """
         return pool.furthest()
 
     def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return where the learner's score on all the data is believed to lie.
+        """Return the interval of the learner's score on all the data; by default without ends.
 
-        By default anywhere.
+        Plots and records show it.
         """
         del pool, learner
         return Interval()
 
     def promise(self, pool: Pool, learner: int) -> str | None:
-        """Return what is guaranteed of a learner, as a sentence; by default None, for nothing."""
+        """Return the promise for a learner as a sentence; by default None, for no promise."""
         del pool, learner
         return None
 
     def explain(self, pool: Pool, learner: int) -> Reason:
         """Return why a learner that is neither dropped nor fully trained gets no data now.
 
-        By default this is the reason for what is done instead.
+        By default this is the reason of the decision.
         """
         del learner
         return pool.once(self.decide).reason

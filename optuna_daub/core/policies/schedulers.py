@@ -1,7 +1,7 @@
-"""Schedulers: rules for the undecided learner that gets data next, and for its next step.
+"""Schedulers: rules for the undecided learner of ABC that is trained next.
 
-A scheduler is a pure function: the undecided learners in, their ids out, the most deserving
-first. Whoever asks takes the first one that can be trained at the moment.
+A scheduler is a pure function: the undecided learners in, their ids out, in the order of priority.
+The caller takes the first one that is free.
 
 [1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
     Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
@@ -23,50 +23,49 @@ from optuna_daub.core.intervals.interval import Interval
 
 
 MIN_GROWTH = 0.01
-"""Smallest growth exponent that `step_for_growth` takes: already a step of 2^100."""
+"""Smallest growth exponent that `step_for_growth` takes; its step is 2^100."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An undecided learner with at least one probe, and what its last probe cost and changed."""
+    """An undecided learner, with the cost and the effect of its last training."""
 
     learner: int
     n_probes: int
-    """Number of probes so far, at least 1."""
+    """Number of trainings so far, at least 1."""
     interval: Interval
-    """Where its full-data score lies, judged from all probes."""
+    """Interval of its full-data score from all trainings."""
     before: Interval
-    """The same without the last probe; [0, 1] where that was the first."""
+    """Interval without the last training; [0, 1] if that was the first."""
     extra_cost: float
-    """How much longer the last probe took than the one before (than 0 for the first), at least 0;
-    seconds, or training examples where seconds were not measured."""
+    """Cost of the last training minus that of the one before (0 for the first), at least 0, in
+    seconds, or in training examples if seconds were not measured."""
 
     @property
     def cost_of_rise(self) -> float:
-        """dT/dl, cost per unit that the lower end rose; infinite where it did not."""
+        """Cost per unit of rise of the lower end, dT/dl; infinity if it did not rise."""
         return _slope(self.extra_cost, self.interval.lower - self.before.lower)
 
     @property
     def cost_of_fall(self) -> float:
-        """-dT/du, cost per unit that the upper end fell; infinite where it did not."""
+        """Cost per unit of fall of the upper end, -dT/du; infinity if it did not fall."""
         return _slope(self.extra_cost, self.before.upper - self.interval.upper)
 
 
 Scheduler: TypeAlias = Callable[[Sequence[Candidate]], list[int]]
-"""The undecided learners in, all their ids out, the one that deserves data most first."""
+"""Function from the undecided learners to all their ids, in the order of priority."""
 
 
 def gradient_ci(candidates: Sequence[Candidate]) -> list[int]:
     """Return the learners in the order of [1] Algorithm 2, SchedulerGradientCI.
 
-    The likely best, whose upper end is the largest, goes first while its lower end rises at less
-    cost than the upper ends of all others together fall; otherwise the second largest goes first.
-    Equal upper ends, as of learners that memorise, are ordered by the lower end, then by id.
+    The learner with the largest upper end goes first as long as its lower end rises at less cost
+    than the upper ends of all others together fall. Otherwise the second largest goes first. Equal
+    upper ends, as of learners that memorise, are ordered by the lower end, then by id.
 
-    The costs are those of each learner's last two probes, as in [1], and no others: a lower end
-    that the last probe did not raise has grown slower than any upper end falls, so that one
-    unlucky probe of the likely best hands the turn to the others for as long as they can go on.
-    That costs time and no accuracy; `ucb` and `round_robin` do not wait.
+    Only the costs of each learner's last two trainings count, as in [1]. So if one training of the
+    first learner does not raise its lower end, the others go first for as long as they can go on.
+    That costs time but no accuracy; `ucb` and `round_robin` do not have this problem.
 
     >>> unknown = Interval(0.0, 1.0)
     >>> leader = Candidate(0, 1, Interval(0.8, 0.9), unknown, extra_cost=6.0)  # 7.5 per unit
@@ -108,14 +107,14 @@ def round_robin(candidates: Sequence[Candidate]) -> list[int]:
 def candidates(
     curves: Sequence[LearningCurve], interval: Callable[[LearningCurve], Interval]
 ) -> list[Candidate]:
-    """Return what a scheduler needs to know of learners, each with at least one probe.
+    """Return the learners as candidates of a scheduler, each with at least one training.
 
-    Costs are the measured seconds of the last two probes. Where one of these was not measured,
-    the training sizes stand in for the seconds of all learners: then all count as equally fast.
+    Costs are the measured seconds of the last two trainings. If one of these was not measured,
+    training sizes replace the seconds of all learners.
 
     Args:
-        curves: the undecided learners.
-        interval: where a learner's full-data score lies, judged from its curve.
+        curves: curves of the undecided learners.
+        interval: function from a curve to the interval of the full-data score.
 
     >>> probes = Observation(500, 0.8, seconds=2.0), Observation(1000, 0.8, seconds=5.0)
     >>> known = LearningCurve(4, probes)
@@ -136,17 +135,16 @@ def candidates(
 
 
 def step_for_growth(alpha: float) -> float:
-    """Return the factor between training sizes that suits training times growing as s^alpha.
+    """Return the best ratio of training sizes for training times that grow as s^alpha.
 
-    With it every probe takes twice as long as the one before, and the time spent is at most 4
-    times that of a schedule that knows in advance where to stop ([1] Theorem 4).
+    Then every training takes twice as long as the one before, and the total time is at most 4
+    times that of a schedule that knows in advance when to stop ([1] Theorem 4).
 
     >>> [round(step_for_growth(alpha), 6) for alpha in (0.5, 1.0, 1.5, 2.0, 3.0)]
     [4.0, 2.0, 1.587401, 1.414214, 1.259921]
 
     Raises:
-        ValueError: where `alpha` is not finite, or below 0.01: time then hardly grows with the
-            training size.
+        ValueError: if `alpha` is not finite or is below 0.01.
     """
     if not MIN_GROWTH <= number("alpha", alpha) < math.inf:
         raise ValueError(
@@ -170,8 +168,8 @@ def _size(probe: Observation) -> float:
 
 
 def _extra(cost: Callable[[Observation], float], curve: LearningCurve) -> float:
-    *_, earlier, last = 0.0, *map(cost, curve.observations[-2:])  # T = 0 before the first probe
-    return max(0.0, last - earlier)  # less for more data is noise
+    *_, earlier, last = 0.0, *map(cost, curve.observations[-2:])  # T = 0 before the first training
+    return max(0.0, last - earlier)  # a negative difference is noise
 
 
 def _slope(cost: float, change: float) -> float:

@@ -1,15 +1,14 @@
-"""Value per second: the default rule takes the step that promises most per second.
+"""Value per second, the default rule: take the step that promises most per second.
 
-A step trains a suspended learner, or a candidate that could become one, on some or all of the
-data. `core.prices` says what each is worth; the step of the largest price is taken. So a search
-decides everything by one quantity: who goes on, on how much data, and whether something new is
-tried. Some things it cannot know:
+A step trains a suspended learner, or a new candidate, on some or all of the data. `core.prices`
+gives the price of each step, and the step with the largest price is taken. So one quantity decides
+which learner goes on, on how much data, and when to try a new one. Three cases need more:
 
 * Before the first full-data model there is no score to improve on. The median forecast stands in,
   a training on all the data may cost twice what was spent so far, and candidates start small.
-* If runs are limited and not seconds (`n_trials`), every step costs the more, the fewer runs are
-  left; the first full-data model is started by half of them, and the last run is on all the data.
-* A closed pool ends by itself, when nothing is worth a small price; its rule is in `closed_pool`.
+* If runs are limited instead of seconds (`n_trials`), steps cost more as fewer runs are left. The
+  first full-data model is started by half of them, and the last run is on all the data.
+* A closed pool ends by itself, when no step is worth a small price; its rule is in `closed_pool`.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ from optuna_daub.core.prices import table_of
 
 @dataclass(frozen=True)
 class ValuePerSecond(Policy):
-    """Spend the next seconds on the step that promises the largest improvement for them.
+    """The default rule: take the step with the largest expected improvement per second.
 
     >>> from optuna_daub.core import Cost, Curves, LearningCurve, Observation
     >>> def curve(learner, *scores):
@@ -65,13 +64,14 @@ class ValuePerSecond(Policy):
     """
 
     forecaster: Forecaster | None = None
-    """Scores on more data; None: `Process` in open pools, `Joint` in closed ones."""
+    """Forecaster of the scores; None: `Process` in open pools, `Joint` in closed ones."""
     cost: Literal["seconds", "examples"] = "seconds"
-    """Unit that is spent: measured seconds, or training examples (the same decisions on every
-    machine)."""
+    """Unit of costs: measured seconds, or training examples for the same decisions on every
+    machine."""
     price: float = closed_pool.PRICE
-    """Closed pool: least improvement that a mean full training must promise, as a share of how far
-    the best score is above the median one; at least 0. With 0 all are trained on all the data."""
+    """In closed pools, the smallest improvement that an average full training must promise, as a
+    share of the best score minus the median one; at least 0. With 0 all are trained on all
+    data."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +81,7 @@ class ValuePerSecond(Policy):
 
     @property
     def needs(self) -> Needs:
-        """Validation scores alone; pools may be open."""
+        """Requirements: validation scores; pools may be open."""
         return Needs(training_scores="unused")
 
     def decide(self, pool: Pool) -> Decision:
@@ -90,7 +90,7 @@ class ValuePerSecond(Policy):
             return closed_pool.decide(pool, self._closed_terms(pool))
         table, stops = pool.once(table_of), stops_of(self.sizes)
         if not table.is_scored.any():
-            # Nothing can be told before the first score: all start small.
+            # Before the first score all learners start small.
             waiting = np.flatnonzero(table.is_alive & pool.is_free)
             size = stops[-1] if pool.runs_left == 0 else stops[0]
             first = Reason(f"before any score is known, learners start with {size:,}")
@@ -100,11 +100,11 @@ class ValuePerSecond(Policy):
         known = self.prices(pool)
         value, place, stop = known.learner
         new, _, start = known.candidate
-        # A price may be 0, where nothing is expected to improve; minus infinity is not allowed.
+        # A price of 0 means no expected improvement; minus infinity means not allowed.
         if value > new or (value == new and value > 0.0):
             text = f"promises {value:.2g} of improvement per {self._unit(pool)}, more than others"
             return Extend(int(pool.curves.learners[place]), stops[stop], Reason(text))
-        # What another sampler proposes may cost less than what it has proposed so far.
+        # The next proposal of another sampler may be cheaper than its earlier ones.
         if new >= 0.0 or not known.may_choose:
             new = max(new, 0.0)
             text = f"a new learner promises {new:.2g} of improvement per {self._unit(pool)}"
@@ -116,15 +116,15 @@ class ValuePerSecond(Policy):
         )
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
-        """Return where a new learner starts: at the size of its largest price.
+        """Return the first training of a new learner, at the size of its largest price.
 
-        It is declined if it would more probably be late than in time with all the data, once
-        there is a full-data model, and while others may come in its place.
+        Once there is a full-data model and another learner can be proposed, it is declined if its
+        training on all the data would probably end too late.
         """
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return proposed
-        known = self.prices(replace(pool, proposer=NoProposer()))  # only its own are asked for
+        known = self.prices(replace(pool, proposer=NoProposer()))  # no candidates are needed
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() >= 0.0:
             start = stops_of(self.sizes)[int(own.argmax())]
@@ -139,11 +139,11 @@ class ValuePerSecond(Policy):
         return self._forecaster(pool).forecasts(pool, size)
 
     def worth(self, pool: Pool) -> NDArray[np.float64]:
-        """Return each learner's forecast at N less what training it there costs.
+        """Return each learner's forecast at N minus the cost of a training there.
 
-        The cost counts at the largest price, so a base sampler that maximises this proposes what
-        is good for its cost. In a closed pool, and before there is a full-data model, it is the
-        forecast alone.
+        The cost is converted at the largest price, so a base sampler that maximises this proposes
+        points that are good for their cost. In a closed pool, and before the first full-data
+        model, it is the forecast alone.
         """
         mean = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
@@ -166,7 +166,7 @@ class ValuePerSecond(Policy):
         return int(pool.curves.learners[np.where(is_full, score, -np.inf).argmax()])
 
     def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return the middle 90 % of the forecast at N."""
+        """Return the 5 % and 95 % quantiles of the forecast at N."""
         if not pool.curves[learner].observations:
             return Interval()
         place = np.searchsorted(pool.curves.learners, learner)
@@ -174,7 +174,7 @@ class ValuePerSecond(Policy):
         return Interval(lower, max(lower, upper))
 
     def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why the turn went from `learner` to another."""
+        """Return why another learner than `learner` goes on."""
         decision = pool.once(self.decide)
         if pool.to_come is not None:
             return closed_pool.explain(pool, self._closed_terms(pool), learner)
@@ -214,10 +214,10 @@ class ValuePerSecond(Policy):
         return Process(self.sizes[-1]) if pool.to_come is None else Joint()
 
     def _unit(self, pool: Pool) -> Literal["second", "example"]:
-        """Return the unit of costs: examples also if no training was timed."""
+        """Return the unit of costs: examples if no training was timed."""
         return "second" if self._open_terms(pool).cost.is_in_seconds(pool) else "example"
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
-        """Return both ends of every learner's interval, a row each."""
+        """Return both ends of every learner's interval, shape (learners, 2)."""
         forecast = self.forecasts(pool, self.sizes[-1]).all
         return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])

@@ -237,7 +237,7 @@ def test_intervals_hold_where_the_model_does(seed: int) -> None:
     assert 0.80 < inside.mean() <= 1.0, inside.mean()
 
 
-@pytest.mark.parametrize("count", [joint.RECENT - 1, joint.RECENT, joint.RECENT + 7])
+@pytest.mark.parametrize("count", [joint.N_RECENT - 1, joint.N_RECENT, joint.N_RECENT + 7])
 def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count: int) -> None:
     """At the size that all were trained on, a newcomer is like the recent ones: closed form."""
     scores = 0.8 + 0.001 * np.random.default_rng(0).permutation(count)
@@ -250,8 +250,8 @@ def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count:
         )
         return float(newcomer.mean), float(newcomer.scale)
 
-    recent, recent_hopeless = scores[-joint.RECENT :], hopeless[-joint.RECENT :]
-    if count < joint.RECENT:
+    recent, recent_hopeless = scores[-joint.N_RECENT :], hopeless[-joint.N_RECENT :]
+    if count < joint.N_RECENT:
         assert spread(hopeless) == pytest.approx((recent_hopeless.mean(), recent_hopeless.std()))
     else:
         high, middle = np.quantile(recent, [0.9, 0.5])

@@ -1,0 +1,27 @@
+"""The picture of the README shows what the rows say."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import pytest
+
+from benchmarks.pictures import regret
+from benchmarks.rows import Row
+
+
+def row(method: str, curve: list[tuple[float, float]]) -> Row:
+    key = {"problem": "ranger-1", "method": method, "seed": 0, "budget": 100.0}
+    return {"key": key, "curve": curve, "budget_seconds": 200.0}
+
+
+def test_the_points_missing_are_drawn_against_time_in_units() -> None:
+    mpl.use("Agg")
+    key = {"problem": "ranger-1", "method": "the reference"}
+    reference = {"key": key, "unit": 2.0, "best": 0.9}
+    rows = [reference, row("ours", [(6.0, 0.8), (100.0, 0.89)]), row("TPE", [(60.0, 0.7)])]
+    ours, tpe = regret(rows, ["ours", "TPE"]).axes[0].lines
+    assert [ours.get_label(), tpe.get_label()] == ["optuna_daub", "TPE"]
+    assert [*ours.get_ydata()][-1] == pytest.approx(1.0)
+    assert [*tpe.get_ydata()][-1] == pytest.approx(20.0)
+    drops = [x for x, y in zip(ours.get_xdata(), ours.get_ydata(), strict=True) if y < 50.0]
+    assert 3.0 <= min(drops) < 3.3, "the first model is there after 6 seconds, 3 units"
