@@ -130,14 +130,14 @@ def _database(storage: BaseStorage) -> RDBStorage | None:
 
 
 def _shown(row: FrozenTrial) -> tuple[Any, ...]:
-    """Return all of a trial that anybody sees, but for its place."""
+    """Return all of a trial that anybody sees, except its place."""
     times = row.datetime_start, row.datetime_complete
     attrs = row.user_attrs, row.system_attrs
     return row.state, row.values, row.params, row.intermediate_values, attrs, times
 
 
 def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
-    """Return when a trial began and ended, as the release of Optuna stores it."""
+    """Return when a trial started and ended, as the release of Optuna stores it."""
     as_stored = model(datetime_start=row.datetime_start, datetime_complete=row.datetime_complete)
     columns = [model.__table__.c[name] for name in ("datetime_start", "datetime_complete")]
     return {

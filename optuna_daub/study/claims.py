@@ -191,7 +191,7 @@ def _claim(
         known = worker.look()
         if len(known.unfinished) > 1 and liveness.release(study, worker, stale_after, number):
             known = worker.look()
-        # Not what others' samplers were asked for, of which one may have begun the newest run.
+        # Not what others' samplers were asked for, of which one may have started the newest run.
         known = worker.known = replace(known, newest=(number, n_learners))
         run = _offer(study, worker, trial, policy, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in known.runs:

@@ -139,7 +139,7 @@ def show_progress(to_come: int) -> None:
     study ends.
 
     Args:
-        to_come: how many trials are still to be begun at least, after this one.
+        to_come: how many trials are still to start at least, after this one.
     """
     bar, jobs = _of_caller("progress_bar"), _of_jobs() or _of_this_job()
     if bar is None or not jobs.get("show_progress_bar"):

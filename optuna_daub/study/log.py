@@ -296,7 +296,7 @@ def end(study: optuna.Study, trial: AnyTrial, state: TrialState = TrialState.FAI
 
 
 def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:
-    """Store what a study is begun with, or compare with what it was begun with.
+    """Store what a study is started with, or compare with what it was started with.
 
     As long as nothing was observed (`is_begun` is False) the settings may still be mended.
 

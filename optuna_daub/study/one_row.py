@@ -40,7 +40,7 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     * `daub:learner`, `daub:state`, `daub:reason`, `daub:training_size`, `daub:examples`,
       `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, as far as known.
 
-    Trials that others have added, finished ones, stay as they are, but for what they say of
+    Trials that others have added, finished ones, stay as they are, except what they say of
     learners of another study that they were copied from. The study is not changed.
 
     Args:
@@ -114,7 +114,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     for shared in merged:
         row, curve = copy.copy(shared), curves.get(shared.number)
         if curve is None and not row.state.is_finished():
-            continue  # still in the queue, begun a moment ago, or declined
+            continue  # still in the queue, started a moment ago, or declined
         if curve is None:
             row.user_attrs = records.noted(row)  # what a copy bears speaks of another study
         else:

@@ -134,7 +134,7 @@ def plan(
     rise like those of LCDB. The cheapest and the most expensive pool are the range to expect.
 
     Args:
-        study: a study of DataAllocationSampler, begun or not, or the training
+        study: a study of DataAllocationSampler, started or not, or the training
             sizes, increasing, which the default rule would use.
         n_learners: how many learners to choose among; where it is None, what the study's sampler
             was given.

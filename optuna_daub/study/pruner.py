@@ -46,7 +46,7 @@ class AllocationPruner(BasePruner):
         self.policy = policy
         """The rule that allocates the training data; a frozen value."""
         self.has_warned = False
-        """Whether it was said that training scores are missing."""
+        """True once it was said that training scores are missing."""
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Raise: Optuna asks this of samplers alone, so that the two of the pair were swapped.

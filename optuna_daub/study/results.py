@@ -87,7 +87,7 @@ class BestLearner:
     reason: str
     """Why it is the best, or what the policy wants to do next."""
     promise: str
-    """What is guaranteed of it and under which conditions (ABC), or how often bounds held, of
+    """The guarantee and its conditions (ABC), or how often bounds held, of
     learners that were then trained on more data; empty where nothing is known."""
     better_size: int | None
     """A smaller training size at which its score on as many validation examples was better."""
@@ -138,7 +138,7 @@ def allocations(study: optuna.Study) -> list[Allocation]:
     """Return the sequence of all probes (the paper's S), run by run.
 
     Of one worker's study that is the order in which they were made. Runs that overlap are in the
-    order of their trials, but for those of one learner, which follow its sizes: machines' clocks
+    order of their trials, except those of one learner, which follow its sizes: machines' clocks
     differ, and are not asked.
 
     Args:

@@ -58,7 +58,7 @@ def checked_n_learners(n_learners: object) -> int:
     40
 
     Raises:
-        ValueError: if it is none, or more than can ever be begun.
+        ValueError: if it is none, or more than can ever be started.
     """
     count = whole_number("n_learners", n_learners)
     if count < 1:
@@ -86,8 +86,8 @@ class DataAllocationSampler(BaseSampler):
             (the default): no limit. Where the base sampler runs out of proposals (Grid,
             BruteForce) there are fewer; with several workers let it then be the size of the
             space, or the last proposals may come twice.
-        seconds: how long each `study.optimize` may take, above 0: the default rule then begins
-            nothing that would not be through in time, but for the first full training. None (the
+        seconds: how long each `study.optimize` may take, above 0: the default rule then starts
+            nothing that would not be through in time, except the first full training. None (the
             default): the `timeout` of `study.optimize`, if it has one.
         stale_after: seconds without a report after which a run counts as dead and its learner is
             free again; None (the default) waits, except for processes of this machine, which are
@@ -169,7 +169,7 @@ class DataAllocationSampler(BaseSampler):
 
         Raises:
             ValueError: if the policy needs `n_learners` and the sampler was given none, the
-                study was begun with other sizes or another direction, or its sampler is a
+                study was started with other sizes or another direction, or its sampler is a
                 `PartialFixedSampler` around this one.
             NotImplementedError: if the study has several objectives.
             RuntimeError: if the learners are held by trials that this thread has asked for and

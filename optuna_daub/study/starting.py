@@ -57,7 +57,7 @@ def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Give up trials that threads of this process began and left: by `SystemExit`, say."""
+    """Give up trials that threads of this process started and left: by `SystemExit`, say."""
     here, begun = threading.get_ident(), worker.assigned
     for place, assigned in [*begun.items()]:
         if not assigned.is_optimizing:

@@ -56,7 +56,7 @@ class Assigned:
 
     run: Run
     thread: int
-    """The thread that began it (`threading.get_ident`)."""
+    """The thread that started it (`threading.get_ident`)."""
     is_optimizing: bool
     """True in `study.optimize`, in which a thread has one trial at a time."""
     since: float
@@ -152,7 +152,7 @@ class Worker:
     """Held while a thread of this process looks, or chooses and claims a learner: of two threads,
     the second sees what the first has written. Never held while one sleeps."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
-    """The trials that this process has begun and not ended, by number."""
+    """The trials that this process has started and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
     """The sizes that its objectives were told to train on last, by trial number."""
     told: dict[int, Go | End] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class Worker:
     """When the `study.optimize` that was seen last began (None in ask-and-tell), and its first
     trial: what was declined in another one may be in time in this one."""
     agreed: Policy | None = None
-    """The policy whose sizes are known to be those that the study was begun with."""
+    """The policy whose sizes are known to be those that the study was started with."""
     failed_in_a_row: frozenset[int] = frozenset()
     """The learners that failed here one after another, the last ones that were trained."""
     warned: set[str] = field(default_factory=set)
@@ -336,7 +336,7 @@ class Worker:
             self.known = self.known.ruling_out(drops)
 
     def _runs_left(self) -> int | None:
-        """Return how many runs of an open pool this thread may still begin after its own.
+        """Return how many runs of an open pool this thread may still start after its own.
 
         None if its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
@@ -367,7 +367,7 @@ class Worker:
         return None if pool.curves[leader].dropped else Extend(leader, full, reason)
 
     def _trials_left(self) -> int | None:
-        """Return how many trials this thread may still begin (see `_runs_left`)."""
+        """Return how many trials this thread may still start (see `_runs_left`)."""
         # It may be within the `optimize` of another study.
         is_optimizing = self.reader.thread_local.in_optimize_loop
         asked = host.trials_asked_for() if is_optimizing else None
