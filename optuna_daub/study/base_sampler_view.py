@@ -181,9 +181,8 @@ def one_row_per_learner(
         if run is None or is_others or known.is_copy(trial.number, run):
             rows[trial.number] = trial
         elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
-            rows[run.learner] = (
-                trial  # a trial that waited may have resumed a learner started later
-            )
+            # A trial that waited may have resumed a learner that started later.
+            rows[run.learner] = trial
         elif run.is_declined:
             row = rows[trial.number] = copy.copy(trial)
             row.state, row.values = TrialState.RUNNING, None

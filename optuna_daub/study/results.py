@@ -87,8 +87,8 @@ class BestLearner:
     reason: str
     """Why it is the best, or what the policy wants to do next."""
     promise: str
-    """The guarantee and its conditions (ABC), or how often bounds held, of
-    learners that were then trained on more data; empty where nothing is known."""
+    """The guarantee and its conditions (ABC), or how often bounds held of learners that were then
+    trained on more data; empty if nothing is known."""
     better_size: int | None
     """A smaller training size at which its score on as many validation examples was better."""
     examples: int
