@@ -1,6 +1,6 @@
 """What do closed pools lose and cost at each price, and how often do their intervals hold?
 
-    OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.004 0.008 ...]
+    OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.04 0.07 ...]
         [--prior joint.json]
 
 The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB's, of
@@ -41,7 +41,7 @@ from optuna_daub.core.policies.closed_pool import Terms
 from optuna_daub.core.policies.closed_pool import decide
 
 
-PRICES = 0.002, 0.004, 0.008, 0.016, 0.032
+PRICES = 0.02, 0.04, 0.07, 0.14, 0.3
 STATED = 0.5, 0.8, 0.9, 0.95
 """Probabilities of intervals around the median."""
 NEAR = 0.02

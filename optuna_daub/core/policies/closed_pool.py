@@ -1,18 +1,21 @@
 """Closed pools: the best of a fixed number of learners.
 
 Every learner is first trained on a small share of the data. From then on each training is a box
-(`core.boxes`, [1]): it costs seconds, and may lead to a better score on all the data, at once or
+(`core.boxes`, [1]): it has a cost, and may lead to a better score on all the data, at once or
 after a look at a size between. A learner's *index* is the score up to which its best next step is
-worth its cost, at the price of a second. The learner with the largest index goes on, and the study
-ends when no index is above the best score on all the data.
+worth its cost. The learner with the largest index goes on, and the study ends when no index is
+above the best score on all the data.
 
-The price of a second depends on the best score so far, the median first score, and the mean cost
-of a training on all the data:
+A training on all the data costs, in units of the score,
 
-    weight = price (best - median) / mean full training * odds of the share spent / (0.1 / 0.9)
+    price (best score so far - median first score) * odds of the share spent
 
-So neither the unit of scores nor the unit of costs matters. It grows as more is spent, so a pool
-of near ties ends too.
+A smaller training costs a share of that: its seconds, divided by those of the learner's own full
+training. So neither the unit of scores nor that of costs matters. The price grows as more is
+spent, so a pool of near ties ends too. Slow learners pay no more than others, since what one short
+training says of the seconds of a long one is wrong by a factor of 2 or 3. It is wrong by more for
+boosted trees, which look slow on little data: if they paid in full, the best learners of covtype
+and adult would be left out.
 
 [1] M. L. Weitzman, "Optimal Search for the Best Alternative", Econometrica 47(3), 1979.
     https://doi.org/10.2307/1910412
@@ -54,19 +57,13 @@ benchmarks/replay.py`)."""
 STOP_RATIO = 2.0
 """Smallest ratio of sizes to look at on the way to N: a shorter step shows little."""
 OVERHEAD = 0.2
-"""Extra cost of every training, in mean full trainings. Without it learners climb in many steps of
+"""Extra cost of every training, in full trainings. Without it learners climb in many steps of
 almost no cost. With 0.1 the loss on LCDB is 0.25 points instead of 0.05."""
-EVENNESS = 0.1
-"""Power of costs relative to their mean. Seconds predicted from one short training are wrong by a
-factor of 2 or 3, and more for boosted trees, which look slow on little data. With a power of 1 the
-best learners of covtype and adult are left out."""
-A_TENTH = 0.1 / 0.9
-"""Odds of the share spent at which the price of a second equals `price`."""
 UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
 """Distance from a forecast's median to its upper quartile, in scales."""
 
 
-PRICE = 0.008
+PRICE = 0.07
 """Default price; `benchmarks/README.md` has loss and cost for others."""
 
 
@@ -80,9 +77,9 @@ class Terms(NamedTuple):
     cost: Literal["seconds", "examples"]
     """Unit of costs."""
     price: float
-    """Smallest improvement that a mean full training must promise once a tenth of the cost of
-    training everything was spent, as a share of the best score minus the median first one. At
-    least 0; with 0 all are trained on all the data."""
+    """Smallest improvement that a full training must promise once half of the cost of training
+    everything was spent, as a share of the best score minus the median first one. At least 0; with
+    0 all are trained on all the data."""
 
 
 class Boxes(NamedTuple):
@@ -158,10 +155,8 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     # tails of the Student t, learners far behind would have the largest indices.
     scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
     to_full = expected_cost(pool, terms, (full,))[:, 0]
-    unit = float(to_full[begun].mean())
-    weight = terms.price * _asked(pool, terms) / unit
-    factor = (unit / to_full) ** (1.0 - EVENNESS)
-    later, overhead = weight * factor * to_full, weight * OVERHEAD * unit
+    later = terms.price * _asked(pool, terms)  # cost of a full training
+    overhead = OVERHEAD * later
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
     # Learners that another worker trains now count with their forecasts.
@@ -188,8 +183,8 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     kept = np.sqrt(scale[who] ** 2 - shown**2)
     costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
-    now = weight * factor[who] * way + overhead
-    found = index_with_look(mean[who], shown, kept, now, later[who])
+    now = later * way / to_full[who] + overhead
+    found = index_with_look(mean[who], shown, kept, now, later)
     found = np.where(way + to_full[who] <= left, found, -math.inf)
     # Assign from the worst to the best, so the best of a learner's stops is kept.
     for place in np.argsort(found, kind="stable"):
@@ -199,7 +194,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
 
 
 def _asked(pool: Pool, terms: Terms) -> float:
-    """Return the improvement that a mean full training must promise at a price of 1."""
+    """Return the improvement that a full training must promise at a price of 1."""
     table = pool.curves.once(_table)
     begun = table.is_alive & (table.size > 0)
     seen = np.stack([table.first[begun], table.score[begun]])
@@ -212,7 +207,7 @@ def _asked(pool: Pool, terms: Terms) -> float:
     costs = expected_cost(pool, terms, (*reached.tolist(), terms.sizes[-1]))[begun]
     share = float(costs[np.arange(len(costs)), place].sum() / costs[:, -1].sum())
     # With odds, any price ends a pool of near ties before all are trained.
-    return gained * share / max(1.0 - share, 1e-9) / A_TENTH
+    return gained * share / max(1.0 - share, 1e-9)
 
 
 def expected_cost(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Numbers:

@@ -69,9 +69,9 @@ class ValuePerSecond(Policy):
     """Unit of costs: measured seconds, or training examples for the same decisions on every
     machine."""
     price: float = closed_pool.PRICE
-    """In closed pools, the smallest improvement that an average full training must promise, as a
-    share of the best score minus the median one; at least 0. With 0 all are trained on all
-    data."""
+    """In closed pools, the smallest improvement that a full training must promise once half of the
+    cost of training everything was spent. It is a share of the best score minus the median first
+    one, at least 0. With 0 all are trained on all the data."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
