@@ -288,26 +288,35 @@ class Fitted:
         shape = (count, *growth.shape)
         return mean.reshape(shape), deviation.reshape(shape)
 
-    def onward(self, log_size: Array, log_seconds: Array, to: float) -> tuple[Array, Array]:
+    def onward(self, log_size: Array, log_seconds: Array, to: Array) -> tuple[Array, Array]:
         """Return means and standard deviations for learners outside the fit, from their last
         times.
 
         Args:
             log_size: logarithm of the size of each one's last training, shape (learners,).
             log_seconds: logarithm of its seconds; NaN if it was not timed.
-            to: logarithm of the size to predict.
+            to: logarithms of the sizes to predict, shape (sizes,).
+
+        Returns:
+            Two arrays of the shape (learners, sizes).
         """
         prior, (shared, own) = self.prior, self._shares()
-        growth, late = _basis(np.append(log_size, to), self.log_full, prior)
-        is_known = np.isfinite(log_seconds)
-        far, late_far = growth[-1] - growth[:-1], late[-1] - late[:-1]
+        far, late_far = (
+            there - here[:, None]
+            for there, here in zip(
+                _basis(to, self.log_full, prior),
+                _basis(log_size, self.log_full, prior),
+                strict=True,
+            )
+        )
+        last, is_known = log_seconds[:, None], np.isfinite(log_seconds)[:, None]
         alpha = prior.alpha + shared[1] * self.told[1, 0]
         late_weight = prior.late + shared[2] * self.told[2, 0]
         nobody = np.full((1, len(self.points.is_word)), np.nan)
         level, level_sd = self.predict(nobody, to)
         by_point = self.variances[1] + self.variances[0] * self.points.linear(prior)[1].mean()
         square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
-        mean = np.where(is_known, log_seconds + alpha * far + late_weight * late_far, level)
+        mean = np.where(is_known, last + alpha * far + late_weight * late_far, level)
         square += 2.0 * self.variances[4]
         sd = np.sqrt(np.where(is_known, square, level_sd**2 + by_point))
         return mean, sd
