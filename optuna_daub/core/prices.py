@@ -161,10 +161,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     )
     if has_model:
         best = max(best, float(mean[:count][scored & ~pool.is_free].max(initial=-math.inf)))
-    # Compute looks for the most promising learners, and for all candidates.
     may_run = np.flatnonzero(table.is_alive & pool.is_free & ~is_full)
-    hopes = improvement(mean[may_run], sd[may_run], best)
-    may_run = np.sort(may_run[np.argsort(-hopes, kind="stable")[:MOST_LEARNERS]])
     rows = np.concatenate([may_run, np.arange(count, len(mean))])
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
@@ -186,13 +183,16 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     ahead = improvement(mean, sd, best)
     straight = ahead / (later + overhead)
     found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
-    # A look's price is at most that with a free way on, which rules most candidates out.
+    # Looks are for the most promising learners, and for candidates that could win: a look's price
+    # is at most that with a free way on.
+    has_hope = np.ones(len(rows), bool)
+    has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LEARNERS:]] = False
     floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
             break  # a learner suspended by the last run could not be resumed
         now = expected[:, place] + overhead
-        looks = (at < size) & (chance > 0.0)
+        looks = has_hope & (at < size) & (chance > 0.0)
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]

@@ -126,8 +126,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     `HalvingRandomSearchCV`. Each candidate is first trained on few rows of each fold. Forecasts
     from the learning curves say how good it could become on all rows. The next seconds go where
     they promise most: to more rows for a candidate, or to a new candidate, proposed by the same
-    model. The best candidate was trained on all rows of each fold, and is fitted once more on all
-    the data.
+    model (by TPE if `n_candidates` is given). The best candidate was trained on all rows of each
+    fold, and is fitted once more on all the data.
 
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_digits
@@ -189,8 +189,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             save time. The best candidate is fitted on all the data in any case.
         factor: ratio of consecutive training sizes, above 1.
         cost: cost to save: "seconds", as measured, or "examples" trained on.
-        sampler: Optuna sampler that proposes candidates. None: the model of
-            `DataAllocationSampler`, seeded by `random_state`.
+        sampler: Optuna sampler that proposes candidates. None: `TPESampler` if `n_candidates` is
+            given, else the model of `DataAllocationSampler`; seeded by `random_state`.
         storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
             A password in it is never shown. A pickled search that was fitted keeps the URL
             without it, and a copy of the study in memory.
@@ -448,15 +448,21 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             A function from a candidate's parameters in the study to those of its estimator.
         """
         n_candidates = self._n_candidates(space, grid)
+        base = copy.deepcopy(self.sampler)
+        if base is None and n_candidates is not None:
+            # All of few candidates are proposed after their smallest trainings alone. The model
+            # then stays too near the first ones: an SVC on digits, twelve candidates, five seeds
+            # had 0.91 to 0.97, with TPE 0.97.
+            base = optuna.samplers.TPESampler(seed=seed)
         study = optuna.create_study(
             storage=self.storage,
             study_name=self.study_name,
             load_if_exists=self.study_name is not None,
             direction="maximize",
             sampler=DataAllocationSampler(
-                copy.deepcopy(self.sampler),
+                base,
                 n_learners=n_candidates,
-                seed=seed if self.sampler is None else None,
+                seed=seed if base is None else None,
             ),
             pruner=DAUBPruner(sizes=grid, cost=self.cost),
         )

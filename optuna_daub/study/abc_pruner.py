@@ -87,7 +87,9 @@ class ABCPruner(AllocationPruner):
     ) -> None:
         unnamed("ABCPruner", values, ("min_resource", "max_resource"))
         if max_resource is None:
-            raise ValueError("`max_resource`, the number of training examples, must be given.")
+            raise ValueError(
+                "`max_resource`, the number of training examples, must be given, but is None."
+            )
         policy = ABC(
             geometric_sizes(min_resource, max_resource, reduction_factor),
             n_validation,

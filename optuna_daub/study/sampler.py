@@ -54,9 +54,6 @@ _logger = logging.getLogger(__name__)
 def checked_n_learners(n_learners: object) -> int:
     """Return a number of learners.
 
-    >>> checked_n_learners(40)
-    40
-
     Raises:
         ValueError: if it is none, or more than can ever be started.
     """
@@ -71,32 +68,28 @@ def checked_n_learners(n_learners: object) -> int:
 class DataAllocationSampler(BaseSampler):
     """Propose new learners and resume suspended ones, as the policy of the study's pruner says.
 
-    The other half of `DAUBPruner` and its like. A resumed learner keeps its parameters and
-    inherits its curve. In an open pool, the default, the base sampler proposes for as long as the
-    study runs; with `n_learners` the study also stops by itself when the answer is known. With a
-    pruner of another library this sampler is its base sampler and nothing more.
+    It works with `DAUBPruner` and its like. A resumed learner keeps its parameters and inherits
+    its curve. In an open pool, the default, the base sampler proposes as long as the study runs.
+    With `n_learners` the study also stops by itself when the answer is known. With a pruner of
+    another library this sampler is its base sampler and nothing more.
 
     Args:
         base_sampler: any Optuna sampler; it sees one trial per learner, whose value is its score
-            on all the data or the forecast of it. In an open pool the default rule takes off what
-            training on all the data costs, at the score per second that the search gains, so
-            that costly learners are proposed if they are worth it. Default: the model that also
-            allocates the data proposes the point whose training promises most per second.
-        n_learners: how many learners to choose among, at least 1; enqueued trials count. None
-            (the default): no limit. Where the base sampler runs out of proposals (Grid,
-            BruteForce) there are fewer; with several workers let it then be the size of the
-            space, or the last proposals may come twice.
-        seconds: how long each `study.optimize` may take, above 0: the default rule then starts
-            nothing that would not be through in time, except the first full training. None (the
-            default): the `timeout` of `study.optimize`, if it has one.
-        stale_after: seconds without a report after which a run counts as dead and its learner is
-            free again; None (the default) waits, except for processes of this machine, which are
-            known to be dead at once. Give more than the longest training takes.
-        seed: of the default base sampler, in [0, 2^32); None (the default): another one each time.
+            on all the data or the forecast of it. In an open pool the default rule takes off the
+            cost of training on all the data. Default: the model that also allocates the data
+            proposes the point whose training promises most per second.
+        n_learners: number of learners to choose among, at least 1; enqueued trials count. None
+            (the default): no limit. There are fewer if the base sampler runs out of proposals
+            (Grid, BruteForce); several workers then need the size of the space.
+        seconds: length of each `study.optimize`, above 0. The default rule then starts nothing
+            that would end too late, except the first full training. None (the default): the
+            `timeout` of `study.optimize`, if it has one.
+        stale_after: seconds without a report after which a run counts as dead. None (the default)
+            waits, except for processes of this machine. Give more than the longest training takes.
+        seed: of the default base sampler, in [0, 2^32); None (the default): any.
 
     Raises:
-        ValueError: if an argument breaks its rule; at the first trial, where the policy needs
-            `n_learners`.
+        ValueError: if an argument breaks its rule, or the policy needs `n_learners`.
 
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=40)
     """

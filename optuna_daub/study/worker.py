@@ -23,17 +23,15 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
-from optuna_daub.core.decision import Propose
-from optuna_daub.core.decision import Reason
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
-from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import Proposer
 from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study.known import Known
+from optuna_daub.study.last_run import of_few_trials
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
@@ -281,7 +279,9 @@ class Worker:
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
-                last = self._of_last_run(policy, pool, number) if is_at_work else None
+                last = None
+                if is_at_work and number is not None and self._trials_left() == 0:
+                    last = of_few_trials(self.known, policy, pool, number)
                 decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return pool, decision
@@ -342,29 +342,6 @@ class Worker:
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
         return self._trials_left() if self.known.n_learners is None else None
-
-    def _of_last_run(self, policy: Policy, pool: Pool, number: int | None) -> Decision | None:
-        """Return that the last of fewer trials than learners, `n_trials`, is on all the data.
-
-        None if it is not the last one, or there is a full-data score already. In an open pool the
-        rule sees to it itself (`Pool.runs_left`).
-        """
-        known, full = self.known, policy.sizes[-1]
-        if number is None or known.n_learners is None or self._trials_left() != 0:
-            return None
-        asked = host.trials_asked_for()
-        # Of single trials somebody else makes the loop.
-        if asked is None or not 1 < asked[0] < known.n_learners:
-            return None
-        if any(known.is_done(learner, full) for learner in known.curves):
-            return None
-        run = known.runs.get(number)
-        free = Pool(Curves([c for i, c in pool.curves.items() if i not in pool.busy]))
-        leader = policy.leader(free) if run is None or run.learner is None else run.learner
-        reason = Reason("the last run of `n_trials` is on all the data")
-        if leader is None:
-            return Propose(full, reason) if known.has_room(number) else None
-        return None if pool.curves[leader].dropped else Extend(leader, full, reason)
 
     def _trials_left(self) -> int | None:
         """Return how many trials this thread may still start (see `_runs_left`)."""

@@ -142,6 +142,9 @@ def optimize_some(
     **given: Any,
 ) -> None:
     """Run some trials, and stop; `n_trials` of `optimize` would make the last one a full one."""
+    if n_trials is None or n_trials < 2:
+        study.optimize(objective, n_trials, **given)
+        return
     ended: list[int] = []
 
     def stop(study: optuna.Study, trial: FrozenTrial) -> None:

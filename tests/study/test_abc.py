@@ -672,7 +672,7 @@ def test_arguments_are_refused(wrong: dict[str, Any], complaint: str) -> None:
             {"training_score": 1.5},
             r"the training score of trial 0 at 1,000 training examples is 1\.5",
         ),
-        ({"n_validation": 0}, "trial 0 at 1,000 training examples has 0"),
+        ({"n_validation": 0}, "`n_validation`, .* must be at least 1, but got 0"),
         ({"n_validation": 100_001}, "1 to 100,000 .* trial 0 at 1,000 .* has 100,001"),
     ],
 )

@@ -521,6 +521,12 @@ class Listed(InOrder):
         return next(self.trees)
 
 
+@pytest.fixture(scope="module")
+def whole() -> tuple[optuna.Study, list[float]]:
+    """A search of all 300 seconds."""
+    return TestDeclinedNewcomers().search(RandomSampler(seed=4))
+
+
 class TestDeclinedNewcomers:
     """A training on all the data takes trees / 10 seconds, and there are 300 in all."""
 
@@ -557,22 +563,27 @@ class TestDeclinedNewcomers:
         reasons = [(t, t.user_attrs.get("daub:reason", "")) for t in study.get_trials()]
         return [trial for trial, reason in reasons if reason.startswith("declined: ")]
 
-    def test_what_cannot_be_in_time_is_not_begun(self) -> None:
-        n_begun = n_declined = 0
-        for seed in range(3):
-            study, begun = self.search(RandomSampler(seed=seed), n_trials=60)
-            declined = self.declined(study)
-            assert not any(trial.intermediate_values for trial in declined)
-            assert {trial.state for trial in declined} <= {TrialState.PRUNED}
-            # The last trial is never declined.
-            n_begun += sum(trees > 3000 for trees in begun[:-1])
-            n_declined += sum(trial.params["trees"] > 3000 for trial in declined)
-        assert n_declined > 3
+    def test_what_cannot_be_in_time_is_not_begun(
+        self, whole: tuple[optuna.Study, list[float]]
+    ) -> None:
+        study, begun = whole
+        declined = self.declined(study)
+        assert not any(trial.intermediate_values for trial in declined)
+        assert {trial.state for trial in declined} <= {TrialState.PRUNED}
+        n_declined = sum(trial.params["trees"] > 3000 for trial in declined)
+        assert n_declined > 20
         # Some that would take longer than there is are begun, while costs are hardly known.
-        assert n_begun < n_declined
+        assert sum(trees > 3000 for trees in begun) < n_declined / 10
 
-    def test_they_are_no_learners_and_the_base_sampler_sees_that_they_were_tried(self) -> None:
-        study, _ = self.search(RandomSampler(seed=0), n_trials=100)
+    def test_all_seconds_are_used(self, whole: tuple[optuna.Study, list[float]]) -> None:
+        """Of hundreds of learners the least promising new one is not taken for late."""
+        seconds = sum(probe.observation.seconds or 0.0 for probe in allocations(whole[0]))
+        assert 295.0 < seconds < 330.0
+
+    def test_they_are_no_learners_and_the_base_sampler_sees_that_they_were_tried(
+        self, whole: tuple[optuna.Study, list[float]]
+    ) -> None:
+        study, _ = whole
         numbers = {trial.number for trial in self.declined(study)}
         assert not numbers & {*worker_of(study).known.learners}
         assert isinstance(study.pruner, AllocationPruner)
@@ -580,8 +591,10 @@ class TestDeclinedNewcomers:
         states = {row.number: row.state for row in rows}
         assert {states[number] for number in numbers} == {TrialState.RUNNING}
 
-    def test_what_is_enqueued_is_declined_too_and_the_reason_can_be_read(self) -> None:
-        study, _ = self.search(RandomSampler(seed=0), n_trials=30)
+    def test_what_is_enqueued_is_declined_too_and_the_reason_can_be_read(
+        self, whole: tuple[optuna.Study, list[float]]
+    ) -> None:
+        study, _ = whole
         study.enqueue_trial({"trees": 9999.0})
         with clock():
             study.optimize(self.too_dear, n_trials=1)
@@ -620,7 +633,7 @@ class TestDeclinedNewcomers:
         later = [trial.number in numbers for trial in study.get_trials()[before:]]
         assert later[-12:] == [True] * 12
 
-    @pytest.mark.parametrize("seed", [0, 4, 8])
+    @pytest.mark.parametrize("seed", [0, 8])
     def test_it_goes_on_while_some_newcomer_would_be_in_time(self, seed: int) -> None:
         """Half of all trainings on all the data take less than 10 of the 300 seconds."""
         study, _ = self.search(RandomSampler(seed=seed))
@@ -707,7 +720,7 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
         expected.append((trees, decision.size))
         pool = pool.observed(decision.learner, outcome(trees, decision.size))
     assert done[:150] == expected
-    assert len({n for _, n in expected}) > 3
+    assert len({n for _, n in expected}) >= 3
 
 
 def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> None:

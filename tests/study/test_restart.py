@@ -28,6 +28,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import in_new_process
+from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
@@ -71,7 +72,7 @@ def test_stopped_after_every_number_of_trials() -> None:
     undisturbed.optimize(TableObjective(RIVALS))
     for n_trials in range(len(undisturbed.trials)):
         study = table_study()
-        study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+        optimize_some(study, TableObjective(RIVALS), n_trials)
         workers._WORKERS.clear()  # all that a new process would not know
         again = table_study(storage=study._storage)
         again.optimize(TableObjective(RIVALS))
@@ -189,7 +190,7 @@ def test_more_learners_on_reopening_go_on_with_them(tmp_path: Path) -> None:
 
 def test_fewer_learners_on_reopening_keep_those_there_are(tmp_path: Path) -> None:
     url = sqlite(tmp_path)
-    table_study(storage=url).optimize(TableObjective(RIVALS), n_trials=3)
+    optimize_some(table_study(storage=url), TableObjective(RIVALS), 3)
     study = table_study(1, storage=url)
     study.optimize(TableObjective(RIVALS))
     assert {row for row, _ in probes(study)} == {0, 1, 2}

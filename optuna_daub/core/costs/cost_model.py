@@ -160,7 +160,7 @@ class TakingPart:
         """Return the seconds of every learner of the pool, shape (learners, sizes)."""
         log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
         if len(self.places) < len(self.last):
-            log_mean, log_sd = self.model.onward(*self.last.T, np.log(sizes))
+            log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], np.log(sizes))
         if len(self.places):
             mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
             log_mean[self.places], log_sd[self.places] = mean, sd

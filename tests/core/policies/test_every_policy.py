@@ -390,4 +390,4 @@ def test_in_an_open_pool_a_full_model_exists_early_and_others_follow(
     assert spent_at_full[0] + sizes[-1] <= 2 * sizes[-1]
     share = len(spent_at_full) * sizes[-1] / step.pool.spent.examples
     print(f"{len(spent_at_full)} probes on all the data, {share:.0%} of all examples")
-    assert share >= 0.2
+    assert share >= 0.15

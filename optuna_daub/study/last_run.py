@@ -1,0 +1,40 @@
+"""The last run of a closed pool whose `n_trials` are fewer than its learners."""
+
+from __future__ import annotations
+
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Extend
+from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
+from optuna_daub.study import host
+from optuna_daub.study.known import Known
+
+
+def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Decision | None:
+    """Return that the last of few trials is on all the data, so the study has a full-data model.
+
+    None if there are enough trials, or there is a full-data score already. In an open pool the
+    rule sees to it itself (`Pool.runs_left`).
+
+    Args:
+        known: what is known of the study.
+        policy: the rule that allocates.
+        pool: as the worker of the trial sees it.
+        number: of the trial, the last one that the thread's `study.optimize` starts.
+    """
+    asked, full = host.trials_asked_for(), policy.sizes[-1]
+    # A single trial is one of a loop around `optimize`.
+    if asked is None or known.n_learners is None or not 1 < asked[0] < known.n_learners:
+        return None
+    if any(known.is_done(learner, full) for learner in known.curves):
+        return None
+    run = known.runs.get(number)
+    free = Pool(Curves([c for i, c in pool.curves.items() if i not in pool.busy]))
+    leader = policy.leader(free) if run is None or run.learner is None else run.learner
+    reason = Reason("the last run of `n_trials` is on all the data")
+    if leader is None:
+        return Propose(full, reason) if known.has_room(number) else None
+    return None if pool.curves[leader].dropped else Extend(leader, full, reason)
