@@ -95,7 +95,7 @@ def test_eight_processes_race_for_three_learners(address: str, tmp_path: Path) -
     assert len(idle_trials(study)) <= 8  # one for each worker, which it ends with
     cpu, wall = map(sum, zip(*plan.costs(), strict=True))
     print(f"{cpu:.2f} s of CPU in {wall:.1f} s of {len(plan.costs())} workers")
-    assert cpu < 0.1 * wall, "a worker that waits is busy"
+    assert cpu < 0.2 * wall, "a worker that waits is busy"
 
 
 @pytest.mark.parametrize(
