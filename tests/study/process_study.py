@@ -311,7 +311,7 @@ def work(plan: Plan) -> None:
         for n in training_sizes(trial):
             plan.write("begun", x, n, os.getpid())
             time.sleep(plan.seconds)
-            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.patience:
+            if plan.harm and (x, n) == plan.harmed and plan.begun().count((x, n)) <= plan.times:
                 raise plan.harm
             value, number, since = score(x, n), trial.number, time.monotonic()
             report(trial, n, value, training_score=min(1.0, value + 2 / n**0.5))
