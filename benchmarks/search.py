@@ -81,7 +81,7 @@ def main() -> None:
 def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
     """Yield, for each seed and problem, the reference and then every method."""
     methods = [name for name in options.methods if _can_run(name)]
-    for seed in range(options.seeds):
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in options.problems:
             yield Run({"problem": name, "method": REFERENCE}, partial(_reference, name))
             for method in methods:
@@ -211,6 +211,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--target", default="target", help="column of --data to predict")
     parser.add_argument("--methods", nargs="+", choices=METHODS, help="default: all")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--first-seed", type=int, default=0, help="so several processes share")
     parser.add_argument("--budget", type=float, default=100.0, help="in units; but on real data")
     parser.add_argument("--seconds", type=float, default=180.0, help="of CPU, on real data")
     parser.add_argument("--report", action="store_true", help="only the tables, of known rows")

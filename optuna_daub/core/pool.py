@@ -33,6 +33,8 @@ Columns: TypeAlias = NDArray[np.float64]
 CHUNK = 64
 """Number of learner ids in one chunk. A new observation rebuilds one chunk, and rules are asked
 again for the new curve only."""
+N_QUESTIONS = 16
+"""Number of questions whose answers a chunk passes on to the next."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         curves = {**known.curves, curve.learner: curve}
         if curve.learner not in known.curves:
             curves = dict(sorted(curves.items()))
-        return self._with(number, known.changed(curves, curve.learner), is_new=False)
+        return self._with(number, _Chunk(curves, known), is_new=False)
 
     def remove(self, learner: int) -> Curves:
         """Return the curves without that of `learner`."""
@@ -96,7 +98,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         kept = {**self._chunks[number].curves}
         del kept[learner]
         if kept:
-            return self._with(number, self._chunks[number].changed(kept, learner), is_new=False)
+            return self._with(number, _Chunk(kept, self._chunks[number]), is_new=False)
         return self._of({n: chunk for n, chunk in self._chunks.items() if n != number})
 
     @property
@@ -168,47 +170,37 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
 class _Chunk:
     """The curves of `CHUNK` consecutive ids, with remembered answers of rules."""
 
-    __slots__ = ("_changed", "_columns", "_known", "_known_learners", "curves", "learners")
+    __slots__ = ("_asked", "_columns", "curves", "learners")
 
-    def __init__(self, curves: dict[int, LearningCurve]) -> None:
+    def __init__(self, curves: dict[int, LearningCurve], earlier: _Chunk | None = None) -> None:
         self.curves = curves
         self.learners = np.fromiter(curves, np.int64, len(curves))
         self._columns: dict[Hashable, Columns] = {}
-        # Answers of the earlier chunk that was asked last, and the ids changed since then.
-        self._known: dict[Hashable, Columns] = {}
-        self._known_learners = self.learners
-        self._changed: frozenset[int] = frozenset()
+        # Answers by question and learner, with the curve that each was given for. All chunks of
+        # these ids share it: a trial that runs is laid over the finished ones again and again.
+        self._asked: dict[Hashable, dict[int, tuple[LearningCurve, tuple[float, ...]]]]
+        self._asked = {} if earlier is None else earlier._asked
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, _Chunk) and self.curves == other.curves)
-
-    def changed(self, curves: dict[int, LearningCurve], learner: int) -> _Chunk:
-        """Return the chunk with these curves, which differ from its own in one learner."""
-        chunk = _Chunk(curves)
-        was_asked = bool(self._columns)
-        chunk._known = self._columns if was_asked else self._known
-        chunk._known_learners = self.learners if was_asked else self._known_learners
-        chunk._changed = frozenset({learner}) if was_asked else self._changed | {learner}
-        return chunk
 
     def columns(self, question: tuple[Any, ...]) -> Columns:
         """Return the answers to a question, one row per learner."""
         if question in self._columns:
             return self._columns[question]
         rule, *arguments = question
-        if question in self._known:
-            known = self._known[question]
-            rows = np.empty((len(self.curves), known.shape[1]))
-            places = np.searchsorted(self._known_learners, self.learners)
-            is_known = np.isin(self.learners, self._known_learners)
-            rows[is_known] = known[places[is_known]]
-            for place, (learner, curve) in enumerate(self.curves.items()):
-                if learner in self._changed:
-                    rows[place] = rule(curve, *arguments)
-        else:
-            rows = np.array([rule(c, *arguments) for c in self.curves.values()], np.float64)
-        self._columns[question] = rows
-        return rows
+        answers = self._asked.setdefault(question, {})
+        rows = []
+        for learner, curve in self.curves.items():
+            known = answers.get(learner)
+            if known is None or known[0] is not curve:
+                known = answers[learner] = curve, rule(curve, *arguments)
+            rows.append(known[1])
+        # Questions about a space that has grown since are not asked again.
+        for old in [*self._asked][:-N_QUESTIONS]:
+            self._asked.pop(old, None)
+        self._columns[question] = found = np.array(rows, np.float64)
+        return found
 
 
 class Proposer(Protocol):

@@ -208,10 +208,16 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
     """Return last size, last score, order of the first and the last training, and their number."""
-    seen = [x for x in curve.observations if is_finite(x.score)]
-    if not seen:
+    seen = curve.once(_trainings)
+    if not len(seen):
         return 0.0, math.nan, math.inf, math.inf, 0.0
-    return seen[-1].size, seen[-1].score, seen[0].order, seen[-1].order, len(seen)
+    return seen[-1, 0], seen[-1, 1], seen[0, 2], seen[-1, 2], len(seen)
+
+
+def _trainings(curve: LearningCurve) -> Numbers:
+    """Return size, score and order of each training with a finite score, one per row."""
+    seen = [(x.size, x.score, x.order) for x in curve.observations if is_finite(x.score)]
+    return np.array(seen, np.float64).reshape(-1, 3)
 
 
 def _until(curves: Curves, last: Numbers, count: int) -> float:
@@ -225,13 +231,8 @@ def _until(curves: Curves, last: Numbers, count: int) -> float:
     n_later = count - _milestone(count)
     # The `left` last trainings belong to the `left` learners trained last, at most.
     latest = np.argsort(-np.where(np.isfinite(last), last, -1.0), kind="stable")[: n_later + 1]
-    orders = [
-        x.order
-        for i in curves.learners[latest].tolist()
-        for x in curves[i].observations
-        if is_finite(x.score)
-    ]
-    return float(sorted(orders, reverse=True)[n_later])
+    orders = np.concatenate([curves[i].once(_trainings) for i in curves.learners[latest].tolist()])
+    return float(np.sort(orders[:, 2])[-1 - n_later])
 
 
 def _scores_then(
@@ -240,9 +241,8 @@ def _scores_then(
     """Return each learner's last score up to some training; NaN if it had none."""
     then = np.where(first <= until, score, np.nan)
     for place in np.flatnonzero((first <= until) & (last > until)):
-        curve = curves[int(curves.learners[place])]
-        known = [x.score for x in curve.observations if x.order <= until and is_finite(x.score)]
-        then[place] = known[-1]
+        seen = curves[int(curves.learners[place])].once(_trainings)
+        then[place] = seen[seen[:, 2] <= until, 1][-1]
     return then
 
 
@@ -277,14 +277,11 @@ def _seen(
     prior: Prior,
 ) -> tuple[Seen, float, float]:
     """Return scores of some learners up to some training, their mean and standard deviation."""
-    learners = [curves[i] for i in curves.learners[places].tolist()]
-    found = [
-        (place, math.log2(full / x.size), x.score)
-        for place, curve in enumerate(learners)
-        for x in curve.observations
-        if is_finite(x.score) and x.order <= until and x.size <= full
-    ]
-    learner, doublings, score = (np.array(column) for column in zip(*found, strict=True))
+    parts = [curves[i].once(_trainings) for i in curves.learners[places].tolist()]
+    learner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    size, score, order = np.concatenate(parts).T
+    kept = (order <= until) & (size <= full)
+    learner, doublings, score = learner[kept], np.log2(full / size[kept]), score[kept]
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0
