@@ -9,6 +9,13 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 
+
+# Each process of the tests computes in one thread: several would fight over the same cores. It
+# counts only before NumPy is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# isort: split
+
 import pytest
 import sklearn
 from hypothesis import settings

@@ -342,7 +342,7 @@ class DataAllocationSampler(BaseSampler):
         policy = self._policy_of(study)
         if not self._proposes or policy is None:
             return self._base_sampler
-        pool, space = worker.pool(policy, trial.number), worker.known.drawn
+        pool, space = worker.pool(policy, trial.number, proposes=True), worker.known.drawn
         return ModelSampler(self._base_sampler, pool, policy, {**space}, self._seed)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:

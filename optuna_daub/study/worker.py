@@ -231,8 +231,18 @@ class Worker:
             self.known = self._settled.with_trials(others.values())
             return self.known
 
-    def pool(self, policy: Policy, number: int | None = None, *, is_at_work: bool = True) -> Pool:
+    def pool(
+        self,
+        policy: Policy,
+        number: int | None = None,
+        *,
+        is_at_work: bool = True,
+        proposes: bool = False,
+    ) -> Pool:
         """Return all that a decision may use, as the worker of trial `number` sees it.
+
+        If it `proposes`, its own learner is left out, which has no parameters yet. This is the
+        pool for which a new learner was decided on, and what was worked out for it holds.
 
         Where one only looks on (`is_at_work` is False), no end is known: the seconds left are this
         process's own, and all processes are to show the same of a study.
@@ -253,8 +263,11 @@ class Worker:
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # should it end now, there is no run in which another could go on
                 busy = frozenset(known.curves) - {own}
+            curves = known.curves
+            if proposes and number in curves and not curves[number].observations:
+                curves = curves.remove(number)
             pool = Pool(
-                curves=last.curves if known.curves == last.curves else known.curves,
+                curves=last.curves if curves == last.curves else curves,
                 busy=busy,
                 to_come=to_come,
                 spent=known.spent,

@@ -282,7 +282,8 @@ class Fitted:
         growth, late = _basis(log_size, self.log_full, prior)
         basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
         mean = means.T @ basis + self.middle + prior.alpha * basis[1] + prior.late * basis[2]
-        variance = np.einsum("as,abp,bs->ps", basis, before - taken, basis, optimize=True)
+        products = (basis[:, None] * basis).reshape(9, -1)
+        variance = (before - taken).reshape(9, count).T @ products
         widened = np.where(is_seen, 1.0, self.widened)[:, None]
         deviation = np.sqrt(widened * (np.maximum(variance, 0.0) + noise))
         shape = (count, *growth.shape)
