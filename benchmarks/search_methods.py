@@ -32,6 +32,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import Literal
 from unittest.mock import patch
 
 from benchmarks.search_space import Config
@@ -219,6 +220,35 @@ def wilcoxon(problem: Evaluated, seed: int) -> None:
 
     steps = {size: k for k, size in enumerate(sizes(problem, 1.5))}
     _pruned(optuna.pruners.WilcoxonPruner(), steps, True, problem, seed)
+
+
+def one_sample(share: float, problem: Evaluated, seed: int) -> None:
+    """Run Optuna's default sampler on one sample for half of the budget, then train the best on all the data.
+
+    This is what users do by hand, and what arXiv 2307.15422 asks every such method to be compared
+    with.
+
+    Args:
+        share: share of the training rows in the sample.
+        problem: what to train.
+        seed: of the sampler.
+    """
+    size = max(problem.smallest, round(share * problem.full))
+    spent, known = 0.0, dict[int, Config]()
+
+    def objective(trial: optuna.Trial) -> float:
+        nonlocal spent
+        config = known[trial.number] = suggest(problem, trial)
+        score, seconds = problem.evaluate(config, size)
+        spent += seconds
+        if spent >= problem.budget / 2:
+            trial.study.stop()
+        return score
+
+    study = _study(problem, seed, _default_tpe(seed))
+    study.optimize(objective)
+    for trial in sorted(study.trials, key=lambda trial: trial.values, reverse=True):
+        problem.evaluate(known[trial.number], problem.full)
 
 
 # --- FLAML ---
@@ -527,6 +557,9 @@ def ours(
     settings: Config,
     problem: Evaluated,
     seed: int,
+    *,
+    has_looks: bool = True,
+    cost: Literal["seconds", "examples"] = "seconds",
 ) -> None:
     """Run DataAllocationSampler and DAUBPruner as README.md does.
 
@@ -535,6 +568,8 @@ def ours(
         settings: of DataAllocationSampler; `seconds` is replaced by the budget.
         problem: what to train.
         seed: of the base sampler.
+        has_looks: False if every training is on all the data.
+        cost: of DAUBPruner; with "examples" the costs of parameters are ignored.
     """
     from optuna_daub import DataAllocationSampler
     from optuna_daub import DAUBPruner
@@ -548,7 +583,11 @@ def ours(
             report(trial, size, score, seconds=seconds)
         return score
 
-    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
+    least, full = problem.smallest, problem.full
+    where: dict[str, Any] = {"min_resource": least, "max_resource": full}
+    if not has_looks:  # sizes as close to N as these are nothing to stop at
+        where = {"sizes": (full - 2, full - 1, full)}
+    pruner = DAUBPruner(**where, cost=cost)
     with ExitStack() as stack:
         given = dict(settings)
         if "seconds" in given:
@@ -661,6 +700,8 @@ METHODS: dict[str, Method] = {
     "TPE + Hyperband": Method(hyperband, "pruners"),
     "TPE + halving": Method(successive_halving, "pruners"),
     "TPE + Wilcoxon": Method(wilcoxon, "pruners"),
+    "default TPE, 1/10, then the best": Method(partial(one_sample, 0.1), "one sample"),
+    "default TPE, 1/16, then the best": Method(partial(one_sample, 1 / 16), "one sample"),
     "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), "FLAML", needs=("flaml",)),
     "FLAML CFO": Method(partial(flaml_tune, "CFO"), "FLAML", needs=("flaml",)),
     "FLAML AutoML": Method(flaml_automl, "FLAML", needs=("flaml",), is_for_rows_only=True),
@@ -676,6 +717,8 @@ METHODS: dict[str, Method] = {
     "ours, spaces.tabular": Method(tabular_space, "ours", is_for_rows_only=True),
     "ours, TPE": Method(partial(ours, _tpe, {}), "ours"),
     "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
+    "ours, no looks": Method(partial(ours, None, {}, has_looks=False), "ours, less"),
+    "ours, no costs": Method(partial(ours, None, {}, cost="examples"), "ours, less"),
 }
 """In the order of the tables."""
 
