@@ -223,10 +223,10 @@ def wilcoxon(problem: Evaluated, seed: int) -> None:
 
 
 def one_sample(share: float, problem: Evaluated, seed: int) -> None:
-    """Run Optuna's default sampler on one sample for half of the budget, then train the best on all the data.
+    """Tune on one sample for half of the budget, then train the best on all the data.
 
-    This is what users do by hand, and what arXiv 2307.15422 asks every such method to be compared
-    with.
+    Optuna's default sampler tunes. Users do so by hand, and arXiv 2307.15422 asks to compare
+    every such method with it.
 
     Args:
         share: share of the training rows in the sample.
