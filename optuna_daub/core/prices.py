@@ -3,13 +3,13 @@
 A step trains a learner, or a candidate that could become one, on m examples; N is all of them. Its
 *price* is the score per second at which the step just pays, L with
 
-    E[ max(0, EI - L c(N)) ] = L (c(m) + o)           if m = N:  EI = L (c(N) + o)
+    E[ max(0, EI - L (c(N) + o)) ] = L (c(m) + o)           if m = N:  EI = L (c(N) + o)
 
 EI is the expected improvement on the best full-data score once the score at m is known, c(n) the
 expected seconds of a training on n examples, and o an overhead of every step: a share of the
 seconds spent so far (or left, if these are fewer). It grows because small samples distinguish the
-best learners less and less. This is Gittins' index [1], solved for the cost at a given score
-instead of the score at a given cost [2, 3].
+best learners less and less, so a look in between pays less and less. This is Gittins' index [1],
+solved for the cost at a given score instead of the score at a given cost [2, 3].
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
@@ -199,7 +199,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
         after = after_look(mean[some], shown, kept, best)
-        found[rows[some], place] = price(after, now[some], later[some])
+        found[rows[some], place] = price(after, now[some], later[some] + overhead)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known

@@ -67,9 +67,9 @@ def slowly(pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left:
     cost = terms.cost.seconds(pool, SIZES)
     chance = float(cost.within(left)[row, -1])
     now = float(cost.expected[row, stop]) + overhead
-    later = float(cost.expected[row, -1]) / chance
+    later = float(cost.expected[row, -1]) / chance + overhead
     if stop == len(SIZES) - 1:
-        return expected_improvement(mean, sd, best) / (later + overhead)
+        return expected_improvement(mean, sd, best) / later
     shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
     kept = math.sqrt(max(sd**2 - shown**2, 0.0))
     after = np.array([expected_improvement(mean + shown * z, kept, best) for z in POINTS])
