@@ -184,7 +184,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
     now = later * way / to_full[who] + overhead
-    found = index_with_look(mean[who], shown, kept, now, later)
+    found = index_with_look(mean[who], shown, kept, now, later + overhead)
     found = np.where(way + to_full[who] <= left, found, -math.inf)
     # Assign from the worst to the best, so the best of a learner's stops is kept.
     for place in np.argsort(found, kind="stable"):
