@@ -199,10 +199,15 @@ def _random(
 def _new(space: Space, rows: Rows, known: Rows) -> Rows:
     """Return the points, rounded to possible values, without known and repeated ones."""
     rows = np.unique(space.snapped(rows).round(12), axis=0)
-    taken = {row.tobytes() for row in space.snapped(known).round(12)}
-    is_new = np.array([row.tobytes() not in taken for row in rows], bool)
-    found: Rows = rows[is_new]
+    taken = {*_keys(space.snapped(known).round(12))}
+    found: Rows = rows[[key not in taken for key in _keys(rows)]]
     return found
+
+
+def _keys(rows: Rows) -> list[bytes]:
+    """Return the bytes of each row: with 20,000 rows much faster than row by row."""
+    data, width = rows.tobytes(), rows[:1].nbytes
+    return [data[i * width : (i + 1) * width] for i in range(len(rows))]
 
 
 def _near(
