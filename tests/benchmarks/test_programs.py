@@ -10,13 +10,10 @@ import pytest
 
 from benchmarks import decision_cost
 from benchmarks import large_studies
-from benchmarks import opening
 from benchmarks import replay
 from benchmarks import search_cv
-from benchmarks import slow_probe
 from benchmarks import training
 from benchmarks import two_workers
-from benchmarks import watching
 from benchmarks.fit import process
 from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
@@ -41,11 +38,8 @@ pytestmark = [
     [
         decision_cost,
         large_studies,
-        opening,
         search_cv,
-        slow_probe,
         two_workers,
-        watching,
         abc,
         budgeted,
         daub,
