@@ -26,7 +26,9 @@ def made(seed: int) -> list[LearningCurve]:
     for learner in range(12):
         end, lost, pace = rng.uniform((0.7, 0.5, -3.5), (0.9, 3.0, -0.7))
         seen = tuple(
-            Observation(n, end - lost / n**0.5, seconds=10**pace * n / 1000 * rng.lognormal(0, 0.1))
+            Observation(
+                n, end - lost / n**0.5, seconds=10**pace * n / 1000 * rng.lognormal(0, 0.1)
+            )
             for n in SIZES
         )
         known.append(LearningCurve(learner, seen))
