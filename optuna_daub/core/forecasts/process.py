@@ -272,16 +272,23 @@ def fit(seen: Seen) -> Numbers:
     medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
     # Subtract the prior mean of the shared gain, so scores have mean 0.
     off = seen.score + seen.prior.mean_gain * seen.share
+    theta, varies = medians.copy(), apart.any(axis=(1, 2))
+    # Nothing is learnt of the length scale of a parameter that all learners have alike.
+    kept = varies | ~varies.any()
+    free = np.append(kept, np.ones(len(medians) - len(kept), bool))
     found = minimize(
         negative_log_posterior,
-        medians,
-        (apart, seen.learner, seen.share, off, medians, spreads),
+        medians[free],
+        (apart[kept], seen.learner, seen.share, off, medians[free], spreads[free]),
         "L-BFGS-B",
         jac=True,
-        bounds=[*zip(medians - 4.0 * spreads, medians + 4.0 * spreads, strict=True)],
+        bounds=[
+            *zip((medians - 4.0 * spreads)[free], (medians + 4.0 * spreads)[free], strict=True)
+        ],
         options={"maxiter": 50},
     )
-    return np.asarray(found.x)
+    theta[free] = found.x
+    return theta
 
 
 def negative_log_posterior(

@@ -98,8 +98,7 @@ def test_a_parameter_that_all_have_alike_changes_nothing(count: int) -> None:
     ]
     rows = np.hstack([ROWS, np.full((len(ROWS), 1), 0.75), np.ones((len(ROWS), 1))])
     other = replace(pool, curves=Curves(curves), space=more, proposer=Given(rows))
-    # The search for hyperparameters ends near, not at, the same ones.
-    np.testing.assert_allclose(everything(other, FULL), everything(pool, FULL), atol=1e-4)
+    np.testing.assert_allclose(everything(other, FULL), everything(pool, FULL), atol=1e-6)
 
 
 def test_a_learner_that_was_there_has_its_score_with_certainty() -> None:
