@@ -38,7 +38,7 @@ from optuna_daub.study.abc_pruner import HALF_WIDTHS
 
 Rule = Callable[[Any], bool]
 
-LONGEST = 5.0
+LONGEST = 1.5
 """Seconds of CPU that any input may take."""
 
 BELOW_INFINITY = sys.float_info.max

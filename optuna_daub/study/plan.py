@@ -47,7 +47,7 @@ NOISE = 0.003
 MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
 """Smallest and largest seconds that a training may be planned to take."""
 
-MAX_LEARNERS = 200
+MAX_LEARNERS = 100
 """Largest number of learners in a simulated pool; costs of larger pools are scaled up."""
 
 
