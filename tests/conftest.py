@@ -26,9 +26,10 @@ from optuna_daub.core import Observation
 
 pytest.register_assert_rewrite("tests.core.stepping", "tests.study.process_study")
 
-# One decision may be slow on a loaded machine, so that no example has a deadline.
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# One decision may be slow on a loaded machine, so that no example has a deadline. Whoever changes
+# something tries a third of the examples, new ones each time; `.ci/run` tries all.
+settings.register_profile("dev", deadline=None, max_examples=30)
+settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 # A shell leaves SIGINT ignored to what it runs in the background; tests of Ctrl-C need it.

@@ -73,7 +73,7 @@ def transcribed(daub: DAUB, known: Sequence[LearningCurve], **options: Any) -> D
 
 
 class TestAgainstTheTranscription:
-    @settings(max_examples=500)
+    @settings(max_examples=5 * settings.default.max_examples)
     @given(data=st.data(), daub=daubs, training=st.booleans(), failures=st.booleans())
     def test_on_random_curves(
         self, data: st.DataObject, daub: DAUB, training: bool, failures: bool

@@ -122,7 +122,9 @@ OPEN = {name: case for name, case in CASES.items() if not case.policy.needs.clos
 every = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_open = pytest.mark.parametrize("case", OPEN.values(), ids=OPEN)
 
-some = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+some = settings(
+    max_examples=settings.default.max_examples // 5, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 def rebuilt(pool: Pool, curves: list[LearningCurve]) -> Pool:
