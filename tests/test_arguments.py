@@ -331,6 +331,9 @@ CASES: Mapping[str, Case] = {
         {"study": FINISHED},
         {**A_TOP, "learners": none_or(a_list(whole(0, 1)))},
     ),
+    "plot_sample_agreement": Case(
+        visualization.plot_sample_agreement, {"study": FINISHED}, A_STUDY
+    ),
     "ProgressBar": Case(visualization.ProgressBar, {}, {"every": real(0, BELOW_INFINITY)}),
     "DashboardCallback": Case(DashboardCallback, {}, {"every": real(0, BELOW_INFINITY)}),
     "update_dashboard": Case(update_dashboard, {}, A_STUDY),

@@ -205,7 +205,8 @@ def _draws(
 ) -> NDArray[np.float64]:
     """Return draws of all scores on all the data, larger is better, shape (DRAWS, learners).
 
-    Errors of the learners' forecasts are drawn as if they were independent.
+    Errors of similar learners are similar, and so they change the ranking less than independent
+    ones would.
     """
     if not curves:
         return np.empty((DRAWS, 0))
@@ -213,19 +214,15 @@ def _draws(
     forecasts = policy.forecasts(pool, policy.sizes[-1])
     if forecasts is None:  # the rule makes no forecasts
         forecasts = Joint().forecasts(pool, policy.sizes[-1])
-    levels = np.linspace(0.005, 0.995, 100)
-    quantiles = np.array([np.atleast_1d(forecasts.all.quantile(p)) for p in levels])
-    places = [*forecasts]
-    columns = []
-    for curve in curves:
-        of_learner = quantiles[:, places.index(curve.learner)]
+    places = np.searchsorted(forecasts.learners, [curve.learner for curve in curves])
+    drawn = forecasts.draws(DRAWS, rng)[:, places]
+    for place, curve in enumerate(curves):
         own = _score(curve, policy.sizes[-1])
         if own is not None:
-            of_learner = np.full(len(levels), sign * own)
-        elif not np.isfinite(of_learner).all():  # no bound: take the last score
-            of_learner = np.full(len(levels), sign * curve.observations[-1].score)
-        columns.append(np.interp(rng.uniform(size=DRAWS), levels, of_learner))
-    return np.array(columns).T
+            drawn[:, place] = sign * own
+        elif not np.isfinite(drawn[:, place]).all():  # no bound: take the last score
+            drawn[:, place] = sign * curve.observations[-1].score
+    return drawn
 
 
 def _of_size(

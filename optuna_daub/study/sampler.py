@@ -15,8 +15,6 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.distributions import FloatDistribution
-from optuna.distributions import IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -34,6 +32,8 @@ from optuna_daub.study import starting
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
+from optuna_daub.study.earlier import Earlier
+from optuna_daub.study.earlier import FromEarlier
 from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.limit import limit_of
 from optuna_daub.study.model_sampler import ModelSampler
@@ -87,9 +87,13 @@ class DataAllocationSampler(BaseSampler):
         stale_after: seconds without a report after which a run counts as dead. None (the default)
             waits, except for processes of this machine. Give more than the longest training takes.
         seed: of the default base sampler, in [0, 2^32); None (the default): any.
+        earlier: studies of this search space on other data, or on earlier data. The first new
+            learners have the parameters of their three best ones each, if these are in the ranges
+            of this study. Scores are not taken over. Default: none.
 
     Raises:
-        ValueError: if an argument breaks its rule, or the policy needs `n_learners`.
+        ValueError: if an argument breaks its rule, or a study in `earlier` has no learner that was
+            trained on all its data.
 
     >>> sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=40)
     """
@@ -102,6 +106,7 @@ class DataAllocationSampler(BaseSampler):
         seconds: float | None = None,
         stale_after: float | None = None,
         seed: int | None = None,
+        earlier: Sequence[optuna.Study] = (),
     ) -> None:
         if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
             raise ValueError(
@@ -128,6 +133,7 @@ class DataAllocationSampler(BaseSampler):
         self._n_learners = n_learners
         self._seconds = seconds
         self._stale_after = stale_after
+        self._earlier = Earlier.of(earlier)
         # By study: storages hand out the same trial ids, and so does one whose study was deleted.
         self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
             weakref.WeakKeyDictionary()
@@ -176,6 +182,7 @@ class DataAllocationSampler(BaseSampler):
         with starting.failing(study, trial):
             worker = worker_of(study)
             starting.check(study, policy, self._n_learners)
+            self._earlier.check(study)
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, self._seconds)
             if math.isinf(worker.limit):
@@ -206,9 +213,12 @@ class DataAllocationSampler(BaseSampler):
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial
-        worker.assigned[trial.number] = Assigned(
-            run, threading.get_ident(), host.is_optimizing(study), time.monotonic(), explores
-        )
+        with worker.lock:  # of two threads the second takes another point
+            point = self._earlier.next_point(study, worker, trial, run)
+            here, is_optimizing = threading.get_ident(), host.is_optimizing(study)
+            worker.assigned[trial.number] = Assigned(
+                run, here, is_optimizing, time.monotonic(), explores, point
+            )
         if run.learner is None:
             starting.stop_if_over(study, trial, policy, self._n_learners)
 
@@ -281,7 +291,9 @@ class DataAllocationSampler(BaseSampler):
         if run.learner not in (None, trial.number):
             params = worker_of(study).known.learners[run.learner].params
             if param_name in params:  # enqueued, or out of its distribution
-                _warn_of_range(run.learner, param_name, params[param_name], param_distribution)
+                starting.warn_of_range(
+                    run.learner, param_name, params[param_name], param_distribution
+                )
                 return params[param_name]
             rows = view.get_trials(deepcopy=False)
             row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
@@ -337,6 +349,8 @@ class DataAllocationSampler(BaseSampler):
         """Return what proposes the parameters of a trial: the base sampler, or a wrapper of it."""
         worker = worker_of(study)
         assigned = worker.assigned.get(trial.number)
+        if assigned is not None and assigned.point is not None:
+            return FromEarlier(self._base_sampler, assigned.point, worker)
         if assigned is not None and assigned.explores:
             return Exploring(self._base_sampler, worker.known)
         policy = self._policy_of(study)
@@ -379,20 +393,3 @@ def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
         return None
     assigned = worker_of(study).assigned.get(trial.number)
     return None if assigned is None else assigned.run
-
-
-def _warn_of_range(
-    learner: int | None, name: str, kept: Any, distribution: BaseDistribution
-) -> None:
-    """Warn of a learner that goes on outside a range that was narrowed."""
-    is_number = isinstance(distribution, FloatDistribution | IntDistribution)
-    if is_number and not distribution._contains(distribution.to_internal_repr(kept)):
-        _logger.warning(
-            "Learner %d goes on with %s = %s, which is not in the %s that is suggested now: a "
-            "learner keeps its parameters. To leave it out, raise `optuna.TrialPruned` in the "
-            "objective before it is trained.",
-            learner,
-            name,
-            kept,
-            distribution,
-        )

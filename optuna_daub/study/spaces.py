@@ -42,6 +42,18 @@ def distinct(choices: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(one for place, one in enumerate(choices) if choices.index(one) == place)
 
 
+def holds(distribution: BaseDistribution, value: Any) -> bool:
+    """Return whether a parameter with this distribution can have a value.
+
+    >>> holds(IntDistribution(1, 64), 65), holds(CategoricalDistribution(["a"]), "b")
+    (False, False)
+    """
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except (TypeError, ValueError):
+        return False
+
+
 def widened(space: Space, given: Iterable[Mapping[str, BaseDistribution]]) -> Space:
     """Return a space that also holds these distributions; the same object if it does already.
 

@@ -10,8 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
+from optuna.distributions import FloatDistribution
+from optuna.distributions import IntDistribution
 from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -25,6 +29,7 @@ from optuna_daub.study import records
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
+from optuna_daub.study.spaces import holds
 from optuna_daub.study.stored_policy import write_policy
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
@@ -195,3 +200,20 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
         with suppress(RuntimeError):  # others have ended it
             log.end(study, trial, TrialState.WAITING if is_enqueued else TrialState.FAIL)
         raise
+
+
+def warn_of_range(
+    learner: int | None, name: str, kept: Any, distribution: BaseDistribution
+) -> None:
+    """Warn of a learner that goes on outside a range that was narrowed."""
+    is_number = isinstance(distribution, FloatDistribution | IntDistribution)
+    if is_number and not holds(distribution, kept):
+        _logger.warning(
+            "Learner %d goes on with %s = %s, which is not in the %s that is suggested now: a "
+            "learner keeps its parameters. To leave it out, raise `optuna.TrialPruned` in the "
+            "objective before it is trained.",
+            learner,
+            name,
+            kept,
+            distribution,
+        )

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
@@ -61,6 +62,8 @@ class Assigned:
     """When it was known to be this process's own for the last time (`time.monotonic`)."""
     explores: bool = False
     """True of a new learner in the stead of one that the base sampler would repeat."""
+    point: Mapping[str, Any] | None = None
+    """Parameters that a new learner takes from an earlier study."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +188,8 @@ class Worker:
     """The policy whose sizes are known to be those that the study was started with."""
     failed_in_a_row: frozenset[int] = frozenset()
     """The learners that failed here one after another, the last ones that were trained."""
+    given: set[str] = field(default_factory=set)
+    """Points of earlier studies that this process has taken or left out, as text."""
     warned: set[str] = field(default_factory=set)
     """Kinds of warnings that were logged."""
     _settled: Known = field(default_factory=Known)  # folded from finished trials, for good

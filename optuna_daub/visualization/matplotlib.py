@@ -24,6 +24,7 @@ from optuna_daub.visualization._marks import Bars
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
+from optuna_daub.visualization._sample_agreement import sample_agreement_picture
 from optuna_daub.visualization._search_history import search_history_picture
 from optuna_daub.visualization._upper_bounds import upper_bounds_picture
 
@@ -65,6 +66,11 @@ def plot_upper_bounds(
 def plot_search_history(study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto") -> Axes:
     """Plot score against cost; see `optuna_daub.visualization.plot_search_history`."""
     return draw(search_history_picture(study, unit))
+
+
+def plot_sample_agreement(study: optuna.Study) -> Axes:
+    """Plot rank correlations; see `optuna_daub.visualization.plot_sample_agreement`."""
+    return draw(sample_agreement_picture(study))
 
 
 def draw(picture: Picture) -> Axes:

@@ -40,6 +40,7 @@ from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.stored_policy import write_policy
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
+from optuna_daub.visualization import plot_sample_agreement
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 
@@ -106,6 +107,7 @@ RESULTS: dict[str, Callable[[optuna.Study], Any]] = {
     "what_if": lambda study: what_if(study, DAUBPruner.paper(sizes=SIZES)),
     "plot_allocations": lambda study: plot_allocations(study).to_json(),
     "plot_learning_curves": lambda study: plot_learning_curves(study).to_json(),
+    "plot_sample_agreement": lambda study: plot_sample_agreement(study).to_json(),
     "plot_search_history": lambda study: plot_search_history(study).to_json(),
     "plot_upper_bounds": lambda study: plot_upper_bounds(study).to_json(),
 }

@@ -26,7 +26,8 @@ import optuna_daub.visualization as by_plotly  # noqa: E402
 import optuna_daub.visualization.matplotlib as by_matplotlib  # noqa: E402
 
 
-PLOTS = ("plot_learning_curves", "plot_allocations", "plot_search_history", "plot_upper_bounds")
+PLOTS = ("plot_learning_curves", "plot_allocations", "plot_search_history", "plot_upper_bounds",
+         "plot_sample_agreement")  # fmt: skip
 Make = Callable[[], optuna.Study]
 
 

@@ -26,6 +26,7 @@ from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import fit
 from optuna_daub.core.forecasts.process import lines_of
+from optuna_daub.core.forecasts.student import FREEDOM
 from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Curves
@@ -70,11 +71,16 @@ class Process(Forecaster):
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`."""
-        known = self._known(pool)
-        mean, sd = known.in_scores(known.lines, self._share(size))
+        known, share = self._known(pool), self._share(size)
+        mean, sd = known.in_scores(known.lines, share)
         is_there = known.size >= size
         mean, sd = np.where(is_there, known.score, mean), np.where(is_there, 0.0, sd)
-        return Forecasts(pool.curves.learners, Student(mean, WIDER * sd))
+
+        def draws(count: int, rng: np.random.Generator) -> Numbers:
+            wide = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))  # one for all learners
+            return mean + WIDER * wide * known.errors(sd, share, count, rng)
+
+        return Forecasts(pool.curves.learners, Student(mean, WIDER * sd), draws)
 
     def newcomer(self, pool: Pool, size: int) -> Student:
         """Return the forecast of a candidate drawn at random."""
@@ -148,11 +154,36 @@ class _Known(NamedTuple):
     """Standard deviation of the scores."""
     widened: float
     """Factor of all standard deviations."""
+    places: NDArray[np.int64]
+    """Places of the learners in the process, in its order."""
 
     @property
     def noise(self) -> float:
         """Variance of the noise of one score, standardized."""
         return 1.0 if self.process is None else self.process.noise
+
+    def errors(self, sd: Numbers, share: float, count: int, rng: np.random.Generator) -> Numbers:
+        """Return draws of the errors of scores at the size of this phi, shape (count, learners).
+
+        Errors of learners in the process depend on each other; those of others are independent.
+
+        Args:
+            sd: standard deviation of each learner's score; 0 if it is known.
+            share: phi of the size.
+            count: number of draws.
+            rng: generator of the draws.
+        """
+        drawn = sd * rng.standard_normal((count, len(sd)))
+        if self.process is None:
+            return drawn
+        own = np.arange(len(self.places))
+        covariance = self.process.covariance(self.process.seen.rows, own, share)
+        values, vectors = np.linalg.eigh(covariance)  # it may be singular
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        together = rng.standard_normal((count, len(own))) @ root.T
+        drawn[:, self.places] = self.unit * self.widened * together
+        drawn[:, sd == 0.0] = 0.0
+        return drawn
 
     def in_scores(self, lines: Lines, share: float) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of scores at the size of this phi."""
@@ -175,7 +206,8 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
     size, score, first, last, count = facts.T
     is_seen = size > 0
     if not is_seen.any():
-        return _Known(None, _unseen(len(size)), size, score, 0.0, 1.0, 1.0)
+        nobody = np.empty(0, np.int64)
+        return _Known(None, _unseen(len(size)), size, score, 0.0, 1.0, 1.0, nobody)
     # Hyperparameters use only the first trainings, with the scores of that time.
     until = _until(curves, last, int(count.sum()))
     taught = _take_part(_scores_then(curves, score, first, last, until))
@@ -203,7 +235,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
     _put(lines, places, lines_of(process, seen.rows, own))
     if len(new := np.setdiff1d(waiting, places)):
         _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
-    return _Known(process, lines, size, score, middle, unit, widened)
+    return _Known(process, lines, size, score, middle, unit, widened, places)
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC
 from abc import abstractmethod
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
+
+
+LEVELS = 100
+"""Number of quantiles between which draws are interpolated."""
 
 
 class Forecast(Protocol):
@@ -62,11 +67,31 @@ class Forecasts(Mapping[int, Forecast]):
     (0.9, array([0. , 0.1]))
     """
 
-    def __init__(self, learners: NDArray[np.int64], forecasts: Forecast) -> None:
+    def __init__(
+        self,
+        learners: NDArray[np.int64],
+        forecasts: Forecast,
+        together: Callable[[int, np.random.Generator], Numbers] | None = None,
+    ) -> None:
         self.learners = learners
         """Ids of the learners, increasing."""
         self.all = forecasts
         """Forecasts of all learners at once, in the order of `learners`."""
+        self._together = together
+
+    def draws(self, count: int, rng: np.random.Generator) -> Numbers:
+        """Return draws of the scores of all learners, shape (count, learners).
+
+        If the forecaster has not said how the errors of learners depend on each other, they are
+        independent.
+        """
+        if self._together is not None:
+            return self._together(count, rng)
+        levels = np.linspace(0.005, 0.995, LEVELS)
+        quantiles = np.array([np.atleast_1d(self.all.quantile(p)) for p in levels])
+        uniform = rng.uniform(levels[0], levels[-1], size=(count, len(self.learners)))
+        drawn = [np.interp(uniform[:, i], levels, quantiles[:, i]) for i in range(len(self))]
+        return np.array(drawn).reshape(len(self), count).T
 
     def __getitem__(self, learner: int) -> Forecast:
         place = int(np.searchsorted(self.learners, learner))

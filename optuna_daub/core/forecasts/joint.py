@@ -46,6 +46,7 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.student import FREEDOM
 from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -135,7 +136,12 @@ class Joint(Forecaster):
             new = self.newcomer(pool, size)
             mean = np.where(study.is_begun, mean, new.mean)
             variance = np.where(study.is_begun, variance, np.square(new.scale))
-        return Forecasts(pool.curves.learners, Student(mean, np.sqrt(variance)))
+
+        def draws(count: int, rng: np.random.Generator) -> Numbers:
+            wide = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))  # one for all learners
+            return mean + wide * study.errors(variance, size, count, rng)
+
+        return Forecasts(pool.curves.learners, Student(mean, np.sqrt(variance)), draws)
 
     def newcomer(self, pool: Pool, size: int) -> Student:
         """Return a forecast like those of recent learners after their first training.
@@ -224,6 +230,22 @@ class _Study(NamedTuple):
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
         mean = self.score + rows @ self.shared + way * self.effect
         return mean, of_all + way * (way * self.own + self.walk)
+
+    def errors(
+        self, variance: Numbers, size: int, count: int, rng: np.random.Generator
+    ) -> Numbers:
+        """Return draws of the errors of scores at a size, shape (count, learners).
+
+        Those of the shared gains are the same for all learners; the rest is independent.
+        """
+        _, rows = self.rows(size, self.size, self.q)
+        rows = np.where(self.is_begun[:, None], rows, 0.0)
+        values, vectors = np.linalg.eigh(self.of_shared)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        shared = rng.standard_normal((count, len(root))) @ (rows @ root).T
+        rest = variance - np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
+        own = np.sqrt(np.maximum(rest, 0.0)) * rng.standard_normal((count, len(variance)))
+        return np.asarray(shared + own)
 
     def first_ahead(self, size: int) -> tuple[Numbers, Numbers]:
         """Return the same as if only first scores were known."""

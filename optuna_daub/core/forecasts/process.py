@@ -240,6 +240,32 @@ class Conditioned:
             np.maximum(b + g + e - taken[2], JITTER),
         )
 
+    def covariance(self, rows: Rows, own: NDArray[np.int64], share: float) -> Numbers:
+        """Return the covariance of the scores of learners at one size, without noise.
+
+        Args:
+            rows: points of the learners, shape (learners, parameters).
+            own: row of each learner among those seen, -1 for a new one.
+            share: phi of that size; 0 at N.
+        """
+        seen = self.seen
+        lengths, (f, g, b, u, e, _) = _scales(self.theta)
+        with_gain = share * seen.share[:, None]
+
+        def kernel(apart: Numbers, same: NDArray[np.bool_]) -> Numbers:
+            found, _ = _matern(np.tensordot(1.0 / lengths, apart, 1))
+            return found if len(lengths) else same.astype(float)
+
+        same = np.arange(len(seen.rows))[:, None] == own
+        near = kernel(seen.apart(rows), same)[seen.learner]
+        same = same[seen.learner]
+        cross = MEAN_SD**2 + f * near + u * same + with_gain * (b + g * near + e * same)
+        half = solve_triangular(self.root, cross, lower=True, check_finite=False)
+        alike = np.eye(len(rows), dtype=bool)
+        near = kernel(square_distances(rows, rows, seen.is_word), alike)
+        before = MEAN_SD**2 + f * near + u * alike + share**2 * (b + g * near + e * alike)
+        return np.asarray(before - half.T @ half)
+
     def surprises(self) -> Numbers:
         """Return the error of each score's prediction from all others, shape (scores,).
 

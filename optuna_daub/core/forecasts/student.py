@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
+FREEDOM = 4.0
+"""Degrees of freedom."""
 NEWTON_STEPS = 10
 """Newton steps for the cubic equation; six reach full precision, extreme values need more."""
 

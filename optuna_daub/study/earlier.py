@@ -1,0 +1,217 @@
+"""Earlier studies: their best parameters are the first proposals of a new one.
+
+Scores of other data say nothing about scores of these data, so none is taken over. What is taken
+are parameters of learners that were trained on all the data of their study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from itertools import chain
+from itertools import islice
+from itertools import zip_longest
+from typing import Any
+from typing import TypeAlias
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
+
+from optuna_daub.study import log
+from optuna_daub.study import records
+from optuna_daub.study.learner import Learner
+from optuna_daub.study.records import Run
+from optuna_daub.study.spaces import holds
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import check_study
+from optuna_daub.study.worker import looking
+
+
+Point: TypeAlias = Mapping[str, Any]
+"""Parameters by name."""
+
+SHARES = (1 / 9, 1 / 3, 1.0)
+"""Largest costs of the learners taken from each earlier study, in costs of its best one. Cheap
+ones go first, or there would be no model for a long time: `benchmarks/earlier.py`."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Points taken from earlier studies; nothing of the studies themselves is kept."""
+
+    points: Mapping[str, Point] = field(default_factory=dict)
+    """Points by their text: a cheap one of each study, then better ones, then the best ones."""
+    directions: tuple[tuple[str, str], ...] = ()
+    """Name and direction of each study."""
+
+    @classmethod
+    def of(cls, studies: Sequence[optuna.Study]) -> Earlier:
+        """Return what is taken from earlier studies.
+
+        Raises:
+            ValueError: if these are no list of studies, or one has no learner that was trained on
+                all the data.
+        """
+        if isinstance(studies, str) or not isinstance(studies, Sequence):
+            raise ValueError(
+                "`earlier` must be a list of studies, such as `earlier=[optuna.load_study(...)]`, "
+                f"but got {studies!r}."
+            )
+        best = chain.from_iterable(zip_longest(*[_best_points(study) for study in studies]))
+        found = {repr(sorted(point.items())): point for point in best if point is not None}
+        directions = tuple((study.study_name, study.direction.name.lower()) for study in studies)
+        return cls(found, directions)
+
+    def check(self, study: optuna.Study) -> None:
+        """Raise a ValueError if an earlier study has another direction than this one."""
+        direction = study.direction.name.lower()
+        for name, other in self.directions:
+            if other != direction:
+                raise ValueError(
+                    f"Earlier studies must have the direction of this one, {direction}, but study "
+                    f"'{name}' has {other}: leave it out of `earlier`."
+                )
+
+    def next_point(
+        self, study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run
+    ) -> Point | None:
+        """Return the point that a new learner takes; None if it is to be proposed otherwise.
+
+        Only the first learners take one, as many as there are points, and each process takes each
+        point once. So a point that is declined, or never comes out as it was, is not taken again.
+        To be called under the worker's lock: the next thread sees what this one has taken.
+        """
+        number, known = trial.number, worker.known
+        left = {text: point for text, point in self.points.items() if text not in worker.given}
+        if run.learner != number or not left:
+            return None
+        as_it_is = log.as_stored(study, trial)
+        if records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is):
+            return None  # somebody else, such as GridSampler, has chosen the point
+        others = {i: one for i, one in known.learners.items() if i != number}
+        proposed = (i for i, one in others.items() if not _is_enqueued(one, i))
+        if len([*islice(proposed, len(self.points))]) == len(self.points):
+            return None
+        for text, point in [*left.items()]:
+            if any(_is_same(point, one.params) for one in others.values()):
+                del left[text]
+            elif not _fits(point, worker):
+                worker.given.add(text)
+                del left[text]
+        # Other processes do not say which points their newest learners are about to take. Those
+        # with lower numbers take the first ones.
+        n_ahead = sum(
+            run.learner == i < number and i not in worker.assigned and not others[i].params
+            for i, run in known.runs.items()
+            if i in others
+        )
+        if n_ahead >= len(left):
+            return None
+        text = [*left][n_ahead]
+        worker.given.add(text)
+        return left[text]
+
+
+class FromEarlier(BaseSampler):
+    """Propose a given point; what it lacks, or is out of range here, another sampler proposes."""
+
+    def __init__(self, base: BaseSampler, point: Point, worker: Worker) -> None:
+        self._base = base
+        self._point = point
+        self._worker = worker
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """Return no space: each parameter is proposed when it is asked for."""
+        del study, trial
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Return nothing."""
+        del study, trial, search_space
+        return {}
+
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return the point's value, or else the other sampler's."""
+        if param_name in self._point:
+            value = self._point[param_name]
+            if holds(param_distribution, value):
+                return param_distribution.to_external_repr(
+                    param_distribution.to_internal_repr(value)
+                )
+            _warn(self._worker, param_name, value, param_distribution)
+        return self._base.sample_independent(study, trial, param_name, param_distribution)
+
+
+def _best_points(study: optuna.Study) -> list[Point]:
+    """Return the parameters of the best learner of a study, and of the best of cheaper ones.
+
+    The cheapest goes first. All were trained on all the data of their study.
+    """
+    check_study(study)
+    known = looking(study).known
+    sizes = (log.read_mark(study, "settings") or {}).get("sizes", [0])
+    whole = [
+        i
+        for i, one in known.learners.items()
+        if one.params and not one.curve.dropped and one.curve.size == sizes[-1]
+    ]
+    if not whole:
+        raise ValueError(
+            "Each study of `earlier` must have a learner that `DataAllocationSampler` has trained "
+            f"on all its data, but study '{study.study_name}' has none. Leave it out, and give "
+            "parameters that you know to be good to `study.enqueue_trial`."
+        )
+    score = {i: known.curves[i].observations[-1].score for i in whole}
+    cost = {i: known.curves[i].observations[-1].seconds or 0.0 for i in whole}
+    best = max(whole, key=lambda i: (score[i], -i))
+    found: dict[int, Point] = {}
+    for share in SHARES:
+        cheap = [i for i in whole if cost[i] <= share * cost[best]]
+        if cheap:
+            chosen = max(cheap, key=lambda i: (score[i], -i))
+            found[chosen] = known.learners[chosen].params
+    return [*found.values()]
+
+
+def _fits(point: Point, worker: Worker) -> bool:
+    """Return whether this study's ranges hold a point, as far as they are known."""
+    drawn = worker.known.drawn
+    for name, value in point.items():
+        if name in drawn and not holds(drawn[name], value):
+            _warn(worker, name, value, drawn[name])
+            return False
+    return True
+
+
+def _warn(worker: Worker, name: str, value: Any, distribution: BaseDistribution) -> None:
+    """Say, once of each parameter, that an earlier value is out of range."""
+    worker.warn(
+        f"earlier {name}",
+        f"{name} = {value!r} of an earlier study is left out: it is not in the {distribution} of "
+        "this study.",
+    )
+
+
+def _is_enqueued(learner: Learner, number: int) -> bool:
+    first = learner.runs.get(number)
+    return first is not None and first.enqueued is not None
+
+
+def _is_same(point: Point, params: Mapping[str, Any]) -> bool:
+    """Return whether parameters are those of a point, as far as both have them."""
+    shared = point.keys() & params.keys()
+    return bool(shared) and all(point[name] == params[name] for name in shared)
