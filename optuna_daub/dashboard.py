@@ -35,6 +35,7 @@ from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
@@ -420,10 +421,25 @@ def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int 
         *((best.promise,) if best.promise else ()),
         _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
     ]
+    if ranking := _ranking(study):
+        lines.append(ranking)
     if learners_id is not None:
         name = _literal(f"{study.study_name} (learners)")
         lines.append(f"One learner, one trial: [{name}]({_page(learners_id)}).")
     return "\n".join(f"* {line}" for line in lines) + "\n\n" + _forecasts(study, rows)
+
+
+def _ranking(study: optuna.Study) -> str:
+    """Return how well the smallest samples rank the learners; empty if too few are known."""
+    found = sample_agreement(study).sizes
+    if not found:
+        return ""
+    first = found[0]
+    return (
+        f"Scores on {first.size:,} examples, {first.share:.1%} of all, rank {first.learners} "
+        f"learners as all the data do with correlation {first.rank_correlation:.2f} (90 %: "
+        f"{first.lower:.2f} to {first.upper:.2f})."
+    )
 
 
 def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,14 @@ from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
 from optuna_daub.core.costs.cost_model import expected_seconds
-from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
-from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
+from optuna_daub.study.worker import looking
 
 
 MIN_LEARNERS = 3
@@ -166,7 +164,9 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     full = policy.sizes[-1]
     sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
     scored = [curve for curve in curves if all(seen.is_finite for seen in curve.observations)]
-    drawn = _draws(policy, scored, sign, np.random.default_rng(seed))
+    # The study's own pool: in an open one the rule forecasts by the parameters.
+    pool = looking(study).pool(policy, is_at_work=False)
+    drawn = _draws(policy, pool, scored, sign, np.random.default_rng(seed))
     at = {s: [i for i, c in enumerate(scored) if _score(c, s) is not None] for s in policy.sizes}
     sizes = [
         _of_size(size, full, [scored[i] for i in at[size]], drawn[:, at[size]], sign)
@@ -174,7 +174,6 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
         if len(at[size]) >= MIN_LEARNERS
     ]
     spent = [seen for curve in curves for seen in curve.observations]
-    pool = _pool(curves, sign)
     return Agreement(
         full_size=full,
         sizes=tuple(sizes),
@@ -186,22 +185,12 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     )
 
 
-def _pool(curves: Sequence[LearnerCurve], sign: int) -> Pool:
-    """Return the learners as a pool of the core, in which larger scores are better."""
-    return Pool(
-        Curves(
-            LearningCurve(
-                curve.learner,
-                tuple(replace(seen, score=sign * seen.score) for seen in curve.observations),
-                parameters=curve.params,
-            )
-            for curve in curves
-        )
-    )
-
-
 def _draws(
-    policy: Policy, curves: Sequence[LearnerCurve], sign: int, rng: np.random.Generator
+    policy: Policy,
+    pool: Pool,
+    curves: Sequence[LearnerCurve],
+    sign: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Return draws of all scores on all the data, larger is better, shape (DRAWS, learners).
 
@@ -210,7 +199,6 @@ def _draws(
     """
     if not curves:
         return np.empty((DRAWS, 0))
-    pool = _pool(curves, sign)
     forecasts = policy.forecasts(pool, policy.sizes[-1])
     if forecasts is None:  # the rule makes no forecasts
         forecasts = Joint().forecasts(pool, policy.sizes[-1])

@@ -87,9 +87,10 @@ class DataAllocationSampler(BaseSampler):
         stale_after: seconds without a report after which a run counts as dead. None (the default)
             waits, except for processes of this machine. Give more than the longest training takes.
         seed: of the default base sampler, in [0, 2^32); None (the default): any.
-        earlier: studies of this search space on other data, or on earlier data. The first new
-            learners have the parameters of their three best ones each, if these are in the ranges
-            of this study. Scores are not taken over. Default: none.
+        earlier: studies of this search space on other data, or on earlier data, with the same
+            direction. The first new learners have the parameters of their best ones, five at
+            most, cheap ones first, if these are in the ranges of this study. Scores are not taken
+            over. Default: none.
 
     Raises:
         ValueError: if an argument breaks its rule, or a study in `earlier` has no learner that was

@@ -77,8 +77,11 @@ class Process(Forecaster):
         mean, sd = np.where(is_there, known.score, mean), np.where(is_there, 0.0, sd)
 
         def draws(count: int, rng: np.random.Generator) -> Numbers:
-            wide = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))  # one for all learners
-            return mean + WIDER * wide * known.errors(sd, share, count, rng)
+            # A forecast is wider than the process by this factor, one for all learners.
+            wide = known.widened * WIDER * np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))
+            errors = np.minimum(wide, 1.0) * known.errors(sd / known.widened, share, count, rng)
+            more = np.sqrt(np.maximum(wide**2 - 1.0, 0.0)) * rng.standard_normal((count, 1))
+            return mean + errors + more * sd / known.widened
 
         return Forecasts(pool.curves.learners, Student(mean, WIDER * sd), draws)
 
@@ -181,7 +184,7 @@ class _Known(NamedTuple):
         values, vectors = np.linalg.eigh(covariance)  # it may be singular
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         together = rng.standard_normal((count, len(own))) @ root.T
-        drawn[:, self.places] = self.unit * self.widened * together
+        drawn[:, self.places] = self.unit * together
         drawn[:, sd == 0.0] = 0.0
         return drawn
 
