@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from functools import partial
-from statistics import mean
-from statistics import stdev
 from zlib import crc32
 
+import numpy as np
 import optuna
 
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import grouped
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import results_of
@@ -40,8 +40,8 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 
 
-EARLIER = [f"ranger-{task}" for task in TASKS[:5]]
-JUDGED = [f"ranger-{task}" for task in TASKS[5:13]]
+EARLIER = tuple(f"ranger-{task}" for task in TASKS[:5])
+JUDGED = tuple(f"ranger-{task}" for task in TASKS[5:13])
 MOMENTS = (1, 3, 10, 30)
 """Mean full trainings after which regret is looked at."""
 METHODS = ("from nothing", "earlier")
@@ -56,40 +56,37 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     before, judged = EARLIER, JUDGED
     if options.smoke:
-        before, judged, options.budget = ["made"], ["made"], 10.0
-    judged = [name for name in judged if is_there(name, PROBLEMS[name].path)]
+        before, judged, options.budget = ("made",), ("made",), 10.0
     runs = (
         Run(
             {"problem": name, "method": method, "seed": seed, "budget": options.budget},
-            partial(measure, name, method, seed, options.budget, tuple(before)),
+            partial(measure, name, seed, options.budget, before * (method == "earlier")),
         )
         for seed in range(options.seeds)
         for name in judged
         for method in METHODS
+        if is_there(name, PROBLEMS[name].path)
     )
     results = results_of(options)
     rows = run_all(runs, results / "earlier.jsonl", options.time_limit)
     write_report(results / "earlier.md", rows, _report)
 
 
-def measure(name: str, method: str, seed: int, budget: float, before: tuple[str, ...]) -> Row:
-    """Search a problem, and return regret after some units of time."""
-    earlier = _studies(before, seed, budget) if method == "earlier" else []
-    one = searched(name, seed, budget, earlier)[0]
+def measure(name: str, seed: int, budget: float, before: tuple[str, ...]) -> Row:
+    """Search a problem after others, and return regret after some units of time."""
+    one = searched(name, seed, budget, before)[0]
     unit, best = _reference(name)
-    regret = [
-        100 * (best - max([s for at, s, *_ in one.curve if at <= units * unit], default=0.0))
-        for units in MOMENTS
-        if units <= budget
-    ]
-    print(name, method, seed, [round(x, 2) for x in regret], flush=True)
-    return {"regret": regret}
+    curve = [(at / unit, score) for at, score, *_ in one.curve]
+    found = [max([s for at, s in curve if at <= m], default=0.0) for m in MOMENTS if m <= budget]
+    return {"regret": [100 * (best - score) for score in found]}
 
 
+@cache
 def searched(
-    name: str, seed: int, budget: float, earlier: Sequence[optuna.Study]
+    name: str, seed: int, budget: float, before: tuple[str, ...] = ()
 ) -> tuple[Race, optuna.Study]:
-    """Search a problem for so many units; return the race and the study."""
+    """Search a problem for so many units, after others; return the race and the study."""
+    earlier = [searched(other, 1000 + seed, budget)[1] for other in before]
     one = Race(PROBLEMS[name].open(seed), budget * _reference(name)[0])
 
     def objective(trial: optuna.Trial) -> float:
@@ -104,16 +101,9 @@ def searched(
         sampler=DataAllocationSampler(seed=crc32(f"{name}, {seed}".encode()), earlier=earlier),
         pruner=DAUBPruner(min_resource=one.smallest, max_resource=one.full),
     )
-    try:
+    with suppress(OutOfBudgetError):
         study.optimize(objective)
-    except OutOfBudgetError:
-        pass
     return one, study
-
-
-@cache
-def _studies(names: tuple[str, ...], seed: int, budget: float) -> list[optuna.Study]:
-    return [searched(name, 1000 + seed, budget, [])[1] for name in names]
 
 
 @cache
@@ -123,23 +113,20 @@ def _reference(name: str) -> tuple[float, float]:
 
 
 def _report(rows: list[Row]) -> Iterator[str]:
-    """Yield the table in Markdown: means, and the mean difference with its standard error."""
-    by = {
-        method: {(r["key"]["problem"], r["key"]["seed"]): r["regret"] for r in rows
-                 if r["key"]["method"] == method}
-        for method in METHODS
-    }  # fmt: skip
-    first, second = (by[method] for method in METHODS)
-    pairs = [(first[key], second[key]) for key in first if key in second]
-    gains = [[one - other for one, other in zip(*pair, strict=True)] for pair in pairs]
-    lines = [[m, *(f"{mean(x):.2f}" for x in zip(*by[m].values(), strict=True))] for m in METHODS]
-    spread = [
-        stdev(x) / math.sqrt(len(x)) if len(x) > 1 else 0.0 for x in zip(*gains, strict=True)
+    """Yield the table in Markdown: means, and the mean gain with its standard error."""
+    by = grouped(rows, "method")
+    regrets = [np.array([row["regret"] for row in by[method]]) for method in METHODS]
+    gain = regrets[0] - regrets[1]
+    errors = gain.std(axis=0) / math.sqrt(max(len(gain) - 1, 1))
+    lines = [
+        [m, *(f"{x:.2f}" for x in r.mean(axis=0))] for m, r in zip(METHODS, regrets, strict=True)
     ]
-    means = [mean(x) for x in zip(*gains, strict=True)]
-    lines.append(["gain", *(f"{x:.2f} +- {s:.2f}" for x, s in zip(means, spread, strict=True))])
-    yield f"### Regret in points, mean of {len(pairs)} pairs of searches, after units of time"
-    yield table(["method", *map(str, MOMENTS[: len(means)])], lines)
+    pairs = zip(gain.mean(axis=0), errors, strict=True)
+    yield f"### Regret in points after units of time, means of {len(gain)} searches"
+    yield table(
+        ["", *map(str, MOMENTS[: len(errors)])],
+        [*lines, ["gain", *(f"{x:.2f} +- {error:.2f}" for x, error in pairs)]],
+    )
 
 
 if __name__ == "__main__":

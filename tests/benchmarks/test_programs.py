@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import decision_cost
+from benchmarks import earlier
 from benchmarks import large_studies
 from benchmarks import replay
 from benchmarks import search_cv
@@ -37,6 +38,7 @@ pytestmark = [
     "program",
     [
         decision_cost,
+        earlier,
         large_studies,
         search_cv,
         two_workers,

@@ -137,6 +137,17 @@ def test_2000_learners_have_finite_forecasts_quickly() -> None:
     assert again < 1.0
 
 
+def test_errors_of_similar_learners_are_similar() -> None:
+    pool, places = Pool(to_come=None, space=SPACE), {0: 0.50, 1: 0.51, 2: 0.99}
+    for learner, rate in places.items():
+        pool = pool.with_newcomer(learner, {"kind": "tree", "rate": rate})
+        pool = pool.observed(learner, Observation(1000, score("tree", rate, 1000)))
+    drawn = Process(FULL).forecasts(pool, FULL).draws(4000, np.random.default_rng(0))
+    near, _, far = (np.corrcoef(drawn.T)[i, j] for i, j in ((0, 1), (0, 2), (1, 2)))
+    assert near > far
+    assert near > 0.5
+
+
 def test_a_busy_learner_narrows_its_neighbours_and_moves_none() -> None:
     pool = pool_of(20)
     learner = next(i for i, c in pool.curves.items() if c.size == SIZES[0])

@@ -111,3 +111,22 @@ def test_an_observation_changes_no_forecast_made_before(forecaster: Forecaster) 
 def test_a_forecaster_is_a_value(forecaster: Forecaster) -> None:
     assert dataclasses.replace(forecaster) == forecaster  # type: ignore[type-var]
     assert hash(dataclasses.replace(forecaster)) == hash(forecaster)  # type: ignore[type-var]
+
+
+@every
+def test_draws_of_all_learners_are_spread_as_the_forecasts_say(forecaster: Forecaster) -> None:
+    rng = np.random.default_rng(0)
+    curves = []
+    for i in range(8):
+        sizes = (500, 1000, 2000, 4000)[: 4 if i == 3 else 1 + i % 3]
+        seen = [Observation(n, 0.8 + rng.random() / 10 - 10 / n, 0.9) for n in sizes]
+        curves.append(LearningCurve(i, tuple(seen), parameters={"depth": i % 5, "rate": i / 7}))
+    found = forecaster.forecasts(Pool(Curves(curves), to_come=None), 4000)
+    drawn = found.draws(4000, np.random.default_rng(1))
+    assert drawn.shape == (4000, 8)
+    assert (drawn[:, 3] == curves[3].score).all(), "it was trained on all the data"
+    for probability in (0.1, 0.5, 0.9):
+        stated = np.asarray(found.all.quantile(probability))
+        shares = (drawn <= stated).mean(axis=0)
+        unsure = np.isfinite(stated) & (np.ptp(drawn, axis=0) > 0.0)
+        assert shares[unsure] == pytest.approx(probability, abs=0.03)

@@ -216,6 +216,27 @@ def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> 
 
 
 @EVERY
+@pytest.mark.parametrize("doublings", [0.0, 3.0])
+def test_a_score_of_one_learner_narrows_others_by_their_covariance(
+    seen: Seen, doublings: float
+) -> None:
+    theta, place, share = some_theta(seen), 2, float(PRIOR.phi(doublings))
+    known, own = condition(theta, seen), np.arange(len(seen.rows))
+    covariance = known.covariance(seen.rows, own, share)
+    _, before = known.lines(seen.rows, own).scores(share)
+    assert np.diag(covariance) == pytest.approx(before, rel=1e-6)
+    assert covariance == pytest.approx(covariance.T)
+    one_more = seen._replace(
+        learner=np.append(seen.learner, place),
+        doublings=np.append(seen.doublings, doublings),
+        score=np.append(seen.score, 0.0),
+    )
+    _, after = condition(theta, one_more).lines(seen.rows, own).scores(share)
+    taken = covariance[place] ** 2 / (before[place] + known.noise)
+    assert before - after == pytest.approx(taken, rel=1e-4, abs=1e-7)
+
+
+@EVERY
 def test_surprises_agree_with_leaving_out_each_score(seen: Seen) -> None:
     theta = some_theta(seen)
     slow, found = Slowly(theta, seen), condition(theta, seen).surprises()
