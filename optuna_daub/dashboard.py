@@ -435,10 +435,10 @@ def _ranking(study: optuna.Study) -> str:
     if not found:
         return ""
     first = found[0]
+    interval = f"90 %: {first.lower:.2f} to {first.upper:.2f}"
     return (
-        f"Scores on {first.size:,} examples, {first.share:.1%} of all, rank {first.learners} "
-        f"learners as all the data do with correlation {first.rank_correlation:.2f} (90 %: "
-        f"{first.lower:.2f} to {first.upper:.2f})."
+        f"Small samples: rank correlation {first.rank_correlation:.2f} ({interval}) between "
+        f"scores of {first.learners} learners on {first.size:,} examples and on all the data."
     )
 
 

@@ -1,0 +1,49 @@
+"""The picture of `sample_agreement` shows its numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from optuna_daub import sample_agreement
+from optuna_daub.visualization._marks import Band
+from optuna_daub.visualization._marks import Line
+from optuna_daub.visualization._sample_agreement import sample_agreement_picture
+from optuna_daub.visualization._sample_agreement import sample_agreement_record
+from tests.visualization import studies
+from tests.visualization.studies import SIZES
+
+
+@pytest.mark.parametrize("make", [studies.finished, studies.minimized, studies.crowded])
+def test_the_line_is_the_correlation_and_the_area_its_interval(make: studies.Make) -> None:
+    study = make()
+    rows = sample_agreement(study).sizes
+    assert rows
+    picture = sample_agreement_picture(study)
+    band, line = picture.marks
+    assert isinstance(band, Band)
+    assert isinstance(line, Line)
+    assert [*band.xs] == [*line.xs] == [row.size for row in rows]
+    assert [*line.ys] == [row.rank_correlation for row in rows]
+    assert [*band.lows] == [row.lower for row in rows]
+    assert [*band.highs] == [row.upper for row in rows]
+    limits = picture.y.limits
+    assert limits is not None
+    assert limits[0] is not None
+    assert limits[1] is not None
+    assert limits[0] < min(band.lows) <= max(band.highs) < limits[1]
+
+
+def test_the_finding_is_of_the_smallest_size() -> None:
+    record = sample_agreement_record(studies.finished())
+    first = record.sizes[0]
+    assert record.full_size == SIZES[-1]
+    assert record.finding.startswith(
+        f"{first.learners} learners on {first.size:,} examples ({first.share:.1%} of all): rank "
+        f"correlation {first.rank_correlation:.2f}"
+    )
+
+
+def test_of_two_learners_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    picture = sample_agreement_picture(studies.one_learner())
+    assert picture.marks == picture.subtitle == picture.legend == ()
+    assert "no size has scores of three learners yet" in caplog.text
