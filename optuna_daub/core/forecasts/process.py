@@ -298,9 +298,9 @@ def fit(seen: Seen) -> Numbers:
     medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
     # Subtract the prior mean of the shared gain, so scores have mean 0.
     off = seen.score + seen.prior.mean_gain * seen.share
-    theta, varies = medians.copy(), apart.any(axis=(1, 2))
+    theta, varies = medians.copy(), np.asarray(apart.any(axis=(1, 2)), bool)
     # Nothing is learnt of the length scale of a parameter that all learners have alike.
-    kept = varies | ~varies.any()
+    kept = np.asarray(varies | (not varies.any()), bool)
     free = np.append(kept, np.ones(len(medians) - len(kept), bool))
     found = minimize(
         negative_log_posterior,
