@@ -39,7 +39,7 @@ from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
-from optuna_daub.study.worker import check_study
+from optuna_daub.study.setup_errors import check_study
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves

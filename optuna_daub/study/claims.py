@@ -125,7 +125,8 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
         with worker.lock:
             if number not in known.runs or worker.newcomers.get(number):
                 return run  # others have taken it over, or it was settled before
-            other = known.forerunner(number, worker.settled())
+            settled = {*filter(worker.newcomers.get, worker.newcomers)}
+            other = known.forerunner(number, settled)
             if other is not None:
                 return repeating(study, worker, trial, run, other)
             # A rival that does not step back in time is dead, or as good as: its parameters must
