@@ -35,11 +35,11 @@ from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.log import check_study
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
-from optuna_daub.study.setup_errors import check_study
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves

@@ -177,15 +177,13 @@ def one_row_per_learner(
         run = records.read_run(trial)
         if trial.number in known.replaced:
             continue
-        is_others = run is None or trial.state == TrialState.WAITING
-        if run is None or is_others or known.is_copy(trial.number, run):
+        if run is None or trial.state == TrialState.WAITING or known.is_copy(trial.number, run):
             rows[trial.number] = trial
         elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
             # A trial that waited may have resumed a learner that started later.
             rows[run.learner] = trial
         elif run.is_declined:
-            row = rows[trial.number] = copy.copy(trial)
-            row.state, row.values = TrialState.RUNNING, None
+            rows[trial.number] = _without_value(trial, TrialState.RUNNING)
         else:
             # GridSampler marks the points that it has proposed, and without the mark would propose
             # the same one for ever. The mark is on a later run if the first one's worker died
@@ -196,28 +194,31 @@ def one_row_per_learner(
                 if run.learner is None and records.GRID_POINT in own:
                     # Another point of the grid that differs only in parameters the learner never
                     # asked for.
-                    rows[trial.number] = copy.copy(trial)
-                    rows[trial.number].state, rows[trial.number].values = TrialState.FAIL, None
-                    continue
-                marks.setdefault(marked, {}).update(own)
+                    rows[trial.number] = _without_value(trial, TrialState.FAIL)
+                else:
+                    marks.setdefault(marked, {}).update(own)
     busy = known.busy()
     # A learner that started after `trials` was read has no row yet.
     for i in (i for i in known.curves if i in rows):
-        row = rows[i] = _row_of(known, i, rows[i], sign, marks.get(i, {}))
-        curve = known.curves[i]
-        if curve.observations and not curve.has_failed:
+        state = TrialState.RUNNING if i in busy else TrialState.FAIL
+        row = rows[i] = _row_of(known, i, _without_value(rows[i], state), sign, marks.get(i, {}))
+        if known.curves[i].observations and not known.curves[i].has_failed:
             row.state, row.values = TrialState.COMPLETE, [sign * values[i]]
-        else:
-            row.state = TrialState.RUNNING if i in busy else TrialState.FAIL
-            row.values = None
     return [row for row in rows.values() if not _is_empty(row)]
 
 
+def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
+    """Return a copy of the trial in another state, in which it has no value."""
+    row = copy.copy(trial)
+    row.state, row.values = state, None
+    return row
+
+
 def _row_of(
-    known: Known, number: int, first: FrozenTrial, sign: int, marks: Mapping[str, Any]
+    known: Known, number: int, row: FrozenTrial, sign: int, marks: Mapping[str, Any]
 ) -> FrozenTrial:
-    """Return the first run of a learner with the data of all its runs, except its value."""
-    learner, row = known.learners[number], copy.copy(first)
+    """Return the row of a learner's first run, given the data of all its runs."""
+    learner = known.learners[number]
     row.number = number
     row.params = {name: learner.params[name] for name in learner.distributions}
     row.distributions = {**learner.distributions}

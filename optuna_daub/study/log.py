@@ -36,6 +36,21 @@ AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
 # Reading
 
 
+def check_study(study: object) -> None:
+    """Raise if an argument `study` is none, or has several objectives.
+
+    Raises:
+        ValueError: if it is no study.
+        NotImplementedError: if it has several objectives, as `Trial.report` does.
+    """
+    if not isinstance(study, optuna.Study):
+        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
+    if len(study.directions) > 1:
+        raise NotImplementedError(
+            "Trial.report is not supported for multi-objective optimization."
+        )
+
+
 class Reader:
     """The trials of a study, read one by one as they come and change.
 

@@ -24,21 +24,6 @@ class SetupError(ValueError):
     """No trial of the study can work until its set-up is mended."""
 
 
-def check_study(study: object) -> None:
-    """Raise if an argument `study` is none, or has several objectives.
-
-    Raises:
-        ValueError: if it is no study.
-        NotImplementedError: if it has several objectives, as `Trial.report` does.
-    """
-    if not isinstance(study, optuna.Study):
-        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
-    if len(study.directions) > 1:
-        raise NotImplementedError(
-            "Trial.report is not supported for multi-objective optimization."
-        )
-
-
 @contextmanager
 def ending_study(study: optuna.Study) -> Iterator[None]:
     """End `study.optimize` if a `SetupError` is raised in this context.

@@ -37,7 +37,6 @@ from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
-from optuna_daub.study.setup_errors import check_study
 from optuna_daub.study.threads import one_blas_thread
 
 
@@ -372,12 +371,13 @@ def worker_of(study: optuna.Study) -> Worker:
     One for each `optuna.Study` object and not for each study id, which a database may hand out
     again when a study is deleted.
     """
-    check_study(study)
     with _WORKERS_LOCK:  # or two threads would make one each, and lock different locks
-        if study not in _WORKERS:
+        worker = _WORKERS.get(study) if isinstance(study, optuna.Study) else None
+        if worker is None:
+            log.check_study(study)
             reader = log.Reader(study)
-            _WORKERS[study] = Worker(reader, reader.sign)
-        return _WORKERS[study]
+            worker = _WORKERS[study] = Worker(reader, reader.sign)
+        return worker
 
 
 def looking(study: optuna.Study) -> Worker:
