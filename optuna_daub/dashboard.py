@@ -35,7 +35,6 @@ from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study import records
-from optuna_daub.study.log import check_study
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
@@ -234,7 +233,7 @@ def update_dashboard(study: optuna.Study) -> None:
 
 def _update(study: optuna.Study, *, is_whole: bool) -> None:
     """Write the notes of a study, with `is_whole` also its pictures and its study of learners."""
-    check_study(study)
+    log.check_study(study)
     stored = log.study_attrs(study)
     rows = learner_rows(study)
     learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)
