@@ -71,16 +71,22 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
         return f"{_name(type(value))}({', '.join(_named(vars(value), each))})"
     if hasattr(value, "get_params") and not isinstance(value, type):
         left = _NO_MATTER | {name for owner, name in left_out if owner == id(value)}
-        if "" in left:
-            return "..."
-        params = {n: v for n, v in value.get_params(deep=False).items() if n not in left}
-        return f"{_name(type(value))}({', '.join(_named(params, each))})"
+        return _of_estimator(value, left, each)
     return _name(value) if hasattr(value, "__name__") else f"{_name(type(value))} object"
 
 
 def _named(arguments: Mapping[str, Any], each: Callable[[Any], str]) -> list[str]:
     """Return named arguments of a call, in the order of their names."""
     return [f"{name}={each(arguments[name])}" for name in sorted(arguments)]
+
+
+def _of_estimator(estimator: Any, left_out: Set[str], each: Callable[[Any], str]) -> str:
+    """Return the class of an estimator with its parameters, except some, or "" for all."""
+    if "" in left_out:
+        return "..."
+    params = estimator.get_params(deep=False)
+    compared = {name: params[name] for name in params.keys() - left_out}
+    return f"{_name(type(estimator))}({', '.join(_named(compared, each))})"
 
 
 def described(estimator: Any, searched: Iterable[str]) -> str:
