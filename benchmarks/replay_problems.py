@@ -44,7 +44,7 @@ from benchmarks.rows import SHARED
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import geometric_sizes
-from optuna_daub.objective.training_size import TRAINING_SCORED
+from optuna_daub.objective.training import TRAINING_SCORED
 
 
 TABLES = SHARED / "tables"

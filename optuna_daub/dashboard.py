@@ -40,7 +40,6 @@ from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
-from optuna_daub.study.worker import check_study
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
@@ -235,7 +234,7 @@ def update_dashboard(study: optuna.Study) -> None:
 
 def _update(study: optuna.Study, *, is_whole: bool) -> None:
     """Write the notes of a study, with `is_whole` also its pictures and its study of learners."""
-    check_study(study)
+    log.check_study(study)
     stored = log.study_attrs(study)
     rows = learner_rows(study)
     learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)

@@ -58,6 +58,14 @@ def figures(study: optuna.Study) -> dict[str, dict[str, Any]]:
     }
 
 
+def write_figure(study: optuna.Study, figure: dict[str, Any]) -> dict[str, str]:
+    """Write a figure as `update_dashboard` writes each, and return its pieces."""
+    pieces = dashboard._pieces("dashboard:plot_data:long:", json.dumps(figure), stored(study))
+    for key, text in pieces.items():
+        study._storage.set_study_system_attr(study._study_id, key, text)
+    return pieces
+
+
 def run_note(study: optuna.Study, number: int) -> str:
     trial = study.trials[number]
     return get_note_from_system_attrs(stored(study), trial._trial_id)["body"]
@@ -94,26 +102,26 @@ class TestPages:
             assert not layout.get("template")
             assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0, 0, 0, 0)"
 
-    def test_a_long_figure_is_cut_and_put_together_again(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_long_figure_is_cut_and_put_together_again(self) -> None:
         study = studies.finished()
-        update_dashboard(study)
-        whole = figures(study)
-        other = studies.finished()
-        monkeypatch.setattr(dashboard, "PIECE", 100)
-        update_dashboard(other)
-        assert len(stored(other)) > len(stored(study)) + 50
-        assert figures(other) == whole
+        figure = {"data": [*range(20_000)]}
+        assert len(write_figure(study, figure)) > 2
+        assert figures(study) == {"long": figure}
 
-    def test_nothing_is_left_of_a_longer_figure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_nothing_is_left_of_a_longer_figure(self) -> None:
         study = studies.finished()
-        monkeypatch.setattr(dashboard, "PIECE", 100)
+        write_figure(study, {"data": [*range(20_000)]})
+        write_figure(study, {"data": [1]})
+        assert figures(study) == {"long": {"data": [1]}}
+
+    def test_a_long_note_is_cut_and_put_together_again(self) -> None:
+        study = studies.finished()
         update_dashboard(study)
-        long = figures(study)
-        monkeypatch.setattr(dashboard, "PIECE", 40_000)
-        update_dashboard(study)
-        assert figures(study) == long
+        generated = optuna_dashboard.get_note(study)
+        for own in ("My words. " * 10_000, "Fewer words.\n"):
+            optuna_dashboard.save_note(study, f"{own}{generated}")
+            update_dashboard(study)
+            assert optuna_dashboard.get_note(study) == f"{own}{generated}"
 
     def test_what_has_not_changed_is_not_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
         study = studies.finished()

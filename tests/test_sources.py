@@ -29,8 +29,8 @@ FORMULAS = [
 
 PLAIN = [
     "core", "objective", "learners", "sklearn", "tabular", "visualization",
-    "study",
-    "__init__.py", "__main__.py", "dashboard.py", "lightgbm.py", "spaces.py",
+    "spaces", "study",
+    "__init__.py", "__main__.py", "dashboard.py", "lightgbm.py",
 ]  # fmt: skip
 """Folders and files of the package that are held to the checks of words below. Add a name once
 `python -m tests.test_sources NAME` prints nothing for it but its rates."""

@@ -5,6 +5,7 @@ Two searches are the same if their descriptions are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Set
@@ -21,6 +22,9 @@ from sklearn.model_selection import BaseShuffleSplit
 
 LONGEST = 4000
 """Characters of a description that are stored. Some databases hold 65,535 for all of them."""
+
+_PLAIN = type(None), str, bytes, int, float, complex, range
+"""Types whose `repr` has no address in it."""
 
 _BY_ATTRIBUTES = _BaseScorer, BaseCrossValidator, BaseShuffleSplit, make_column_selector
 """Classes of scikit-learn without `get_params`, which are described by their attributes."""
@@ -44,40 +48,45 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
             compared; without a name the whole estimator.
     """
 
-    def of_parts(values: Iterable[Any]) -> list[str]:
-        return [stable(part, left_out) for part in values]
-
-    def call(function: str, places: Iterable[Any], names: Mapping[str, Any]) -> str:
-        by_name = (f"{name}={stable(names[name], left_out)}" for name in sorted(names))
-        return f"{function}({', '.join([*of_parts(places), *by_name])})"
-
+    each = partial(stable, left_out=left_out)
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, str | bytes | int | float | complex | range):
+    if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, Mapping):
-        items = zip(of_parts(value), of_parts(value.values()), strict=True)
-        return "{" + ", ".join(sorted(f"{key}: {part}" for key, part in items)) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(of_parts(value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(of_parts(value))}{',' if len(value) == 1 else ''})"
+        return "{" + ", ".join(sorted(f"{each(k)}: {each(v)}" for k, v in value.items())) + "}"
     if isinstance(value, Set):
-        return "{" + ", ".join(sorted(of_parts(value))) + "}"
+        return "{" + ", ".join(sorted(map(each, value))) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(each, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(each, value))}{',' if len(value) == 1 else ''})"
     if isinstance(value, np.ndarray):
         content = stable(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
         return f"array({value.shape}, {value.dtype.str!r}, checksum {crc32(content)})"
     if isinstance(value, partial):
-        return call("functools.partial", (value.func, *value.args), value.keywords)
+        arguments = [*map(each, (value.func, *value.args)), *_named(value.keywords, each)]
+        return f"functools.partial({', '.join(arguments)})"
     if isinstance(value, _BY_ATTRIBUTES):
-        return call(_name(type(value)), (), vars(value))
+        return f"{_name(type(value))}({', '.join(_named(vars(value), each))})"
     if hasattr(value, "get_params") and not isinstance(value, type):
-        if (id(value), "") in left_out:
-            return "..."
-        params = value.get_params(deep=False).items()
         left = _NO_MATTER | {name for owner, name in left_out if owner == id(value)}
-        return call(_name(type(value)), (), {n: given for n, given in params if n not in left})
+        return _of_estimator(value, left, each)
     return _name(value) if hasattr(value, "__name__") else f"{_name(type(value))} object"
+
+
+def _named(arguments: Mapping[str, Any], each: Callable[[Any], str]) -> list[str]:
+    """Return named arguments of a call, in the order of their names."""
+    return [f"{name}={each(arguments[name])}" for name in sorted(arguments)]
+
+
+def _of_estimator(estimator: Any, left_out: Set[str], each: Callable[[Any], str]) -> str:
+    """Return the class of an estimator with its parameters, except some, or "" for all."""
+    if "" in left_out:
+        return "..."
+    params = estimator.get_params(deep=False)
+    compared = {name: params[name] for name in params.keys() - left_out}
+    return f"{_name(type(estimator))}({', '.join(_named(compared, each))})"
 
 
 def described(estimator: Any, searched: Iterable[str]) -> str:

@@ -16,6 +16,8 @@ from typing import cast
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score
 from sklearn.metrics import check_scoring
@@ -321,6 +323,14 @@ def limit_of(scorer: Any) -> float | None:
     if scorer._sign < 0:
         return 0.0
     return None if function.__name__ in _UNBOUNDED else 1.0
+
+
+def own_limit(estimator: Any) -> float | None:
+    """Return the best possible score by an estimator's own `score`, None if it is not known.
+
+    1 for accuracy of classifiers and R^2 of regressors.
+    """
+    return 1.0 if is_classifier(estimator) or is_regressor(estimator) else None
 
 
 def _task(scorer: Any) -> Task | None:

@@ -186,6 +186,11 @@ class Evaluation:
     errors: list[FitError] = field(default_factory=list)
     """Errors of all fits that failed, in their order."""
 
+    @property
+    def counted(self) -> list[FitError]:
+        """Errors of the fits that have the number `error_score` as their score."""
+        return [error for error in self.errors if math.isfinite(self.error_score)]
+
     def __call__(self, params: Mapping[str, Any], size: int) -> list[Measured]:
         """Train and score on the subsets of a size, and return each fold's measurements.
 
@@ -244,8 +249,8 @@ def said_in(traceback: str) -> str:
 def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:
     """Return the measurements with one score for each scorer.
 
-    If a fit failed, scikit-learn gives one number instead of the several scores that a scoring
-    function returns.
+    A number stands for the score of each: so a fit that failed has the same columns as others,
+    and a search with one scorer the same as one with several.
 
     >>> by_scorer([{"fit_time": 1.0, "test_scores": 0.0}], ["a", "b"])
     [{'fit_time': 1.0, 'test_scores': {'a': 0.0, 'b': 0.0}}]
@@ -262,12 +267,28 @@ def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measur
     ]
 
 
+def scorer_names(measured: Iterable[Measured]) -> tuple[str, ...]:
+    """Return the names of the scorers; empty if there is one score without a name.
+
+    A fit that failed has one number as its scores, whatever the scorers are.
+    """
+    return next((tuple(s) for f in measured if isinstance(s := f["test_scores"], Mapping)), ())
+
+
+def deciding(names: Iterable[str], refit: Any) -> str:
+    """Return the scorer that decides the search: the one that `refit` names, or the first.
+
+    >>> deciding(["accuracy", "f1"], "f1"), deciding(["accuracy", "f1"], True)
+    ('f1', 'accuracy')
+    """
+    names = [*names]
+    return refit if isinstance(refit, str) and refit in names else names[0]
+
+
 def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:
-    """Return the scores that decide the search: those that `refit` names, or the first ones."""
-    names = next((s for fold in measured if isinstance(s := fold["test_scores"], Mapping)), None)
-    if names is None:
-        return [fold["test_scores"] for fold in measured]
-    name = refit if isinstance(refit, str) and refit in names else next(iter(names))
+    """Return the scores that decide the search, one for each fold."""
+    names = scorer_names(measured) or ("score",)
+    name = deciding(names, refit)
     return [fold["test_scores"][name] for fold in by_scorer(measured, names)]
 
 

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-import logging
-import math
-import threading
 import time
-import warnings
-from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import contextmanager
-from decimal import Decimal
-from fractions import Fraction
 from numbers import Integral
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -24,26 +12,11 @@ from typing import ClassVar
 from typing import Literal
 
 import numpy as np
-import optuna
-from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
-from optuna.study import StudyDirection
-from optuna.trial import BaseTrial
-from optuna.trial import FixedTrial
-from optuna.trial import FrozenTrial
-from optuna.trial import Trial
-from optuna.trial import TrialState
-from scipy.stats import rankdata
-from sklearn import config_context
-from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.base import clone
 from sklearn.base import is_classifier
-from sklearn.base import is_regressor
-from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import get_scorer_names
 from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
@@ -51,60 +24,41 @@ from sklearn.utils import check_random_state
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
-from optuna_daub.objective.data import check_two_dimensions
-from optuna_daub.objective.data import class_labels
-from optuna_daub.objective.data import odd_columns
-from optuna_daub.objective.data import said_of
-from optuna_daub.objective.description import bounded
-from optuna_daub.objective.description import described
-from optuna_daub.objective.description import stable
-from optuna_daub.objective.fingerprint import check_fingerprint
-from optuna_daub.objective.fingerprint import of_folds
-from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.scoring import limit_of
-from optuna_daub.objective.scoring import needs_all_classes
-from optuna_daub.objective.scoring import unknown_scorer
-from optuna_daub.objective.subsets import check_all_scored
+from optuna_daub.objective.scoring import own_limit
+from optuna_daub.sklearn.arguments import check_classes_scored
+from optuna_daub.sklearn.arguments import check_scorer_names
+from optuna_daub.sklearn.arguments import checked_table
+from optuna_daub.sklearn.arguments import fingerprint
+from optuna_daub.sklearn.arguments import number_of_candidates
 from optuna_daub.sklearn.folds import Evaluation
-from optuna_daub.sklearn.folds import FitError
-from optuna_daub.sklearn.folds import Folds
-from optuna_daub.sklearn.folds import Measured
-from optuna_daub.sklearn.folds import by_scorer
+from optuna_daub.sklearn.folds import deciding
 from optuna_daub.sklearn.folds import divided
-from optuna_daub.sklearn.folds import metric_of
 from optuna_daub.sklearn.folds import size_grid
+from optuna_daub.sklearn.measurements import check_some_fitted
+from optuna_daub.sklearn.measurements import cv_results
+from optuna_daub.sklearn.measurements import measurements
+from optuna_daub.sklearn.measurements import trained_curves
+from optuna_daub.sklearn.measurements import warn_of_failures
+from optuna_daub.sklearn.searching import Candidates
+from optuna_daub.sklearn.searching import quiet
+from optuna_daub.sklearn.searching import run
+from optuna_daub.sklearn.searching import study_of
 from optuna_daub.sklearn.secrets import StorageURL
 from optuna_daub.sklearn.secrets import has_secret
 from optuna_daub.sklearn.secrets import in_memory
 from optuna_daub.sklearn.secrets import without_secret
-from optuna_daub.sklearn.space import Space
 from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
-from optuna_daub.study import DataAllocationSampler
-from optuna_daub.study import DAUBPruner
-from optuna_daub.study import LearnerCurve
-from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
-from optuna_daub.study import learning_curves
 from optuna_daub.study import log
-from optuna_daub.study import one_row_per_learner
-from optuna_daub.study import records
-from optuna_daub.study import report
-from optuna_daub.study import training_sizes
-from optuna_daub.study.limit import write_limit
 
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
-MIN_CANDIDATES, MAX_CANDIDATES = 10, 100
-"""Smallest and largest number of candidates if neither their number nor a time is given."""
-_FOLDS = "folds:"
-"""Key, followed by the size, under which a trial keeps the measurements of each fold."""
 
 _NAMES_OF_OTHERS = {
     "n_trials": "n_candidates",
@@ -114,9 +68,6 @@ _NAMES_OF_OTHERS = {
     "seed": "random_state",
 }
 """Names of arguments here, by their names in other libraries' searches."""
-
-MAX_FAILED = 10
-"""Number of candidates after which a search ends if none of them could be fitted."""
 
 
 class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -308,9 +259,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.random_state = random_state
 
     # Without this, `inspect.signature` would show `__new__`, which takes any name.
-    _parameters = [*inspect.signature(__init__).parameters.values()][1:]
-    __signature__ = inspect.Signature(_parameters)
-    del _parameters
+    __signature__ = inspect.Signature([*inspect.signature(__init__).parameters.values()][1:])
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -325,14 +274,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 arguments that the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
-        check_two_dimensions(X)
-        for name, value in (("X", X), ("y", y)):
-            if isinstance(value, str):
-                raise ValueError(
-                    f"`{name}` must hold a row for each example, but got the text {value!r}. Pass "
-                    "the values themselves, such as table['target']."
-                )
-        X, y = indexable(X, _as_numbers(y))
+        several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else None
+        scorer = several[deciding(several, self.refit)] if several else scorers
+        X, y = indexable(*checked_table(X, y))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         # Callbacks (scikit-learn 1.9 and newer) see the whole search as one task.
@@ -344,7 +288,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         seed, seed_of_sampler = (int(rng.randint(2**31 - 1)) for _ in range(2))
         split = routed.splitter.split
         folds = divided(splitter, self.estimator, X, y, split, seed)
-        _check_all_scored(folds, scorers, refit_metric, self.estimator, y)
+        check_classes_scored(folds, scorer, self.estimator, y)
         self.n_splits_ = len(folds.folds)
         grid = size_grid(folds, self.min_resources, self.max_resources, self.factor)
         self.min_resources_, self.max_resources_, self.n_resources_ = grid[0], grid[-1], [*grid]
@@ -362,11 +306,16 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.error_score,
             self.return_train_score,
         )
-        begun_with = _begun_with(self, X, y, folds, space)
-        with _quiet(self.verbose):
-            params_of = self._search(evaluate, space, grid, seed_of_sampler, begun_with)
+        limit = own_limit(self.estimator) if self.scoring is None else limit_of(scorer)
+        n_candidates = number_of_candidates(self, space, grid)
+        started_with = fingerprint(self, X, y, folds, space)
+        candidates = Candidates(space)
+        with quiet(self.verbose):
+            # Set the study before it runs, so that it is there after Ctrl-C.
+            self.study_ = study_of(self, n_candidates, grid, seed_of_sampler, started_with, limit)
+            run(self, candidates, evaluate)
             best = best_learner(self.study_)
-            results = self._results(params_of, evaluate, best is not None)
+            results = self._results(candidates, evaluate, has_best=best is not None)
         self.n_candidates_ = len(results["params"])
         # From here on the steps are those of BaseSearchCV after its search.
         if self.multimetric_:
@@ -387,7 +336,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-        self.scorer_ = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
+        self.scorer_ = several or scorers
         self.cv_results_ = results
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
@@ -423,375 +372,27 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _validate_params(self) -> None:
         """Raise a ValueError if an argument breaks its rule; scikit-learn calls it in `fit`."""
-        asked = [self.scoring] if isinstance(self.scoring, str) else self.scoring
-        asked = asked.values() if isinstance(asked, Mapping) else asked
-        for name in asked if isinstance(asked, Iterable) else ():
-            if isinstance(name, str) and name not in get_scorer_names():
-                raise ValueError(unknown_scorer(name))
+        check_scorer_names(self.scoring)
         super()._validate_params()
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the search has ended; some attributes are set before."""
         return hasattr(self, "cv_results_")
 
-    def _search(
-        self,
-        evaluate: Evaluation,
-        space: Callable[[BaseTrial], dict[str, Any]],
-        grid: tuple[int, ...],
-        seed: int,
-        begun_with: Mapping[str, str],
-    ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-        """Search in a new or continued `study_`.
-
-        Returns:
-            A function from a candidate's parameters in the study to those of its estimator.
-        """
-        n_candidates = self._n_candidates(space, grid)
-        base = copy.deepcopy(self.sampler)
-        if base is None and n_candidates is not None:
-            # All of few candidates are proposed after their smallest trainings alone. The model
-            # then stays too near the first ones: an SVC on digits, twelve candidates, five seeds
-            # had 0.91 to 0.97, with TPE 0.97.
-            base = optuna.samplers.TPESampler(seed=seed)
-        study = optuna.create_study(
-            storage=self.storage,
-            study_name=self.study_name,
-            load_if_exists=self.study_name is not None,
-            direction="maximize",
-            sampler=DataAllocationSampler(
-                base,
-                n_learners=n_candidates,
-                seed=seed if base is None else None,
-            ),
-            pruner=DAUBPruner(sizes=grid, cost=self.cost),
-        )
-        if study.direction != StudyDirection.MAXIMIZE:
-            raise ValueError(
-                f"A search maximizes its score, but study '{study.study_name}' minimizes. Take "
-                "another `study_name`."
-            )
-        check_fingerprint(study, begun_with)
-        limit = limit_of(metric_scorer(evaluate.scorers, self.refit))
-        if self.scoring is None and (
-            is_classifier(self.estimator) or is_regressor(self.estimator)
-        ):
-            limit = 1.0  # accuracy, or R^2
-        if limit is not None:
-            write_limit(study, limit)
-        self.study_ = study  # set now, so that it is there after Ctrl-C
-        config = get_config()  # scikit-learn keeps one for each thread
-        n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
-        scored: list[int] = []
-        trained: set[int] = set()
-        given: dict[str, dict[str, Any]] = {}
-
-        def params_of(known: Mapping[str, Any]) -> dict[str, Any]:
-            # Candidates of other processes and earlier searches are not in memory: ask the space.
-            found = given.get(repr(sorted(known.items())))
-            if found is not None:
-                return found
-            try:
-                return space(FixedTrial({**known}))
-            except optuna.TrialPruned:  # the space rejects them: no estimator has them
-                return {**known}
-
-        def objective(trial: Trial) -> float:
-            with config_context(**config):
-                try:
-                    params = space(trial)
-                except optuna.TrialPruned:
-                    given.setdefault(repr(sorted(trial.params.items())), trial.params)
-                    raise
-                given[repr(sorted(trial.params.items()))] = params
-                for size in training_sizes(trial):
-                    trained.add(trial.number)
-                    measured = evaluate(params, size)
-                    score = float(np.mean(metric_of(measured, self.refit)))
-                    if math.isfinite(score):
-                        scored.append(trial.number)
-                    columns = {name: [fold[name] for fold in measured] for name in measured[0]}
-                    log.write_mark(trial, f"{_FOLDS}{size}", columns)
-                    report(trial, size, score, n_validation=n_validation)
-                return score
-
-        def end_if_all_fail(study: optuna.Study, trial: FrozenTrial) -> None:
-            if not scored and len(trained) >= 2 * MAX_FAILED:  # each is tried twice
-                study.stop()
-
-        study.optimize(
-            objective,
-            timeout=self.timeout,
-            n_jobs=effective_n_jobs(self.n_jobs),
-            catch=(FitError,),
-            callbacks=[end_if_all_fail],
-        )
-        return params_of
-
-    def _n_candidates(self, space: Any, grid: tuple[int, ...]) -> int | None:
-        """Return the number of candidates to choose among, None for no limit."""
-        if self.n_candidates is not None and self.n_iter is not None:
-            raise ValueError(
-                "`n_candidates` and `n_iter` are the same number by two names, but got "
-                f"{self.n_candidates} and {self.n_iter}: give one of them."
-            )
-        wanted = self.n_iter if self.n_candidates is None else self.n_candidates
-        n_points = space.n_points if isinstance(space, Space) else math.inf
-        if n_points == 1:
-            return 1
-        if wanted is None and self.timeout is None:
-            wanted = min(max(grid[-1] // grid[0], MIN_CANDIDATES), MAX_CANDIDATES)
-        elif wanted is not None and wanted > n_points:
-            warnings.warn(
-                f"`param_distributions` has {n_points} points, fewer than `n_candidates="
-                f"{wanted}`: all of them are searched.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return None if wanted is None else int(min(wanted, n_points))
-
     def _results(
-        self,
-        params_of: Callable[[Mapping[str, Any]], dict[str, Any]],
-        evaluate: Evaluation,
-        has_best: bool,
+        self, candidates: Candidates, evaluate: Evaluation, *, has_best: bool
     ) -> dict[str, Any]:
-        """Return `cv_results_`.
-
-        Args:
-            params_of: function from a candidate's parameters in the study to the estimator's.
-            evaluate: evaluation that this process used; it holds the errors.
-            has_best: True if some candidate with a score is left.
+        """Return `cv_results_`, and warn of what failed.
 
         Raises:
             ValueError: if no candidate with a score is left.
         """
-        study = self.study_
-        # Leave out candidates without a training: another worker may be at their first one.
-        curves = [c for c in learning_curves(study) if c.observations or c.state == "dropped"]
-        if not curves:
-            raise ValueError(
-                f"No candidate was trained within `timeout={self.timeout}` seconds. Give more."
-            )
-        errors = evaluate.errors
-        n_fits = self.n_splits_ * sum(len(curve.observations) for curve in curves)
-        # If `error_score` is a number, failed fits are among the observations.
-        has_counted = bool(errors) and math.isfinite(self.error_score)
-        if not has_best or (has_counted and len(errors) == n_fits):
-            seen = "above is the first error, and " if errors else ""
-            raise ValueError(
-                f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
-                "likely that the estimator is misconfigured, or cannot be fitted or scored on few "
-                f"rows: then let `min_resources` be more than {self.min_resources_:,}; {seen}"
-                '`error_score="raise"` shows where a fit fails. '
-                f"{said_of(odd_columns(evaluate.X))} Below are all reasons:\n"
-                + "\n".join({curve.reason: None for curve in curves})
-            ) from (errors[0] if errors else None)
-        measured, seconds = self._measured()
-        shown = [fold["test_scores"] for folds in measured.values() for fold in folds]
-        some = next((scores for scores in shown if isinstance(scores, Mapping)), shown[0])
-        self.multimetric_ = isinstance(some, Mapping)
-        if isinstance(some, Mapping):
-            self._check_refit_for_multimetric(some)
-            measured = {probe: by_scorer(folds, some) for probe, folds in measured.items()}
-        failed: Any = dict.fromkeys(some, np.nan) if isinstance(some, Mapping) else np.nan
-        nothing = {"fit_time": np.nan, "score_time": np.nan, "test_scores": failed}
-        nothing |= {"train_scores": failed} if self.return_train_score else {}
-        forecasts = {
-            records.read_summary(row, "learner"): row.values[0]
-            for row in one_row_per_learner(study).get_trials(states=(TrialState.COMPLETE,))
-        }
-
-        def numbers(values: Iterable[float | None]) -> list[float]:
-            return [np.nan if value is None else value for value in values]
-
-        ids = [curve.learner for curve in curves]
-        sizes = [curve.size for curve in curves]
-        more = {
-            "learner": ids,
-            "iter": [self.n_resources_.index(size) if size else 0 for size in sizes],
-            "n_resources": sizes,
-            "seconds": [seconds.get(learner, 0.0) for learner in ids],
-            "state": [curve.state for curve in curves],
-            "reason": [curve.reason for curve in curves],
-            "forecast_test_score": numbers(forecasts.get(learner) for learner in ids),
-            "lower_test_score": numbers(curve.worst for curve in curves),
-            "upper_test_score": numbers(curve.bound for curve in curves),
-        }
-        last = zip(ids, sizes, strict=True)
-        out = [fold for probe in last for fold in measured.get(probe, [nothing] * self.n_splits_)]
-        params = [params_of(curve.params) for curve in curves]
-        results: dict[str, Any] = self._format_results(params, self.n_splits_, out, more)
-        is_full = np.asarray(sizes) == self.max_resources_
-        for name in [name for name in results if name.startswith("rank_test_")]:
-            results[name] = _ranks(is_full, results[name.replace("rank", "mean", 1)])
-        self._warn(curves, errors if has_counted else [])
+        curves = trained_curves(self)
+        check_some_fitted(self, curves, evaluate, has_best=has_best)
+        measured = measurements(self.study_, self.n_splits_)
+        self.multimetric_ = bool(measured.scorers)
+        if self.multimetric_:
+            self._check_refit_for_multimetric(measured.scorers)
+        results = cv_results(self, curves, measured, candidates.params_of)
+        warn_of_failures(self, curves, evaluate.counted)
         return results
-
-    def _warn(self, curves: list[LearnerCurve], errors: list[FitError]) -> None:
-        """Warn of failed fits, of dropped candidates, and if none was trained on all rows."""
-        if errors:
-            warnings.warn(
-                f"{len(errors)} fits failed, whose score is `error_score={self.error_score}`. "
-                f"Below are the errors:\n" + "\n".join(dict.fromkeys(map(str, errors))),
-                FitFailedWarning,
-                stacklevel=5,
-            )
-        if dropped := [curve for curve in curves if curve.state == "dropped"]:
-            warnings.warn(
-                f"{len(dropped)} of {len(curves)} candidates were dropped. Below are the reasons; "
-                '`error_score="raise"` shows where a fit fails, and a larger `min_resources` than '
-                f"{self.min_resources_:,} helps where that is for want of rows.\n"
-                + "\n".join({curve.reason: None for curve in dropped}),
-                FitFailedWarning,
-                stacklevel=5,
-            )
-        if all(curve.size < self.max_resources_ for curve in curves):
-            within = "" if self.timeout is None else f" within `timeout={self.timeout}` seconds"
-            warnings.warn(
-                f"No candidate was trained on all {self.max_resources_:,} rows of a fold{within}: "
-                "the one with the best forecast is chosen.",
-                UserWarning,
-                stacklevel=5,
-            )
-
-    def _measured(self) -> tuple[dict[tuple[int, int], list[Measured]], dict[int, float]]:
-        """Return measurements by learner and size, and seconds by learner."""
-        probes = allocations(self.study_)
-        # Read folds after the scores. A worker stores folds first, so each score read has its
-        # folds.
-        trials = self.study_.get_trials(deepcopy=False)
-        measured: dict[tuple[int, int], list[Measured]] = {}
-        seconds: dict[int, float] = {}
-        for probe in probes:
-            learner, seen = probe.learner, probe.observation
-            seconds[learner] = seconds.get(learner, 0.0) + (seen.seconds or 0.0)
-            columns = log.read_mark(trials[probe.trial], f"{_FOLDS}{seen.size}")
-            if columns is None or len(columns["test_scores"]) != self.n_splits_:
-                raise ValueError(
-                    f"Study {self.study_.study_name!r} must have been begun by a search with the "
-                    f"same `cv`, {self.n_splits_} folds, but trial {probe.trial} has others. Take "
-                    "another `study_name`."
-                )
-            rows = zip(*columns.values(), strict=True)
-            measured[learner, seen.size] = [dict(zip(columns, r, strict=True)) for r in rows]
-        return measured, seconds
-
-
-def _ranks(is_full: NDArray[np.bool_], means: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return ranks from 1: scores on all rows first, then other scores, then missing ones.
-
-    >>> _ranks(np.array([True, False, True, True]), np.array([0.7, 0.9, 0.8, np.nan]))
-    array([2, 3, 1, 4], dtype=int32)
-    """
-    is_scored = np.isfinite(means)
-    worst_first = np.where(is_scored, means, 0.0), is_scored & is_full, is_scored
-    _, place = np.unique(np.stack(worst_first[::-1]), axis=1, return_inverse=True)
-    return np.asarray(rankdata(-place.ravel(), method="min"), dtype=np.int32)
-
-
-def _as_numbers(y: Any) -> Any:
-    """Return decimals and fractions as floats, all other targets unchanged.
-
-    >>> from fractions import Fraction
-    >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
-    array([0.25, 0.5 ])
-    """
-    kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))} if _may_be(y) else {}
-    is_number = bool(kinds) and all(issubclass(kind, Decimal | Fraction) for kind in kinds)
-    return np.asarray(y, dtype=object).astype(np.float64) if is_number else y
-
-
-def _may_be(y: Any) -> bool:
-    """Return whether targets are stored as objects, which may be numbers."""
-    if y is None or isinstance(y, str):
-        return False
-    dtype = getattr(y, "dtype", None)
-    if isinstance(dtype, np.dtype):
-        return dtype.kind == "O"
-    return isinstance(y, list | tuple) or "decimal" in str(dtype).lower()
-
-
-def metric_scorer(scorers: Any, metric: Any) -> Any:
-    """Return the scorer that decides the search: the one that `refit` names, or the first."""
-    several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else {}
-    named = several.get(metric) if isinstance(metric, str) else None
-    return named or next(iter(several.values()), scorers)
-
-
-def _check_all_scored(folds: Folds, scorers: Any, metric: str, estimator: Any, y: Any) -> None:
-    """Raise a ValueError if probabilities are scored and a class is missing."""
-    scorer = metric_scorer(scorers, metric)
-    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
-        return
-    if type_of_target(y) in ("binary", "multiclass"):
-        targets = np.asarray(y).ravel()
-        classes = class_labels(targets)
-        if classes is not None:
-            scored = [targets[fold.validation] for fold in folds.folds]
-            name = getattr(getattr(scorer, "_score_func", scorer), "__name__", "a function")
-            check_all_scored(folds.folds, classes, scored, name)
-
-
-def _begun_with(
-    search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any
-) -> dict[str, str]:
-    """Return the fingerprint that all searches of one study share, by name.
-
-    Data and folds enter as checksums, the estimator by its parameters that are not searched.
-    """
-    searched = []
-    of_space = stable(search.param_distributions)
-    if isinstance(space, Space):
-        searched = [parameter.name for some in space.sets for parameter in some]
-        of_space = space.description
-    scoring, by = search.scoring, search.refit
-    if scoring is None or isinstance(scoring, str):
-        by = "the only one"
-    elif not callable(scoring):
-        if not isinstance(scoring, Mapping):
-            scoring = {name: name for name in scoring}
-        by = by if isinstance(by, str) and by in scoring else next(iter(scoring))
-    texts = {
-        "data": of_table(X, y),
-        "cv and random_state": of_folds(folds.folds),
-        "param_distributions": of_space,
-        # The estimator's description leaves out parameters that the space searches.
-        "estimator": described(search.estimator, searched),
-        "scoring": stable(scoring),
-        "score searched by (`refit`)": by if isinstance(by, str) else "the first",
-        "return_train_score": str(search.return_train_score),
-    }
-    return {name: bounded(text) for name, text in texts.items()}
-
-
-_quiet_searches = 0
-_levels: list[tuple[logging.Logger, int]] = []
-_levels_lock = threading.Lock()
-
-
-@contextmanager
-def _quiet(verbose: int) -> Iterator[None]:
-    """Limit the logs of Optuna and optuna_daub to errors if `verbose` is 0.
-
-    Levels belong to the whole process. If several searches run at a time, the last one restores
-    them.
-    """
-    global _quiet_searches
-    if verbose:
-        yield
-        return
-    with _levels_lock:
-        _quiet_searches += 1
-        if _quiet_searches == 1:
-            for logger in map(logging.getLogger, ("optuna", "optuna_daub")):
-                _levels.append((logger, logger.level))
-                logger.setLevel(max(logger.level, logging.ERROR))
-    try:
-        yield
-    finally:
-        with _levels_lock:
-            _quiet_searches -= 1
-            while not _quiet_searches and _levels:
-                logger, level = _levels.pop()
-                logger.setLevel(level)

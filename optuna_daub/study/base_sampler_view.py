@@ -21,6 +21,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.known import Known
+from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
 
 
@@ -177,52 +178,60 @@ def one_row_per_learner(
         run = records.read_run(trial)
         if trial.number in known.replaced:
             continue
-        is_others = run is None or trial.state == TrialState.WAITING
-        if run is None or is_others or known.is_copy(trial.number, run):
+        if run is None or trial.state == TrialState.WAITING or known.is_copy(trial.number, run):
             rows[trial.number] = trial
-        elif run.learner is not None and (run.learner == trial.number or run.learner not in rows):
+        elif run.learner is None:
+            row = _idle_row(trial, run)
+            if row is not None:
+                rows[trial.number] = row
+            elif run.repeats is not None:
+                marks.setdefault(run.repeats, {}).update(records.marks_of_others(trial))
+        elif run.learner == trial.number or run.learner not in rows:
             # A trial that waited may have resumed a learner that started later.
             rows[run.learner] = trial
-        elif run.is_declined:
-            row = rows[trial.number] = copy.copy(trial)
-            row.state, row.values = TrialState.RUNNING, None
-        else:
-            # GridSampler marks the points that it has proposed, and without the mark would propose
-            # the same one for ever. The mark is on a later run if the first one's worker died
-            # early.
-            marked = run.repeats if run.learner is None else run.learner
-            if marked is not None and not run.inherited:
-                own = records.marks_of_others(trial)
-                if run.learner is None and records.GRID_POINT in own:
-                    # Another point of the grid that differs only in parameters the learner never
-                    # asked for.
-                    rows[trial.number] = copy.copy(trial)
-                    rows[trial.number].state, rows[trial.number].values = TrialState.FAIL, None
-                    continue
-                marks.setdefault(marked, {}).update(own)
+        elif not run.inherited:  # the first one's worker died early, and its mark is on this one
+            marks.setdefault(run.learner, {}).update(records.marks_of_others(trial))
     busy = known.busy()
     # A learner that started after `trials` was read has no row yet.
-    for i in (i for i in known.curves if i in rows):
-        row = rows[i] = _row_of(known, i, rows[i], sign, marks.get(i, {}))
+    for i in known.curves.keys() & rows.keys():
+        rows[i] = _row_of(known, i, rows[i], marks.get(i, {}), is_busy=i in busy)
         curve = known.curves[i]
+        rows[i].intermediate_values = {x.size: sign * x.score for x in curve.observations}
         if curve.observations and not curve.has_failed:
-            row.state, row.values = TrialState.COMPLETE, [sign * values[i]]
-        else:
-            row.state = TrialState.RUNNING if i in busy else TrialState.FAIL
-            row.values = None
+            rows[i].state, rows[i].values = TrialState.COMPLETE, [sign * values[i]]
     return [row for row in rows.values() if not _is_empty(row)]
 
 
+def _idle_row(trial: FrozenTrial, run: Run) -> FrozenTrial | None:
+    """Return the row of a trial that runs no learner, None if it has none.
+
+    GridSampler marks the points that it has proposed, and without the mark would propose the same
+    one for ever. So a point that differs only in parameters the learner never asked for has a row.
+    """
+    if run.is_declined:
+        return _without_value(trial, TrialState.RUNNING)
+    if run.repeats is not None and records.GRID_POINT in records.marks_of_others(trial):
+        return _without_value(trial, TrialState.FAIL)
+    return None
+
+
+def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
+    """Return a copy of the trial in another state, in which it has no value."""
+    row = copy.copy(trial)
+    row.state, row.values = state, None
+    return row
+
+
 def _row_of(
-    known: Known, number: int, first: FrozenTrial, sign: int, marks: Mapping[str, Any]
+    known: Known, number: int, first: FrozenTrial, marks: Mapping[str, Any], *, is_busy: bool
 ) -> FrozenTrial:
-    """Return the first run of a learner with the data of all its runs, except its value."""
-    learner, row = known.learners[number], copy.copy(first)
+    """Return the first run of a learner with the data of all its runs, except its scores."""
+    learner = known.learners[number]
+    row = _without_value(first, TrialState.RUNNING if is_busy else TrialState.FAIL)
     row.number = number
     row.params = {name: learner.params[name] for name in learner.distributions}
     row.distributions = {**learner.distributions}
     row.user_attrs = {**learner.user_attrs}
-    row.intermediate_values = {seen.size: sign * seen.score for seen in learner.curve.observations}
     row.system_attrs = {**row.system_attrs, **marks, **learner.constraints}
     return row
 

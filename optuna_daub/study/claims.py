@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import dataclass
 from dataclasses import replace
 
 import optuna
@@ -80,6 +81,8 @@ def assign(
     Raises:
         RuntimeError: if no other worker could end the wait.
     """
+    worker = worker_of(study)
+    asking = Asking(study, worker, trial, policy, n_learners, stale_after)
     started, awake, wait = time.monotonic(), time.thread_time(), SHORTEST_WAIT
     has_complained = has_slept = False
     while True:
@@ -88,12 +91,10 @@ def assign(
         # Optuna starts no trial after its `timeout`: one that has not slept was started in time,
         # and would be empty if the timeout passes while its worker looks at the study.
         may_be_late = left is None or has_slept
-        run = _claim(
-            study, trial, policy, n_learners, stale_after, is_over=is_over, may_be_late=may_be_late
-        )
+        run = _claim(asking, is_over=is_over, may_be_late=may_be_late)
         if run is not None:
             return run
-        _check_can_wait(worker_of(study), trial)
+        _check_can_wait(worker, trial)
         pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
         time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
         awake, has_slept = time.thread_time(), True
@@ -102,7 +103,7 @@ def assign(
         wait = min(2 * wait, LONGEST_WAIT)
         if not has_complained and time.monotonic() - started > COMPLAINT:
             has_complained = True
-            _logger.warning(_complaint(worker_of(study).known, trial))
+            _logger.warning(_complaint(worker.known, trial))
 
 
 def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
@@ -125,7 +126,8 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
         with worker.lock:
             if number not in known.runs or worker.newcomers.get(number):
                 return run  # others have taken it over, or it was settled before
-            other = known.forerunner(number, worker.settled())
+            settled = {*filter(worker.newcomers.get, worker.newcomers)}
+            other = known.forerunner(number, settled)
             if other is not None:
                 return repeating(study, worker, trial, run, other)
             # A rival that does not step back in time is dead, or as good as: its parameters must
@@ -172,32 +174,53 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     return replace(run, learner=None, size=0, reason=f"declined: {reason}", is_declined=True)
 
 
-def _claim(
-    study: optuna.Study,
-    trial: FrozenTrial,
-    policy: Policy,
-    n_learners: int | None,
-    stale_after: float | None,
-    *,
-    may_be_late: bool,
-    is_over: bool,
-) -> Run | None:
+@dataclass(frozen=True)
+class Asking:
+    """A new trial whose worker asks what it is to run."""
+
+    study: optuna.Study
+    worker: Worker
+    trial: FrozenTrial
+    policy: Policy
+    n_learners: int | None
+    """Number of learners that the sampler was asked for, None without limit."""
+    stale_after: float | None
+    """Seconds of silence after which a run counts as dead, None for never."""
+
+    def run(self, reason: str, learner: int | None = None, size: int = 0) -> Run:
+        """Return a run of the trial; without a learner it is idle."""
+        curves = self.worker.known.curves
+        return Run(
+            learner=learner,
+            size=size,
+            inherited=0 if learner is None or learner not in curves else curves[learner].size,
+            n_learners=self.n_learners,
+            full_size=self.policy.sizes[-1],
+            reason=reason,
+            worker=liveness.this_worker(),
+            trial=self.trial.number,
+        )
+
+
+def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     """Return a run once it is surely ours, None if there is nothing to run at the moment."""
-    worker, number = worker_of(study), trial.number
+    study, worker, trial = asking.study, asking.worker, asking.trial
+    number = trial.number
     # Look, choose and write under one lock: of two threads of this process the second sees what
     # the first has claimed, and chooses another learner. No lock reaches other processes; with
     # them the claim is agreed on by reading it back, below.
     with worker.lock:
         known = worker.look()
-        if len(known.unfinished) > 1 and liveness.release(study, worker, stale_after, number):
+        is_alone = len(known.unfinished) < 2
+        if not is_alone and liveness.release(study, worker, asking.stale_after, number):
             known = worker.look()
         # Not what others' samplers were asked for, of which one may have started the newest run.
-        known = worker.known = replace(known, newest=(number, n_learners))
-        run = _offer(study, worker, trial, policy, may_be_late=may_be_late, is_over=is_over)
+        worker.known = replace(known, newest=(number, asking.n_learners))
+        run = _offer(asking, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in known.runs:
             return None  # idle, and marked so
         # A worker that waits says so: who waits holds no learner, and nobody waits for it.
-        written = run or _run(known, policy, trial, "every learner is held")
+        written = run or asking.run("every learner is held")
         # Read anew, and last before the write: another worker's record, which may have come after
         # `trial` was read, must not be written over.
         _check_own(study, worker, trial)
@@ -213,8 +236,8 @@ def _claim(
     # Without the lock: it may have to wait for a rival, and other threads go on meanwhile.
     if not _is_only_claim(worker, trial, run):
         if worker.known.is_given_up(number):  # what others have taken over is not withdrawn
-            return _run(worker.known, policy, trial, GIVEN_UP)
-        log.write_run(study, trial, _run(known, policy, trial, "another worker was faster"))
+            return asking.run(GIVEN_UP)
+        log.write_run(study, trial, asking.run("another worker was faster"))
         return None
     if run.learner == number:
         worker.newcomers[number] = False
@@ -234,42 +257,34 @@ def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
         raise TakenError(f"Trial {number} was handed to two workers.")
 
 
-def _offer(
-    study: optuna.Study,
-    worker: Worker,
-    trial: FrozenTrial,
-    policy: Policy,
-    *,
-    may_be_late: bool = True,
-    is_over: bool = False,
-) -> Run | None:
+def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -> Run | None:
     """Return what the trial should run, None if it is to wait."""
-    known, number = worker.known, trial.number
-    if known.is_given_up(number):
-        return _run(known, policy, trial, GIVEN_UP)
-    copied = records.read_run(trial)  # of a run that died and was retried
-    asked = None if copied is None else copied.learner
+    worker, trial, policy = asking.worker, asking.trial, asking.policy
+    number = trial.number
+    if worker.known.is_given_up(number):
+        return asking.run(GIVEN_UP)
     if records.is_enqueued(trial):
-        return _run(known, policy, trial, "enqueued", number, _first_size(worker, policy))
-    if host.is_optimizing(study) and study._stop_flag:
-        return _run(known, policy, trial, "the study was stopped")
+        return asking.run("enqueued", number, _first_size(worker, policy))
+    if host.is_optimizing(asking.study) and asking.study._stop_flag:
+        return asking.run("the study was stopped")
     if may_be_late and worker.is_late:
-        return _run(known, policy, trial, "the seconds are over")
+        return asking.run("the seconds are over")
+    copied = records.read_run(trial)  # of a run that died and was retried
+    wanted = None if copied is None else copied.learner
     decision = _decide(worker, policy, number)
-    known = worker.known
     reason = sentence(decision.reason, worker.sign, worker.limit)
     match decision:
-        case Extend(learner, size) if asked in (None, learner):
-            return _run(known, policy, trial, reason, learner, size)
+        case Extend(learner, size) if wanted in (None, learner):
+            return asking.run(reason, learner, size)
         case Finish():
-            return _run(known, policy, trial, f"finished: {reason}")
-        case _ if asked is not None:
-            return _run(known, policy, trial, f"learner {asked} is not to be run now")
-        case Propose(size) if known.has_room(number):
-            return _run(known, policy, trial, reason, number, size)
-        case Wait() | Propose() if known.queued("waiting"):
-            return _run(known, policy, trial, "enqueued learners come first")
-    return _run(known, policy, trial, "the time is over") if is_over else None
+            return asking.run(f"finished: {reason}")
+        case _ if wanted is not None:
+            return asking.run(f"learner {wanted} is not to be run now")
+        case Propose(size) if worker.known.has_room(number):
+            return asking.run(reason, number, size)
+        case Wait() | Propose() if worker.known.queued("waiting"):
+            return asking.run("enqueued learners come first")
+    return asking.run("the time is over") if is_over else None
 
 
 def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
@@ -315,29 +330,6 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
             return False
         time.sleep(SHORTEST_WAIT)
         known = worker.look()
-
-
-def _run(
-    known: Known,
-    policy: Policy,
-    trial: FrozenTrial,
-    reason: str,
-    learner: int | None = None,
-    size: int = 0,
-) -> Run:
-    """Return the run of a trial; without a learner it is idle."""
-    return Run(
-        learner=learner,
-        size=size,
-        inherited=known.curves[learner].size
-        if learner is not None and learner in known.curves
-        else 0,
-        n_learners=known.n_learners,
-        full_size=policy.sizes[-1],
-        reason=reason,
-        worker=liveness.this_worker(),
-        trial=trial.number,
-    )
 
 
 def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:

@@ -24,10 +24,10 @@ from optuna.trial import FrozenTrial
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.learner import Learner
+from optuna_daub.study.log import check_study
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
 from optuna_daub.study.worker import Worker
-from optuna_daub.study.worker import check_study
 from optuna_daub.study.worker import looking
 
 

@@ -7,6 +7,7 @@ import math
 import reprlib
 from collections.abc import Callable
 from collections.abc import Sequence
+from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -56,6 +57,25 @@ WIDTH = 120
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class _Ending:
+    """A run whose trial ends, before Optuna stores its state."""
+
+    study: optuna.Study
+    worker: Worker
+    trial: FrozenTrial
+    """The trial as it is stored, still running."""
+    run: Run
+    policy: Policy
+    state: TrialState
+    """The state that Optuna is about to store."""
+
+    @property
+    def full_size(self) -> int:
+        """Number of all training examples."""
+        return self.policy.sizes[-1]
+
+
 def close(
     study: optuna.Study,
     trial: FrozenTrial,
@@ -87,11 +107,13 @@ def close(
     if run is None:
         return
     is_answer, is_complete = trial.last_step == full_size, state == TrialState.COMPLETE
+    ending = _Ending(study, worker, trial, run, policy, state)
     if is_complete and run.learner is not None and values:
-        _keep_value(study, worker, trial, run, policy, values)
+        _keep_value(ending, values)
     if state == TrialState.PRUNED:
-        run = _unless_twin(study, worker, trial, run)
-    _learn(study, worker, trial, run, assigned, learn)
+        run = _unless_twin(ending)
+        ending = replace(ending, run=run)
+    _learn(ending, assigned, learn)
     worker.look()
     # Under the lock: else another thread would look, and assign this learner anew, before it is
     # stored that this run has failed.
@@ -102,7 +124,7 @@ def close(
             is_answer = False
             log.write_summary(study, trial, {"reason": run.reason})
         else:
-            _close_run(study, worker, trial, run, policy, state)
+            _close_run(ending)
             _watch(worker, run, state)
             is_answer = worker.known.is_done(run.learner, full_size)
         decision = worker.answer(policy, number)[1]
@@ -137,28 +159,23 @@ def take_back(worker: Worker, values: Sequence[float] | None) -> None:
         values[:] = [-worker.sign * math.inf]
 
 
-def _keep_value(
-    study: optuna.Study,
-    worker: Worker,
-    trial: FrozenTrial,
-    run: Run,
-    policy: Policy,
-    values: Sequence[float],
-) -> None:
+def _keep_value(ending: _Ending, values: Sequence[float]) -> None:
     """See to it that the value that an objective has returned is the score at N.
 
     Raises:
         ValueError: if it has reported steps that are no training sizes.
     """
-    full_size, number, own = policy.sizes[-1], trial.number, [*trial.intermediate_values]
-    has_asked = number in worker.turns or run.inherited > 0
+    worker, trial, full_size = ending.worker, ending.trial, ending.full_size
+    sizes, own = ending.policy.sizes, [*trial.intermediate_values]
+    has_asked = trial.number in worker.turns or ending.run.inherited > 0
     seen = trial.intermediate_values.get(full_size)
     if not own and not has_asked:
-        _keep_score(study, worker, trial, policy, values[0])
-    elif not has_asked and (epochs := [step for step in own if step < policy.sizes[0]]):
+        _keep_score(ending, values[0])
+    elif not has_asked and (epochs := [step for step in own if step < sizes[0]]):
         take_back(worker, values)
-        log.write_failure(study, trial, Failure(min(epochs), "steps are no sizes", is_final=True))
-        records.check_steps(policy.sizes, number, epochs)
+        failure = Failure(min(epochs), "steps are no sizes", is_final=True)
+        log.write_failure(ending.study, trial, failure)
+        records.check_steps(sizes, trial.number, epochs)
     elif seen is not None and not math.isclose(values[0], seen, rel_tol=1e-9):
         worker.warn(
             "value",
@@ -170,12 +187,10 @@ def _keep_value(
             values[:] = [seen]  # the very list that Optuna stores (see `take_back`)
 
 
-def _keep_score(
-    study: optuna.Study, worker: Worker, trial: FrozenTrial, policy: Policy, score: float
-) -> None:
+def _keep_score(ending: _Ending, score: float) -> None:
     """Store the score of an objective that has asked for no size: it was trained on everything."""
-    full_size = policy.sizes[-1]
-    if policy.needs.training_scores == "required" or not is_finite(score):
+    study, worker, trial, full_size = ending.study, ending.worker, ending.trial, ending.full_size
+    if ending.policy.needs.training_scores == "required" or not is_finite(score):
         return
     # Where others are trained on less, it is Optuna's idiom for what cannot be trained.
     some = islice((curve.sizes for curve in worker.known.curves.values()), MANY)
@@ -195,59 +210,48 @@ def _keep_score(
     worker.look()
 
 
-def _learn(
-    study: optuna.Study,
-    worker: Worker,
-    trial: FrozenTrial,
-    run: Run,
-    assigned: Assigned | None,
-    learn: Callable[[], bool],
-) -> None:
+def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]) -> None:
     """Let the base sampler learn from a new learner, and store if it has nothing left."""
-    is_new = run.learner == trial.number
+    run, worker = ending.run, ending.worker
+    is_new = run.learner == ending.trial.number
     is_exhausted = is_new and learn()
-    is_repeated = run.repeats is not None or (
-        is_new and assigned is not None and assigned.explores
-    )
+    explores = is_new and assigned is not None and assigned.explores
+    is_repeated = run.repeats is not None or explores
     if not is_exhausted and is_repeated and has_explored(worker.look()):
         is_exhausted = True
         _warn_of_explored(worker)
     if is_exhausted:
-        log.write_exhaustion(study, trial)
+        log.write_exhaustion(ending.study, ending.trial)
 
 
-def _unless_twin(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> Run:
+def _unless_twin(ending: _Ending) -> Run:
     """Return the run of a first run that has ended: idle, if another learner has its parameters.
 
     The same parameters twice are one learner. Where the objective asks for no sizes, that is
     found out with the first score.
     """
+    worker, trial, run = ending.worker, ending.trial, ending.run
     if run.learner != trial.number or run.inherited or trial.number not in worker.known.runs:
         return run
     with worker.lock:
         other = worker.known.twin(trial.number)
-        return run if other is None else repeating(study, worker, trial, run, other)
+        return run if other is None else repeating(ending.study, worker, trial, run, other)
 
 
-def _close_run(
-    study: optuna.Study,
-    worker: Worker,
-    trial: FrozenTrial,
-    run: Run,
-    policy: Policy,
-    state: TrialState,
-) -> None:
+def _close_run(ending: _Ending) -> None:
     """Store whether a run failed, and what users should see of it."""
-    assert run.learner is not None
-    learner, full_size, number = run.learner, policy.sizes[-1], trial.number
-    failure, told = _failure(study, worker, trial, run, policy, state), worker.known.unfinished
+    learner = ending.run.learner
+    assert learner is not None
+    study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
+    number = trial.number
+    failure, told = _failure(ending), worker.known.unfinished
     if failure is not None:
         log.write_failure(study, trial, failure)
         if failure.is_final:
             _logger.warning("Learner %d ends: %s.", learner, failure.error)
     # Optuna stores the state after this. Where that is not COMPLETE, no trial will hold the
     # full-data score, and the learner has to get there once more.
-    lost = full_size if state != TrialState.COMPLETE else None
+    lost = ending.full_size if ending.state != TrialState.COMPLETE else None
     if number in told and (failure is not None or lost in told[number].observations):
         seen = told[number].observations.items()
         kept = {n: x for n, x in seen if n != lost or not x.is_finite}
@@ -267,17 +271,11 @@ def _close_run(
     log.write_summary(study, trial, summary)
 
 
-def _failure(
-    study: optuna.Study,
-    worker: Worker,
-    trial: FrozenTrial,
-    run: Run,
-    policy: Policy,
-    state: TrialState,
-) -> Failure | None:
+def _failure(ending: _Ending) -> Failure | None:
     """Return how a run failed, None if it did not."""
+    worker, trial, run, policy = ending.worker, ending.trial, ending.run, ending.policy
     assert run.learner is not None
-    known, sizes, cause = worker.known, policy.sizes, host.error_of_run()
+    known, sizes, state, cause = worker.known, policy.sizes, ending.state, host.error_of_run()
     curve, is_full = known.curves[run.learner], known.is_done(run.learner, sizes[-1])
     # A run that has reported what it was handed out would have gone on to the next size at least.
     turn = worker.turns.get(trial.number)
@@ -295,7 +293,7 @@ def _failure(
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
-    if cause is None and host.is_optimizing(study):  # what Optuna refuses to store
+    if cause is None and host.is_optimizing(ending.study):  # what Optuna refuses to store
         error = f"the objective returned {reprlib.repr(host.returned())}, and no number"
     return Failure(size, error, me, is_rejected)
 

@@ -36,6 +36,21 @@ AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
 # Reading
 
 
+def check_study(study: object) -> None:
+    """Raise if an argument `study` is none, or has several objectives.
+
+    Raises:
+        ValueError: if it is no study.
+        NotImplementedError: if it has several objectives, as `Trial.report` does.
+    """
+    if not isinstance(study, optuna.Study):
+        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
+    if len(study.directions) > 1:
+        raise NotImplementedError(
+            "Trial.report is not supported for multi-objective optimization."
+        )
+
+
 class Reader:
     """The trials of a study, read one by one as they come and change.
 
@@ -148,17 +163,21 @@ def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
 # Writing
 
 
+def _set(study: optuna.Study, trial: AnyTrial, name: str, value: Any) -> None:
+    study._storage.set_trial_system_attr(trial._trial_id, name, value)
+
+
 def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
     """Store what another layer needs to know of a study or a trial, under the package's prefix."""
     if isinstance(of, optuna.Trial):
-        of.study._storage.set_trial_system_attr(of._trial_id, f"{records.PREFIX}{name}", value)
+        _set(of.study, of, f"{records.PREFIX}{name}", value)
     else:
         of._storage.set_study_system_attr(of._study_id, f"{records.PREFIX}{name}", value)
 
 
 def write_run(study: optuna.Study, trial: AnyTrial, run: Run) -> None:
     """Store what a trial was assigned, in place of what it was assigned before."""
-    study._storage.set_trial_system_attr(trial._trial_id, records.RUN, {**vars(run)})
+    _set(study, trial, records.RUN, {**vars(run)})
 
 
 def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
@@ -171,9 +190,7 @@ def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -
         "n_validation": seen.n_validation,
         "seconds": seen.seconds,
     }
-    study._storage.set_trial_system_attr(
-        trial._trial_id, f"{records.OBSERVATION}{seen.size}", facts
-    )
+    _set(study, trial, f"{records.OBSERVATION}{seen.size}", facts)
 
 
 def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
@@ -210,17 +227,17 @@ def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
     The trial goes on as it is: a worker that comes back ends it itself. What it suggests until it
     notices is no parameter of the learner, so that those known by now are named.
     """
-    study._storage.set_trial_system_attr(trial._trial_id, records.GIVEN_UP, [*trial.params])
+    _set(study, trial, records.GIVEN_UP, [*trial.params])
 
 
 def write_failure(study: optuna.Study, trial: AnyTrial, failure: Failure) -> None:
     """Store that the run ended by an error of its own."""
-    study._storage.set_trial_system_attr(trial._trial_id, records.FAILED, {**vars(failure)})
+    _set(study, trial, records.FAILED, {**vars(failure)})
 
 
 def write_exhaustion(study: optuna.Study, trial: AnyTrial) -> None:
     """Store that the base sampler has no learner left to propose after this trial."""
-    study._storage.set_trial_system_attr(trial._trial_id, records.EXHAUSTED, True)
+    _set(study, trial, records.EXHAUSTED, True)
 
 
 def write_inheritance(
@@ -252,7 +269,7 @@ def write_constraints(
     """Give a run those of its learner's constraints that it has not measured itself."""
     for name, value in constraints.items():
         if name not in trial.system_attrs:
-            study._storage.set_trial_system_attr(trial._trial_id, name, value)
+            _set(study, trial, name, value)
 
 
 def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, Any]) -> None:

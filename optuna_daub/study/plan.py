@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 
 import numpy as np
 import optuna
@@ -159,19 +160,9 @@ def plan(
     last training on all the data, in reserve                   16,000 examples         8.0 seconds
     all in all, at least ...
     """
-    horizon: float | None = None
-    known = Curves()
-    if isinstance(study, optuna.Study):
-        known = Curves(
-            LearningCurve(curve.learner, curve.observations, parameters=curve.params)
-            for curve in learning_curves(study)
-        )
-        policy = policy_of(study)
-        if isinstance(study.sampler, DataAllocationSampler):
-            horizon = study.sampler.seconds
-            n_learners = study.sampler.n_learners if n_learners is None else n_learners
-    else:
-        policy = DAUBPruner(sizes=checked_sizes(study, "study")).policy
+    given = _of_study(study) if isinstance(study, optuna.Study) else _of_sizes(study)
+    policy, horizon = given.policy, given.seconds
+    n_learners = given.n_learners if n_learners is None else n_learners
     if n_learners is not None:
         n_learners = checked_n_learners(n_learners)
     if probe_seconds is not None:
@@ -186,14 +177,11 @@ def plan(
             f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "
             "None: pass `n_learners=...`."
         )
-    sizes = []
-    for size in policy.sizes:
-        seconds: float | None = None
-        if probe_seconds is not None:
-            seconds = probe_seconds * size / policy.sizes[0]
-        elif times := [*expected_seconds(known, size, policy.sizes[-1]).values()]:
-            seconds = math.fsum(times) / len(times)
-        sizes.append(PlannedSize(size, size / policy.sizes[-1], seconds))
+    times = _times_of(given.curves, policy.sizes, probe_seconds)
+    sizes = [
+        PlannedSize(size, size / policy.sizes[-1], seconds)
+        for size, seconds in zip(policy.sizes, times, strict=True)
+    ]
     of_size = {row.size: Cost(row.size, row.seconds or 0.0) for row in sizes}
     last, is_timed = of_size[policy.sizes[-1]], sizes[-1].seconds is not None
     first = policy.decide(Pool(to_come=n_learners))
@@ -220,6 +208,44 @@ def plan(
         seconds=horizon,
         newcomers=newcomers,
     )
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A rule, and what is known of the study that it is to allocate."""
+
+    policy: Policy
+    curves: Curves = field(default_factory=Curves)
+    """Learners that were trained already."""
+    n_learners: int | None = None
+    """Number of learners that the study's sampler was given."""
+    seconds: float | None = None
+    """Seconds that it was given."""
+
+
+def _of_study(study: optuna.Study) -> _Given:
+    curves = Curves(
+        LearningCurve(curve.learner, curve.observations, parameters=curve.params)
+        for curve in learning_curves(study)
+    )
+    sampler = study.sampler
+    if not isinstance(sampler, DataAllocationSampler):
+        return _Given(policy_of(study), curves)
+    return _Given(policy_of(study), curves, sampler.n_learners, sampler.seconds)
+
+
+def _of_sizes(sizes: Sequence[int]) -> _Given:
+    return _Given(DAUBPruner(sizes=checked_sizes(sizes, "study")).policy)
+
+
+def _times_of(
+    curves: Curves, sizes: Sequence[int], probe_seconds: float | None
+) -> list[float | None]:
+    """Return the mean seconds of a training on each size, None if they are not known."""
+    if probe_seconds is not None:
+        return [probe_seconds * size / sizes[0] for size in sizes]
+    times = [[*expected_seconds(curves, size, sizes[-1]).values()] for size in sizes]
+    return [math.fsum(of_size) / len(of_size) if of_size else None for of_size in times]
 
 
 def _times(cost: Cost, count: float) -> Cost:

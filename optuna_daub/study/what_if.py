@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from itertools import pairwise
@@ -131,28 +133,32 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     pool = worker.pool(own, is_at_work=False)
     failed = {learner for learner, curve in pool.curves.items() if curve.has_failed}
     whole = _completed(pool, other.sizes, failed)
-    cost, probes, full, guessed = Cost(), 0, 0, 0
-    winner: int | None = None
+    full_size = own.sizes[-1]
+    made: list[Observation] = []
+    guessed, winner = 0, None
     for decision in replay(other, whole.values(), pool.space):
         if isinstance(decision, Finish):
             winner = decision.learner
         elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
-            cost += Cost(seen.size, seen.seconds or 0.0)
-            probes += 1
-            full += seen.size == other.sizes[-1]
+            made.append(seen)
             guessed += seen.size not in pool.curves[decision.learner]
+
+    def outcome(learner: int | None, cost: Cost, trainings: Sequence[Observation]) -> Outcome:
+        there = None if learner is None else whole[learner].at(full_size)
+        return Outcome(
+            learner=learner,
+            score=None if there is None else within(study, worker.sign * there.score),
+            is_forecast=learner is not None and full_size not in pool.curves[learner],
+            probes=len(trainings),
+            full_trainings=sum(seen.size == full_size for seen in trainings),
+            cost=cost,
+        )
+
     spent = [seen for curve in pool.curves.values() for seen in curve.observations]
-    n_full = sum(seen.size == own.sizes[-1] for seen in spent)
-
-    def outcome(learner: int | None, cost: Cost, probes: int, full: int) -> Outcome:
-        score = None if learner is None else whole[learner].at(own.sizes[-1])
-        is_forecast = learner is not None and own.sizes[-1] not in pool.curves[learner]
-        value = None if score is None else within(study, worker.sign * score.score)
-        return Outcome(learner, value, is_forecast, probes, full, cost)
-
+    cost = sum((Cost(seen.size, seen.seconds or 0.0) for seen in made), Cost())
     return WhatIf(
-        actual=outcome(best.learner, Cost(best.examples, best.seconds), len(spent), n_full),
-        replayed=outcome(winner, cost, probes, full),
+        actual=outcome(best.learner, Cost(best.examples, best.seconds), spent),
+        replayed=outcome(winner, cost, made),
         is_same=winner == best.learner,
         guessed=guessed,
     )
@@ -163,38 +169,54 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
 
     Learners that failed get no guesses: they would fail again.
     """
-    begun = {i: curve for i, curve in pool.curves.items() if curve.observations}
-    known = {i: curve.observations for i, curve in begun.items()}
-    known_pool = Pool(Curves([replace(curve, dropped="") for curve in begun.values()]))
+    started = {i: curve for i, curve in pool.curves.items() if curve.observations}
+    known = Pool(Curves([replace(curve, dropped="") for curve in started.values()]))
+    gain = _mean_gain([curve.observations for curve in started.values()])
+    whole: dict[int, dict[int, Observation]] = {i: {} for i in pool.curves}
+    for i, curve in started.items():
+        whole[i] = {seen.size: seen for seen in curve.observations if seen.size in sizes}
+    for size in sizes:
+        seconds = expected_seconds(known.curves, size, sizes[-1])
+        forecasts: Mapping[int, Any] = Joint().forecasts(known, size)
+        for i in started.keys() - failed:
+            if size not in whole[i]:
+                forecast = float(forecasts[i].mean)
+                guess = _guess(started[i].observations, size, forecast, gain)
+                whole[i][size] = replace(guess, seconds=seconds.get(i))
+    return {
+        i: LearningCurve(
+            i, tuple(seen[size] for size in sorted(seen)), parameters=pool.curves[i].parameters
+        )
+        for i, seen in whole.items()
+    }
+
+
+def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
+    """Return the median gain of curves for each doubling of the examples, after their start."""
+    starts = [seen[:2] for seen in curves if len(seen) > 1]
     gains = [
         (later.score - first.score) / math.log2(later.size / first.size)
-        for first, later, *_ in (seen for seen in known.values() if len(seen) > 1)
+        for first, later in starts
         if first.is_finite and later.is_finite
     ]
-    gain = float(np.median(gains)) if gains else 0.0
-    curves = {i: LearningCurve(i, parameters=c.parameters) for i, c in pool.curves.items()}
-    guesses: dict[int, dict[int, Observation]] = {i: {} for i in begun}
-    for size in sizes:
-        seconds = expected_seconds(known_pool.curves, size, sizes[-1])
-        forecasts: Mapping[int, Any] = Joint().forecasts(known_pool, size)
-        for learner, seen in known.items():
-            if learner in failed or any(each.size == size for each in seen):
-                continue
-            if size > seen[-1].size:
-                nearest, score = seen[-1], float(forecasts[learner].mean)
-            elif size < seen[0].size:
-                nearest = seen[0]
-                score = nearest.score - gain * math.log2(nearest.size / size)
-            else:
-                ends = next(pair for pair in pairwise(seen) if pair[1].size > size)
-                place = math.log(size / ends[0].size) / math.log(ends[1].size / ends[0].size)
-                nearest = ends[place > 0.5]
-                score = ends[0].score + place * (ends[1].score - ends[0].score)
-            guess = replace(nearest, size=size, score=score, seconds=seconds.get(learner))
-            guesses[learner][size] = guess
-    for learner, seen in known.items():
-        measured = {each.size: each for each in seen if each.size in sizes}
-        merged = {**guesses[learner], **measured}
-        observations = tuple(merged[size] for size in sorted(merged))
-        curves[learner] = replace(curves[learner], observations=observations)
-    return curves
+    return float(np.median(gains)) if gains else 0.0
+
+
+def _guess(seen: Sequence[Observation], size: int, forecast: float, gain: float) -> Observation:
+    """Return a curve's observation at a size that was not measured.
+
+    Args:
+        seen: measured observations, sizes increasing.
+        size: size in question.
+        forecast: expected score at that size, for one beyond the last.
+        gain: gain for each doubling of the examples, for a size before the first.
+    """
+    if size > seen[-1].size:
+        return replace(seen[-1], size=size, score=forecast)
+    if size < seen[0].size:
+        score = seen[0].score - gain * math.log2(seen[0].size / size)
+        return replace(seen[0], size=size, score=score)
+    low, high = next(pair for pair in pairwise(seen) if pair[1].size > size)
+    place = math.log(size / low.size) / math.log(high.size / low.size)
+    score = low.score + place * (high.score - low.score)
+    return replace(high if place > 0.5 else low, size=size, score=score)

@@ -11,7 +11,6 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Collection
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -256,27 +255,21 @@ class Worker:
             if policy is not self._policy:  # another one has ruled some out, and has no say now
                 self._policy = policy
                 self._rule_out({})
-            known, last, left = self.known, self._shown, None
-            busy, to_come = known.busy(but_for=number), known.to_come(number)
-            if self.horizon is not None and is_at_work:
-                seconds = max(0.0, self.horizon - time.monotonic())
-                left = Cost(0, seconds)
-                passed = math.inf if last.left is None else last.left.seconds - seconds
-                if 0.0 <= passed <= MOMENT * seconds:
-                    left = last.left
-            runs_left = self._runs_left() if known.n_learners is None else None
+            known, last = self.known, self._shown
+            busy, curves = known.busy(but_for=number), known.curves
+            runs_left = self._trials_left() if known.n_learners is None else None
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # should it end now, there is no run in which another could go on
-                busy = frozenset(known.curves) - {own}
-            curves = known.curves
-            if proposes and number in curves and not curves[number].observations:
-                curves = curves.remove(number)
+                busy = frozenset(curves) - {own}
+            proposed = curves.get(number) if proposes and number is not None else None
+            if proposed is not None and not proposed.observations:
+                curves = curves.remove(proposed.learner)
             pool = Pool(
                 curves=last.curves if curves == last.curves else curves,
                 busy=busy,
-                to_come=to_come,
+                to_come=known.to_come(number),
                 spent=known.spent,
-                left=left,
+                left=self._left() if is_at_work else None,
                 runs_left=runs_left,
                 space=known.space,
                 proposer=self.proposer,
@@ -344,25 +337,26 @@ class Worker:
         there |= {other for other, at in self.heard_of.items() if at > recently}
         return self.known.failed_by(worker) if there - {worker} else frozenset()
 
-    def settled(self) -> Collection[int]:
-        """Return the new learners of this process that are settled."""
-        return {number for number, is_settled in self.newcomers.items() if is_settled}
-
     def _rule_out(self, drops: dict[int, str]) -> None:
         if drops != self.known.drops:
             self._settled = self._settled.ruling_out(drops)
             self.known = self.known.ruling_out(drops)
 
-    def _runs_left(self) -> int | None:
-        """Return how many runs of an open pool this thread may still start after its own.
+    def _left(self) -> Cost | None:
+        """Return the seconds left, as in the last pool until a moment has passed."""
+        if self.horizon is None:
+            return None
+        seconds, last = max(0.0, self.horizon - time.monotonic()), self._shown.left
+        if last is not None and 0.0 <= last.seconds - seconds <= MOMENT * seconds:
+            return last
+        return Cost(0, seconds)
+
+    def _trials_left(self) -> int | None:
+        """Return how many trials this thread may still start after its own.
 
         None if its `optimize` has no `n_trials`, or where these are the smaller part of the
         study's: many workers, or `optimize` in a loop, of which each does a little.
         """
-        return self._trials_left() if self.known.n_learners is None else None
-
-    def _trials_left(self) -> int | None:
-        """Return how many trials this thread may still start (see `_runs_left`)."""
         # It may be within the `optimize` of another study.
         is_optimizing = self.reader.thread_local.in_optimize_loop
         asked = host.trials_asked_for() if is_optimizing else None
@@ -376,33 +370,19 @@ _WORKERS: weakref.WeakKeyDictionary[optuna.Study, Worker] = weakref.WeakKeyDicti
 _WORKERS_LOCK = threading.Lock()
 
 
-def check_study(study: object) -> None:
-    """Raise if an argument `study` is none, or has several objectives.
-
-    Raises:
-        ValueError: if it is no study.
-        NotImplementedError: if it has several objectives, as `Trial.report` does.
-    """
-    if not isinstance(study, optuna.Study):
-        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
-    if len(study.directions) > 1:
-        raise NotImplementedError(
-            "Trial.report is not supported for multi-objective optimization."
-        )
-
-
 def worker_of(study: optuna.Study) -> Worker:
     """Return what this process remembers of a study, as of its last look.
 
     One for each `optuna.Study` object and not for each study id, which a database may hand out
     again when a study is deleted.
     """
-    check_study(study)
     with _WORKERS_LOCK:  # or two threads would make one each, and lock different locks
-        if study not in _WORKERS:
+        worker = _WORKERS.get(study) if isinstance(study, optuna.Study) else None
+        if worker is None:
+            log.check_study(study)
             reader = log.Reader(study)
-            _WORKERS[study] = Worker(reader, reader.sign)
-        return _WORKERS[study]
+            worker = _WORKERS[study] = Worker(reader, reader.sign)
+        return worker
 
 
 def looking(study: optuna.Study) -> Worker:

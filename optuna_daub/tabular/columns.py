@@ -86,14 +86,16 @@ def _lost(column: Any, name: str) -> str:
         return f"has values that are no numbers, dates or words ({type(known.iloc[0]).__name__})"
     if n_values == 1 and is_whole:
         return "has one value only"
-    if n_values == len(column) and not types.is_numeric_dtype(column.dtype):
-        words = known.iloc[:MAX_LEAK_ROWS]
-        is_one_word = all(isinstance(w, str) and w and " " not in w.strip() for w in words)
-        if is_one_word and not (
-            _is_date(words.iloc[0]) or all(_is_number(word) for word in words)
-        ):
-            return "has another word in each row"
-    return ""
+    is_of_words = n_values == len(column) and not types.is_numeric_dtype(column.dtype)
+    return "has another word in each row" if is_of_words and _are_names(known) else ""
+
+
+def _are_names(column: Any) -> bool:
+    """Return whether the first values are single words, and neither dates nor numbers."""
+    words = column.iloc[:MAX_LEAK_ROWS]
+    if not all(isinstance(word, str) and word and " " not in word.strip() for word in words):
+        return False
+    return not _is_date(words.iloc[0]) and not all(map(_is_number, words))
 
 
 def _counts(known: Any, name: str) -> bool:

@@ -206,16 +206,22 @@ def _looked_at(path: Path, header: Header) -> _Text:
     separator = told[1] if told and told[1] in SEPARATORS else _separator(lines, path)
     rows = [*csv.reader(lines, delimiter=separator)]
     cells = [cell for row in rows[1:] for cell in row if cell]
-    decimal, thousands = ".", None
-    has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
-    if separator != "," and any(map(_COMMA.fullmatch, cells)) and not has_points:
-        decimal = ","
-    if separator != "," and any(map(_GROUPS.fullmatch, cells)):
-        decimal, thousands = ",", "."
-    elif decimal == "." and any("," in c and _GROUPS_BY_COMMA.fullmatch(c) for c in cells):
-        thousands = ","
+    decimal, thousands = _signs_of_numbers(cells, separator)
     has_header = header == "yes" or (header == "auto" and not _looks_like_data(rows))
     return _Text(encoding, separator, decimal, thousands, skipped, has_header, tuple(rows[0]))
+
+
+def _signs_of_numbers(cells: Sequence[str], separator: str) -> tuple[str, str | None]:
+    """Return the decimal sign of the numbers among cells, and the sign between thousands."""
+    if separator != ",":
+        if any(map(_GROUPS.fullmatch, cells)):
+            return ",", "."
+        has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
+        if any(map(_COMMA.fullmatch, cells)) and not has_points:
+            return ",", None
+    if any("," in cell and _GROUPS_BY_COMMA.fullmatch(cell) for cell in cells):
+        return ".", ","
+    return ".", None
 
 
 def _opened(path: Path) -> IO[bytes]:

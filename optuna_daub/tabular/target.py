@@ -24,6 +24,9 @@ MIN_ROWS = 20
 """Smallest number of rows with a known target: enough for three training sizes and some to
 score."""
 
+_HELD: dict[Task | None, str] = {"classification": "classes", "regression": "amounts"}
+"""Words for the values of a target, by task."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -61,58 +64,57 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
         raise ValueError(
             f'`task` must be "classification", "regression" or None, but got {task!r}.'
         )
+    given: Task | None = None if task == "auto" else task
     name = _column(frame, name)
     column = frame[name]
     kept = column.notna().to_numpy(dtype=bool, copy=True)
-    notes = []
     if not kept.any():
         raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
-    known = column[kept]
-    kind, known = _kind(known, name, pandas)
-    given = task if task in ("classification", "regression") else None
+    kind, known = _kind(column[kept], name, pandas)
     if given == "regression" and kind == "text":
         raise TableError(
             f'`task="regression"` needs numbers, but `{name}` has text, such as {known.iloc[0]!r}.'
         )
     if kind != "text":
-        values = known.to_numpy(dtype=np.float64)
-        finite = np.isfinite(values)
-        if not finite.all():
-            kept[np.flatnonzero(kept)[~finite]] = False
-            known, values = known[finite], values[finite]
-            if not len(values):
-                raise TableError(f"`target` must have values, but those of `{name}` are infinite.")
-    n_lost = len(column) - int(kept.sum())
-    n_values = known.nunique()
-    if n_values == 1:
+        finite = np.isfinite(known.to_numpy(dtype=np.float64))
+        kept[np.flatnonzero(kept)[~finite]] = False
+        known = known[finite]
+        if not len(known):
+            raise TableError(f"`target` must have values, but those of `{name}` are infinite.")
+    if known.nunique() == 1:
         raise TableError(
             f"`target` must have at least two different values, but `{name}` is "
             f"{known.iloc[0]} in every row."
         )
-    if kind == "text":
-        guessed, said = "classification", f"`{name}` has {n_values:,} classes"
-    elif kind == "yes or no":
-        guessed, said = "classification", f"`{name}` is true or false: two classes"
-    else:
-        is_whole = bool(np.array_equal(values, np.rint(values)))
-        what = "whole numbers" if is_whole else "numbers"
-        is_few = is_whole and (n_values <= FEW_VALUES and n_values < len(values) / 2)
-        guessed = "classification" if is_few else "regression"
-        said = f"`{name}` has {n_values:,} different {what}"
-        if given is None:
-            taken, other = ("classes", "amounts") if is_few else ("amounts", "classes")
-            way = "regression" if is_few else "classification"
-            said += f': taken for {taken} (task="{way}" for {other})'
-    chosen: Task = given or guessed  # type: ignore[assignment]
-    if given is not None and given != guessed:
-        said += f": taken for {'classes' if given == 'classification' else 'amounts'}, as asked"
-    notes.append(said + ".")
-    if n_lost:
+    guessed, said = _guess(known, name, kind)
+    if given is None and kind == "numbers":  # the one kind that may be either
+        other: Task = "regression" if guessed == "classification" else "classification"
+        said += f': taken for {_HELD[guessed]} (task="{other}" for {_HELD[other]})'
+    elif given not in (None, guessed):
+        said += f": taken for {_HELD[given]}, as asked"
+    notes = [said + "."]
+    if n_lost := len(column) - int(kept.sum()):
         notes.append(f"{_rows(n_lost)} without a value of `{name}` left out.")
-    if chosen == "regression":
-        _check_rows(len(known), name)
-        return Target(name, chosen, values, np.array([]), kept, tuple(notes))
-    return _of_classes(known, name, kept, notes, kind)
+    if (given or guessed) == "classification":
+        return _of_classes(known, name, kept, notes, kind)
+    _check_rows(len(known), name)
+    values = known.to_numpy(dtype=np.float64)
+    return Target(name, "regression", values, np.array([]), kept, tuple(notes))
+
+
+def _guess(known: Any, name: str, kind: str) -> tuple[Task, str]:
+    """Return the task that fits known values, and what they are in words."""
+    n_values = known.nunique()
+    if kind == "text":
+        return "classification", f"`{name}` has {n_values:,} classes"
+    if kind == "yes or no":
+        return "classification", f"`{name}` is true or false: two classes"
+    values = known.to_numpy(dtype=np.float64)
+    if not np.array_equal(values, np.rint(values)):
+        return "regression", f"`{name}` has {n_values:,} different numbers"
+    is_few = n_values <= FEW_VALUES and n_values < len(values) / 2
+    said = f"`{name}` has {n_values:,} different whole numbers"
+    return "classification" if is_few else "regression", said
 
 
 def _of_classes(

@@ -119,60 +119,59 @@ def plot_search_history(
 def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) -> Picture:
     """Return `plot_search_history` as marks."""
     record = search_history_record(study, unit)
-    marks: list[Line] = []
     gold, _ = KINDS["all the data"]
     joined = [each for path in record.paths if len(path) > 1 for each in (*path, None)]
-    if joined:
-        marks.append(
-            Line(
-                [each and each.at for each in joined],
-                [each and each.score for each in joined],
-                gold,
-                width=1.0,
-                dash="dot",
-                label=PATH,
-            )
-        )
     crowd = 0.5 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
-    for kind, (color, size) in KINDS.items():
-        own = [each for each in record.trainings if each.kind == kind]
-        if own:
-            marks.append(
-                Line(
-                    [each.at for each in own],
-                    [each.score for each in own],
-                    color,
-                    opacity=crowd,
-                    symbol=kind,
-                    symbol_size=size,
-                    label=kind,
-                    name=[f"{each.name}, {each.size:,} examples" for each in own],
-                    point="%{y:.5~g}",
-                )
-            )
-    if record.early:
-        until = record.best[0].at if record.best else record.spent
-        color, _ = KINDS["more data"]
-        marks.append(_steps(record.early, until, color, 1.5, EARLY))
-    if record.best:
-        marks.append(_steps(record.best, record.spent, gold, 3.0, BEST))
+    until = record.best[0].at if record.best else record.spent
+    lines = (
+        Line(
+            [each and each.at for each in joined],
+            [each and each.score for each in joined],
+            gold,
+            width=1.0,
+            dash="dot",
+            label=PATH,
+        ),
+        *(_markers(kind, record.trainings, crowd) for kind in KINDS),
+        _steps(record.early, until, KINDS["more data"][0], 1.5, EARLY),
+        _steps(record.best, record.spent, gold, 3.0, BEST),
+    )
+    marks = tuple(line for line in lines if line.ys)
+    labels = {mark.label for mark in marks}
     return Picture(
         f"Search by {record.unit}",
         (record.finding,),
         Scale(f"{record.unit} of training", (0, record.spent * 1.03 or None), is_amount=True),
         record.axis.scale(),
-        tuple(marks),
-        tuple(name for name in (BEST, EARLY, *reversed(KINDS), PATH)
-              if any(mark.label == name for mark in marks)),
-    )  # fmt: skip
+        marks,
+        tuple(name for name in (BEST, EARLY, *reversed(KINDS), PATH) if name in labels),
+    )
+
+
+def _markers(kind: Kind, trainings: Sequence[Training], opacity: float) -> Line:
+    """Return the trainings of one kind."""
+    color, size = KINDS[kind]
+    own = [each for each in trainings if each.kind == kind]
+    return Line(
+        [each.at for each in own],
+        [each.score for each in own],
+        color,
+        opacity=opacity,
+        symbol=kind,
+        symbol_size=size,
+        label=kind,
+        name=[f"{each.name}, {each.size:,} examples" for each in own],
+        point="%{y:.5~g}",
+    )
 
 
 def _steps(
     records: Sequence[Training], until: float, color: str, width: float, label: str
 ) -> Line:
+    """Return the scores as a line that holds each up to the next; none without any."""
     scores = [each.score for each in records]
     ends = [*(each.at for each in records), until]
-    return Line(ends, [*scores, scores[-1]], color, width=width, is_step=True, label=label)
+    return Line(ends, [*scores, *scores[-1:]], color, width=width, is_step=True, label=label)
 
 
 def search_history_record(

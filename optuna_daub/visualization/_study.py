@@ -9,8 +9,8 @@ from optuna.study import StudyDirection
 
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
+from optuna_daub.study.log import check_study
 from optuna_daub.study.stored_policy import policy_of
-from optuna_daub.study.worker import check_study
 from optuna_daub.study.worker import looking
 
 

@@ -198,15 +198,8 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     for step in _bound_steps(study, sequence, curves):
         own[step.learner].append(step)
     for curve in curves:
-        steps = own[curve.learner]
-        steps[:] = [step._replace(bound=cut(step.bound, limit, sign)) for step in steps]
-        if curve.state == "dropped":
-            while steps and not steps[-1].is_own:
-                steps.pop()
-        elif steps and curve.bound is not None:
-            end = steps[-1]._replace(number=len(sequence), bound=curve.bound, is_own=False)
-            if end[:-1] != steps[-1][:-1]:
-                steps.append(end)
+        steps = [step._replace(bound=cut(step.bound, limit, sign)) for step in own[curve.learner]]
+        own[curve.learner] = _ended(steps, curve, len(sequence))
     leads = _leads(own, curves, sign)
     if not leads:
         _logger.warning("There is no bound to draw: no learner has one yet.")
@@ -218,9 +211,10 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     )
     # What fits in: the bounds of those that stand out as they are now, the better half of all,
     # and the best bound since the study was half done. The first ones may be far beyond.
-    prominent = [track for track in tracks if track.color] or tracks
-    inner = [track.steps[-1].bound for track in prominent if track.steps]
-    inner += better_half((track.steps[-1].bound for track in tracks if track.steps), sign)
+    drawn = [track for track in tracks if track.steps]
+    prominent = [track for track in drawn if track.color or not colors]
+    inner = [track.steps[-1].bound for track in prominent]
+    inner += better_half((track.steps[-1].bound for track in drawn), sign)
     early = sum(lead.number <= len(sequence) / 2 for lead in leads)
     inner += [lead.bound for lead in leads[max(early - 1, 0) :]]
     limits = stretched(inner, [lead.bound for lead in leads]) if inner else None
@@ -233,6 +227,20 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         axis_of(study, limits),
         best.promise if best else "",
     )
+
+
+def _ended(steps: list[BoundStep], curve: LearnerCurve, n_trainings: int) -> list[BoundStep]:
+    """Return a learner's steps up to the last training of all.
+
+    A dropped learner's end at its own last training.
+    """
+    if curve.state == "dropped":
+        last = max((place for place, step in enumerate(steps, 1) if step.is_own), default=0)
+        return steps[:last]
+    if not steps or curve.bound is None:
+        return steps
+    end = steps[-1]._replace(number=n_trainings, bound=curve.bound, is_own=False)
+    return steps if end[:-1] == steps[-1][:-1] else [*steps, end]
 
 
 class _Replay(NamedTuple):

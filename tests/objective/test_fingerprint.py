@@ -149,9 +149,9 @@ def test_a_worker_whose_table_another_one_has_replaced_before_its_first_score_is
     )
     one, other = _objective(), _reversed_targets()
     asked = study.ask()
-    one._check_same_rows(asked, SIZES)
+    one._checks._check_same_rows(asked, SIZES)
     with pytest.raises(SetupError, match="must go on with the data"):
-        other._check_same_rows(study.ask(), SIZES)
+        other._checks._check_same_rows(study.ask(), SIZES)
 
 
 def test_a_search_and_an_objective_are_not_mixed() -> None:

@@ -398,7 +398,7 @@ def test_boosters_stop_early(build: Any, fit_params: Any, trees: Any) -> None:
     assert all(0 < number < N_TREES for number in stopped)
     winner = objective.refit(study)
     assert trees(winner) == stopped[-1]
-    held_out = objective._validation[0]
+    held_out = objective._division.validation[0]
     assert study.best_value == winner.score(held_out.X, held_out.y)
 
 

@@ -117,7 +117,7 @@ def test_the_winner_is_at_hand_as_it_was_scored() -> None:
     assert best is not None
     assert model.var_smoothing == best.params["var_smoothing"]
     assert len(Counting.calls) == n_calls, "nothing was trained"
-    rows = np.setdiff1d(np.arange(len(X)), objective._folds[0].training)
+    rows = np.setdiff1d(np.arange(len(X)), objective._division.folds[0].training)
     assert np.mean(model.predict(X[rows]) == Y[rows]) == pytest.approx(study.best_value)
     fresh = TrainingSizeObjective(naive, X, Y, incremental=True)
     assert fresh.model(study) is None

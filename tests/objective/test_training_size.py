@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse
 import sklearn
 from optuna.trial import TrialState
-from sklearn.datasets import load_iris
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score
@@ -228,7 +228,7 @@ def test_cross_validated_scores_at_full_size_are_scikit_learns(cv: Any) -> None:
 def ordered(objective: TrainingSizeObjective, splitter: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the folds of a splitter, training rows in the order that the objective takes them."""
     splits = splitter.split(X[:198], Y[:198])
-    for fold, (train, test) in zip(objective._folds, splits, strict=True):
+    for fold, (train, test) in zip(objective._division.folds, splits, strict=True):
         assert set(fold.training) == set(train)
         yield fold.training, test
 
@@ -308,13 +308,12 @@ def test_training_scores_that_nobody_uses_are_not_computed(cv: int | None) -> No
     assert len(Witness.predictions) == len(Witness.fits) == n_folds * len(SIZES)
 
 
-@pytest.mark.parametrize(("mean_of_examples", "scored"), [(True, 120), (False, 50)])
+@pytest.mark.parametrize(("mean_of_examples", "scored"), [(True, 6000), (False, 5000)])
 def test_a_policy_with_intervals_has_all_rows_trained_on_scored(
-    mean_of_examples: bool, scored: int, monkeypatch: pytest.MonkeyPatch
+    mean_of_examples: bool, scored: int
 ) -> None:
-    monkeypatch.setattr("optuna_daub.objective.training_size.TRAINING_SCORED", 50)
-    objective = TrainingSizeObjective(witness, *numbered(200))
-    study_of(objective, pruner=needy((30, 60, 120), mean_of_examples=mean_of_examples))
+    objective = TrainingSizeObjective(witness, *numbered(10_000))
+    study_of(objective, pruner=needy((1500, 3000, 6000), mean_of_examples=mean_of_examples))
     assert len(Witness.predictions[-1]) == scored
 
 
@@ -826,17 +825,14 @@ def test_a_target_of_numbers_has_no_classes_where_strata_are_not_wanted() -> Non
 
 
 @pytest.mark.parametrize("kind", ["fixed", "cv"])
-def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("optuna_daub.objective.training_size.TRAINING_SCORED", 20)
+def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(kind: str) -> None:
     scored_on: list[int] = []
 
     def counting(estimator: Any, X: Any, y: Any) -> float:
         scored_on.append(len(y))
         return float(estimator.score(X, y))
 
-    X, y = load_iris(return_X_y=True)
+    X, y = make_classification(12_000, 4, random_state=0)
     options = {"cv": 3} if kind == "cv" else {"X_valid": X, "y_valid": y}
     objective = TrainingSizeObjective(
         lambda trial: GaussianNB(), X, y, scoring=counting, **options
@@ -844,8 +840,8 @@ def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner.paper(sizes=(12, 30, 60)),
+        pruner=DAUBPruner.paper(sizes=(1200, 6000, 8000)),
     )
     study.optimize(objective)
     folds = 3 if kind == "cv" else 1
-    assert scored_on[1::2] == [n for size in (12, 20, 20) for n in [size] * folds]
+    assert scored_on[1::2] == [n for size in (1200, 5000, 5000) for n in [size] * folds]

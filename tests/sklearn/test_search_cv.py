@@ -64,7 +64,8 @@ from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.sklearn import DataAllocationSearchCV
-from optuna_daub.sklearn import search_cv
+from optuna_daub.sklearn import measurements
+from optuna_daub.sklearn import searching
 from optuna_daub.study import log
 from optuna_daub.study.records import Run
 
@@ -803,7 +804,7 @@ def test_what_a_space_rejects_has_not_failed() -> None:
 
     def space(trial: optuna.Trial) -> dict[str, Any]:
         strength = trial.suggest_float("C", 0.1, 10)
-        if trial.number < 3 * search_cv.MAX_FAILED:
+        if trial.number < 3 * searching.MAX_FAILED:
             raise optuna.TrialPruned
         return {"C": strength}
 
@@ -842,8 +843,8 @@ def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
         study._storage.set_trial_intermediate_value(begun[0], size, 0.25)
         return allocations(study)
 
-    monkeypatch.setattr(search_cv, "learning_curves", curves_of)
-    monkeypatch.setattr(search_cv, "allocations", probes_of)
+    monkeypatch.setattr(measurements, "learning_curves", curves_of)
+    monkeypatch.setattr(measurements, "allocations", probes_of)
     search = Search(DecisionTreeClassifier(random_state=0), TREES, n_candidates=15).fit(X, Y)
     assert n_calls == len(begun) == 1
     results = search.cv_results_

@@ -25,6 +25,7 @@ from optuna_daub.study import claims
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study import worker as workers
+from optuna_daub.study.claims import Asking
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import looking
@@ -101,7 +102,9 @@ def test_nobody_begins_a_learner_in_place_of_an_enqueued_one(is_taken: bool) -> 
 def assert_begins_nothing(study: optuna.Study, trial_id: int, is_taken: bool) -> None:
     """Assert that a trial is told to leave the place to an enqueued one, or to wait for it."""
     trial = study._storage.get_trial(trial_id)
-    run = claims._offer(study, looking(study), trial, study.pruner.policy)
+    worker = looking(study)
+    wanted = worker.known.n_learners
+    run = claims._offer(Asking(study, worker, trial, study.pruner.policy, wanted, None))
     if is_taken:
         assert run is None
     else:

@@ -8,7 +8,6 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -97,8 +96,9 @@ def test_in_an_open_pool_costs_are_taken_off(direction: str) -> None:
             report(trial, size, score, seconds=slow * size)
         return score
 
-    pair = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0))
-    study = optuna.create_study(direction=direction, sampler=pair, pruner=DAUBPruner(sizes=SIZES))
+    study = pair(
+        DAUBPruner(sizes=SIZES), optuna.samplers.RandomSampler(seed=0), direction=direction
+    )
     study.optimize(objective, callbacks=[stop_at_25])
     policy, rows = study.pruner.policy, seen_by_base_sampler(study).get_trials()  # type: ignore[attr-defined]
     net = policy.worth(looking(study).pool(policy)).tolist()

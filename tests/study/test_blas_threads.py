@@ -18,12 +18,12 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import AllocationPruner
-from optuna_daub import DataAllocationSampler
 from optuna_daub.core import Decision
 from optuna_daub.core import Policy
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study.threads import one_blas_thread
+from tests.study.table_study import pair
 from tests.study.table_study import trained
 
 
@@ -86,10 +86,7 @@ class Base(RandomSampler):
 
 
 def study_of(policy: Policy, base: Base, n_learners: int = 6) -> optuna.Study:
-    sampler = DataAllocationSampler(base, n_learners=n_learners)
-    return optuna.create_study(
-        direction="maximize", sampler=sampler, pruner=AllocationPruner(policy)
-    )
+    return pair(AllocationPruner(policy), base, n_learners=n_learners)
 
 
 def test_decisions_and_proposals_run_on_one_thread_and_trainings_on_all() -> None:

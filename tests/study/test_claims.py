@@ -34,6 +34,7 @@ from optuna_daub.study.claims import LONGEST_PAUSE
 from optuna_daub.study.claims import LONGEST_WAIT
 from optuna_daub.study.claims import LOOKING_SHARE
 from optuna_daub.study.claims import SHORTEST_WAIT
+from optuna_daub.study.claims import Asking
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import looking
@@ -241,7 +242,7 @@ def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     worker = looking(study)
     worker.known = replace(worker.known, newest=(-1, 2))
-    run = claims._offer(study, worker, trial, study.pruner.policy)
+    run = claims._offer(Asking(study, worker, trial, study.pruner.policy, 2, None))
     assert run is not None
     assert run.learner == trial.number
     return trial, run

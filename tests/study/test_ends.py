@@ -11,7 +11,6 @@ import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -215,10 +214,7 @@ def test_parameters_that_the_objective_rejects_are_not_tried_again() -> None:
             raise optuna.TrialPruned("too dear to train")
         return trained(trial, skill)
 
-    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=8)
-    study = optuna.create_study(
-        direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES)
-    )
+    study = pair(DAUBPruner(sizes=SIZES), RandomSampler(seed=0), n_learners=8)
     study.optimize(objective)
     rejected = [skill for skill in asked if skill > 0.5]
     assert len(rejected) == len(set(rejected)) > 2

@@ -238,9 +238,8 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
 
 
 def test_it_proposes_for_the_papers_rule_too() -> None:
-    sampler = DataAllocationSampler(seed=0, n_learners=8)
     pruner = DAUBPruner.paper(sizes=SIZES)
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study = pair(pruner, seed=0, n_learners=8)
     study.optimize(conditional)
     assert len(set(points(study))) == 8
     assert_sound(study)

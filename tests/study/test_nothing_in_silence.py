@@ -30,14 +30,15 @@ from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import pair
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 def new_study(direction: str = "maximize", n_learners: int | None = None) -> optuna.Study:
     """Return a study of the default rule."""
-    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=n_learners)
     pruner = DAUBPruner(sizes=SIZES, cost="examples")
-    return optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
+    return pair(pruner, RandomSampler(seed=0), n_learners=n_learners, direction=direction)
 
 
 # An objective that never asks for a size
@@ -106,8 +107,7 @@ def test_a_value_that_is_not_the_score_reported_is_said_once_and_both_name_one_l
 ) -> None:
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
-        for n in training_sizes(trial):
-            report(trial, n, x - 1 / n)
+        trained(trial, x)
         return -x  # of a test set, say
 
     study = new_study(direction, n_learners=4)
@@ -377,10 +377,7 @@ def test_a_learner_that_comes_back_with_other_parameters_is_named() -> None:
     """Optuna asks no sampler for a range of one value."""
 
     def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_int("x", trial.number % 3, trial.number % 3)
-        for n in training_sizes(trial):
-            report(trial, n, x / 10 - 1 / n)
-        return x / 10 - 1 / SIZES[-1]
+        return trained(trial, trial.suggest_int("x", trial.number % 3, trial.number % 3) / 10)
 
     study = new_study(n_learners=6)
     with pytest.raises(ValueError, match=r"must keep its parameters, but trial .* suggests x = "):
@@ -392,10 +389,7 @@ def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
     n_learners: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_int("x", 0, 1 + trial.number // 5)
-        for n in training_sizes(trial):
-            report(trial, n, x / 10 - 1 / n)
-        return x / 10 - 1 / SIZES[-1]
+        return trained(trial, trial.suggest_int("x", 0, 1 + trial.number // 5) / 10)
 
     study = new_study(n_learners=n_learners)
     with caplog.at_level(logging.WARNING, logger="optuna_daub"):

@@ -52,9 +52,10 @@ def objective(trial: optuna.Trial) -> float:
 def searched(
     pruner: Any = None, n_learners: int | None = 14, direction: str = "maximize", **kwargs: Any
 ) -> optuna.Study:
-    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=1), n_learners=n_learners)
     pruner = pruner or DAUBPruner.paper(sizes=SIZES)
-    study = optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
+    study = pair(
+        pruner, optuna.samplers.RandomSampler(seed=1), n_learners=n_learners, direction=direction
+    )
     study.optimize(objective, catch=ArithmeticError, **kwargs)
     return study
 
@@ -135,9 +136,8 @@ def test_attributes_and_constraints_of_the_runs_are_kept() -> None:
         trial.set_user_attr("number", trial.number)
         return objective(trial)
 
-    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=3)
     pruner = DAUBPruner.paper(sizes=SIZES)
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study = pair(pruner, optuna.samplers.RandomSampler(seed=0), n_learners=3)
     study.set_user_attr("owner", "me")
     for live in (0.9, 0.8, 0.1):  # the first is suspended and comes back
         study.enqueue_trial({"live": live, "dead": 0.5})

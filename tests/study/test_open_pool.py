@@ -700,8 +700,7 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
         return score
 
     pruner = DAUBPruner(max_resource=100_000)
-    sampler = DataAllocationSampler(RandomSampler(seed=3))
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study = pair(pruner, RandomSampler(seed=3))
     study.optimize(objective)
     newcomers = iter(dict.fromkeys(trees for trees, _ in done))
     space = Space((("trees", Range(1, 10_000, is_log=True)),))
@@ -725,9 +724,8 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
 
 def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> None:
     """What was handed out can be reported, however dear other learners turn out to be."""
-    sampler = DataAllocationSampler(RandomSampler(seed=6))
     pruner = DAUBPruner(max_resource=16_000)
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study = pair(pruner, RandomSampler(seed=6))
 
     def run(trial: optuna.Trial) -> None:
         x = trial.suggest_float("x", 0, 1)

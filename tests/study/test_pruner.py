@@ -16,7 +16,6 @@ from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import report
@@ -35,6 +34,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import pair
 from tests.study.table_study import probes
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -97,8 +97,7 @@ def test_any_number_of_examples_suits_the_default(full: int) -> None:
     def objective(trial: optuna.Trial) -> float:
         return trained(trial, trial.suggest_float("skill", 0.5, 0.9))
 
-    sampler = DataAllocationSampler(RandomSampler(seed=0))
-    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study = pair(pruner, RandomSampler(seed=0))
     study.optimize(objective, n_trials=8)
     assert best_learner(study).size == full
 

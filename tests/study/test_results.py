@@ -12,7 +12,6 @@ import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -32,6 +31,7 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import idle
 from tests.study.table_study import optimize_some
+from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
 
@@ -197,9 +197,8 @@ def test_optunas_own_tables_and_pictures_work() -> None:
 
 
 def test_reasons_to_drop_have_the_sign_of_the_users_scores() -> None:
-    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=4)
     pruner = AllocationPruner(SuccessiveHalving((500, 1000, 2000)))
-    study = optuna.create_study(direction="minimize", sampler=sampler, pruner=pruner)
+    study = pair(pruner, RandomSampler(seed=0), n_learners=4, direction="minimize")
 
     def objective(trial: optuna.Trial) -> float:
         error = 0.3 + trial.suggest_float("x", 0, 1)

@@ -21,8 +21,8 @@ from optuna_daub.study import LearnerCurve
 from optuna_daub.tabular import TableError
 from optuna_daub.tabular import TabularModel
 from optuna_daub.tabular import fit
-from optuna_daub.tabular.fitting import _Search
 from optuna_daub.tabular.metrics import checked_metric
+from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.target import checked_target
 
 
@@ -318,7 +318,7 @@ class TestTheWinner:
 
     def winner(self, *others: LearnerCurve, left: float = 10.0) -> int:
         goal = checked_target(table(), "target")
-        search = _Search(
+        search = Search(
             X=np.zeros((N, 1), np.float32),
             target=goal,
             metric=checked_metric(None, goal.task, 2),

@@ -1,0 +1,186 @@
+"""A table divided into the rows that learners are trained on and the rows that score them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.checks import flag
+from optuna_daub.core.policies.policy import Needs
+from optuna_daub.objective.data import Classes
+from optuna_daub.objective.data import Indices
+from optuna_daub.objective.data import Rows
+from optuna_daub.objective.data import check_labels_known
+from optuna_daub.objective.data import check_weights
+from optuna_daub.objective.data import checked_column
+from optuna_daub.objective.data import checked_rows
+from optuna_daub.objective.data import checked_seed
+from optuna_daub.objective.data import checked_validation
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.data import classes_to_keep
+from optuna_daub.objective.data import is_categorical
+from optuna_daub.objective.data import joined
+from optuna_daub.objective.scoring import Scoring
+from optuna_daub.objective.subsets import Fold
+from optuna_daub.objective.subsets import Layout
+from optuna_daub.objective.subsets import check_all_scored
+from optuna_daub.objective.subsets import checked_test_size
+from optuna_daub.objective.subsets import complete_from
+from optuna_daub.objective.subsets import cross_validation_folds
+from optuna_daub.objective.subsets import held_out_fold
+from optuna_daub.objective.subsets import nested_order
+from optuna_daub.objective.subsets import undivided
+
+
+@dataclass(frozen=True)
+class Division:
+    """The rows of an objective, and the folds that they are divided into."""
+
+    rows: Rows
+    """All rows of `X`."""
+    layout: Layout
+    """Properties of the rows by which they were divided."""
+    folds: tuple[Fold, ...]
+    """Rows to train on and rows to score; one fold unless it is cross-validation."""
+    validation: tuple[Rows, ...]
+    """Rows to score, by fold."""
+    complete: tuple[int, Any]
+    """Smallest size at which every subset holds every class, and the class that comes last."""
+    is_crossed: bool
+    """True for cross-validation, also by one fold."""
+
+    @property
+    def n_train(self) -> int:
+        """Number of rows to train on in the largest fold."""
+        return max(len(fold.training) for fold in self.folds)
+
+    @property
+    def n_validation(self) -> int:
+        """Number of rows to score, summed over the folds."""
+        return sum(map(len, self.validation))
+
+    @property
+    def tables(self) -> tuple[Rows, ...]:
+        """The tables that were passed: all rows, and a fixed validation set."""
+        is_fixed = not len(self.folds[0].validation)
+        return (self.rows, self.validation[0]) if is_fixed else (self.rows,)
+
+    def scored_at(self, needs: Needs, size: int) -> tuple[Rows, ...]:
+        """Return the rows to score a learner trained on `size` examples on, by fold."""
+        wanted = needs.validation_size(size)
+        if wanted is None or wanted >= self.n_validation:
+            return self.validation
+        return (self.validation[0].take(self._validation_order[:wanted]),)
+
+    def for_refit(self, *, include_validation: bool) -> tuple[Rows, Rows | None]:
+        """Return the rows to train the winner on, and those left to validate on."""
+        if self.is_crossed:
+            return self.rows.take(undivided(self.layout).training), None
+        training = self.rows.take(self.folds[0].training)
+        if include_validation:
+            return joined(training, self.validation[0]), None
+        return training, self.validation[0]
+
+    @cached_property
+    def _validation_order(self) -> Indices:
+        """Order in which samples of the validation set take its rows, shape (n_validation,)."""
+        (rows,) = self.validation
+        classes = None if self.layout.classes is None else class_labels(rows.y)
+        codes = None if classes is None else classes.codes
+        return nested_order(len(rows), self.layout.seed, codes)
+
+
+def divided(
+    X: Any,
+    y: Any,
+    scoring: Scoring,
+    *,
+    sample_weight: Any,
+    weighted_score: bool,
+    fixed: tuple[Any, Any, Any],
+    cv: Any,
+    test_size: float,
+    groups: Any,
+    stratify: bool | Literal["auto"],
+    shuffle: bool,
+    seed: int,
+) -> Division:
+    """Return the division of a table by the arguments of `TrainingSizeObjective`.
+
+    `fixed` has the features, targets and weights of a fixed validation set.
+
+    Raises:
+        ValueError: if an argument breaks its rule, ways of validation are mixed, or a class is
+            missing where it is needed.
+    """
+    test_size = checked_test_size(test_size)
+    if not (isinstance(stratify, str) and stratify == "auto"):
+        stratify = flag("stratify", stratify, or_else='"auto"')
+    rows = checked_rows(X, y, sample_weight)
+    _check_classes(rows.y, scoring)
+    passed = checked_validation(*fixed, like=rows)
+    if passed is not None and (cv is not None or groups is not None):
+        raise ValueError(
+            "`cv` and `groups` say how to divide the rows, but with `X_valid` nothing is "
+            "divided. Leave out one or the other."
+        )
+    kept = classes_to_keep(rows.y, stratify, scoring.task, is_categorical=is_categorical(y))
+    if passed is not None:
+        _check_known(passed, kept, rows.y, scoring, y)
+    layout = Layout(
+        n_rows=len(rows),
+        seed=checked_seed(seed),
+        classes=kept,
+        groups=None if groups is None else checked_column(groups, "groups"),
+        shuffle=flag("shuffle", shuffle),
+    )
+    if passed is not None:
+        folds: tuple[Fold, ...] = (undivided(layout),)
+    elif cv is not None:
+        folds = cross_validation_folds(layout, cv, rows.X, rows.y)
+    else:
+        folds = (held_out_fold(layout, test_size),)
+    scored = tuple(rows.take(f.validation) if passed is None else passed for f in folds)
+    if weighted_score:
+        check_weights(rows, *scored)
+    every = kept  # the classes that each subset must hold
+    if scoring.needs_all_classes and (labels := class_labels(rows.y)) is not None:
+        check_all_scored(folds, labels, [each.y for each in scored], scoring.given)
+        every = labels  # stratified or not
+    complete = complete_from(folds, every)
+    return Division(rows, layout, folds, scored, complete, is_crossed=cv is not None)
+
+
+def _check_known(
+    passed: Rows, kept: Classes | None, targets: NDArray[Any], scoring: Scoring, y: Any
+) -> None:
+    """Raise a ValueError if a fixed validation set has a class that is not trained on.
+
+    With `stratify=False` no class is kept in proportion, but targets may be classes all the same.
+    """
+    classes = kept
+    if kept is None and (scoring.task == "classification" or targets.dtype.kind not in "iuf"):
+        is_named = is_categorical(y)
+        classes = classes_to_keep(targets, "auto", scoring.task, is_categorical=is_named)
+    if classes is not None:
+        check_labels_known(passed.y, classes)
+
+
+def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
+    """Raise a ValueError if a named scorer compares classes while the targets are amounts.
+
+    Functions and scorers of `make_scorer` are not checked: they may accept amounts.
+    """
+    is_of_classes = isinstance(scoring.given, str) and scoring.task == "classification"
+    if is_of_classes and y.ndim == 1 and y.dtype.kind == "f" and class_labels(y) is None:
+        amount = y[y != np.rint(y)][0]
+        raise ValueError(
+            f"`scoring={scoring.given!r}` compares classes, but `y` has numbers that are not "
+            f"whole, such as {amount:.6g}. To predict amounts pass a scorer of regression, such "
+            'as `scoring="r2"` or "neg_root_mean_squared_error".'
+        )

@@ -1,0 +1,195 @@
+"""Checks that a study fits its objective, before anything is trained."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import weakref
+from functools import cached_property
+from typing import Any
+from typing import cast
+
+import optuna
+from optuna.study import StudyDirection
+from optuna.trial import Trial
+
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import stable
+from optuna_daub.objective.division import Division
+from optuna_daub.objective.fingerprint import check_fingerprint
+from optuna_daub.objective.fingerprint import of_folds
+from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.fingerprint import read_fingerprint
+from optuna_daub.objective.scoring import Scoring
+from optuna_daub.objective.scoring import own_limit
+from optuna_daub.study import AllocationPruner
+from optuna_daub.study import DataAllocationSampler
+from optuna_daub.study.limit import write_limit
+from optuna_daub.study.setup_errors import SetupError
+
+
+_logger = logging.getLogger(__name__)
+
+_DIVISION = "division into training and validation rows"
+
+
+class StudyChecks:
+    """Checks of the studies that one objective is run in, each told once."""
+
+    def __init__(self, division: Division, scoring: Scoring, *, weighted: bool) -> None:
+        self._division, self._scoring, self._weighted = division, scoring, weighted
+        self._has_warned = False  # of a score for which the promise of intervals does not hold
+        # Studies whose fingerprint was found to be this one, with their training sizes.
+        self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
+        self._agreed = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was compared and told in this process."""
+        own = ("_agreed", "_told")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the checks, with nothing compared yet."""
+        vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
+
+    def check(self, trial: Trial, estimator: Any) -> None:
+        """Raise a SetupError if the study of a trial does not fit; log what is lost."""
+        study, pruner = trial.study, cast(AllocationPruner, trial.study.pruner)
+        sizes = pruner.policy.sizes
+        self._check_direction(study)
+        self._check_pruner(pruner)
+        self._check_same_rows(trial, sizes)
+        self._say_once(study, sizes[-1], estimator)
+
+    def _check_direction(self, study: optuna.Study) -> None:
+        """Raise a SetupError if the study's direction would find the worst score."""
+        larger = self._scoring.larger_is_better
+        if larger is None:
+            return
+        wrong = StudyDirection.MINIMIZE if larger else StudyDirection.MAXIMIZE
+        if wrong in study.directions:
+            better, way_out = ("smaller", 'Pass `direction="minimize"` to `create_study`.')
+            if larger:
+                better = "larger (as all of scikit-learn's are)"
+                way_out = (
+                    'Pass `direction="maximize"` to `optuna.create_study`, which minimizes unless '
+                    'told; for losses there are negated scorers, such as "neg_log_loss".'
+                )
+            raise SetupError(
+                f"The study must not {wrong.name.lower()} a score that is {better} for better "
+                f"learners, but got `scoring={self._scoring.given!r}` in such a study: it would "
+                f"pick the worst learner. {way_out}"
+            )
+
+    def _check_pruner(self, pruner: AllocationPruner) -> None:
+        """Raise a SetupError if the pruner's sizes or its samples do not fit the rows."""
+        division, needs = self._division, pruner.policy.needs
+        least, largest = pruner.policy.sizes[0], pruner.policy.sizes[-1]
+        if largest > division.n_train:
+            raise SetupError(
+                f"`max_resource` must not exceed the {division.n_train} rows there are to train on"
+                f"{' in the largest fold' if division.is_crossed else ''}, but got {largest}. "
+                "Pass `max_resource=objective.n_train`."
+            )
+        complete, last_class = division.complete
+        if least < complete:
+            raise SetupError(
+                f"`min_resource` must be at least {complete}, the smallest training size that "
+                f"holds every class (class {last_class} comes last), but got {least}. Pass "
+                f"`min_resource={complete}` or more, or `stratify=False` (for a regression "
+                "target too)."
+            )
+        if len(division.folds) > 1 and (needs.mean_of_examples or needs.n_validation):
+            raise SetupError(
+                "The pruner's intervals need one validation set that no learner is trained on, "
+                f"but got `cv` with {len(division.folds)} folds. Leave `cv` out, or pass "
+                "`X_valid`."
+            )
+        if needs.n_validation not in (None, division.n_validation):
+            raise SetupError(
+                f"`n_validation` of {type(pruner).__name__} must be the size of the full held-out "
+                f"set, {division.n_validation}, but got {needs.n_validation}. Pass "
+                "`n_validation=objective.n_validation`."
+            )
+        if needs.mean_of_examples and not self._has_warned and not self._is_accuracy():
+            self._has_warned = True
+            warnings.warn(
+                f"The intervals of {type(pruner).__name__} assume a score that is a mean over "
+                "examples of values in [0, 1], such as accuracy, but `scoring` is "
+                f"{self._scoring.given!r}: unless it is such a mean, the promise of epsilon and "
+                "delta does not hold.",
+                stacklevel=2,
+            )
+
+    @cached_property
+    def fingerprint(self) -> dict[str, str]:
+        """The fingerprint that all scores of a study share, by name."""
+        weighted = ", with weights" if self._weighted else ""
+        texts = {
+            "data": " and ".join(
+                of_table(t.X, t.y, t.sample_weight) for t in self._division.tables
+            ),
+            _DIVISION: of_folds(self._division.folds),
+            "scoring": f"{stable(self._scoring.given)}{weighted}",
+        }
+        return {name: bounded(text) for name, text in texts.items()}
+
+    def _check_same_rows(self, trial: Trial, sizes: tuple[int, ...]) -> None:
+        """Raise a SetupError if the study has scores of other rows, sizes or another scorer."""
+        study = trial.study
+        if self._agreed.get(study) == sizes:
+            return
+        begun_with = {**self.fingerprint, "training sizes": bounded(str([*sizes]))}
+        try:
+            is_begun = check_fingerprint(study, begun_with, trial.number)
+        except ValueError as error:
+            raise SetupError(str(error)) from None
+        if is_begun:  # before, another worker may still store another fingerprint
+            self._agreed[study] = sizes
+
+    def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
+        """Log what a set-up loses, and store the best possible score, once for each study."""
+        if study in self._told:
+            return
+        self._told.add(study)
+        if not isinstance(study.sampler, DataAllocationSampler):
+            _logger.warning(
+                "The sampler of study '%s' is %s, so learners are pruned for good and none is "
+                "resumed. Pass `sampler=DataAllocationSampler()` to `optuna.create_study`.",
+                study.study_name,
+                type(study.sampler).__name__,
+            )
+        if largest < self._division.n_train:
+            _logger.warning(
+                "%s of %s rows to train on are left out: `max_resource` is %s. Pass "
+                "`max_resource=objective.n_train` to use them all.",
+                f"{self._division.n_train - largest:,}",
+                f"{self._division.n_train:,}",
+                f"{largest:,}",
+            )
+        is_own = self._scoring.given is None
+        limit = own_limit(estimator) if is_own else self._scoring.limit
+        if limit is not None:
+            write_limit(study, limit)
+
+    def warn_of_other_rows(self, study: optuna.Study) -> None:
+        """Warn if the study's scores come from other rows than those the winner is fitted on."""
+        begun_with = read_fingerprint(study)
+        for name in ("data", _DIVISION):
+            before, now = begun_with.get(name), self.fingerprint[name]
+            if before not in (None, now):
+                warnings.warn(
+                    f"The winner of study {study.study_name!r} was scored on other rows than "
+                    f"those that it is fitted on now: the {name} of the study is {before}, that "
+                    f"of this objective {now}.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                return
+
+    def _is_accuracy(self) -> bool:
+        if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
+            return class_labels(self._division.rows.y) is not None
+        return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"

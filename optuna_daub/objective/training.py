@@ -1,0 +1,146 @@
+"""The training of a learner's estimators on the subsets of a division, and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.trial import BaseTrial
+from sklearn.base import clone
+
+from optuna_daub.core.policies.policy import Needs
+from optuna_daub.objective.data import Rows
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.division import Division
+from optuna_daub.objective.models import Trained
+from optuna_daub.objective.models import extended
+from optuna_daub.objective.scoring import FitParams
+from optuna_daub.objective.scoring import Scoring
+from optuna_daub.objective.scoring import fit_arguments
+from optuna_daub.objective.scoring import fitted
+from optuna_daub.objective.scoring import fitted_as_is
+from optuna_daub.study.setup_errors import SetupError
+
+
+TRAINING_SCORED = 5_000
+"""Largest number of training rows that are scored. A share of 5,000 has a standard error of at
+most 0.007 = sqrt(0.25 / 5,000)."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings by which an objective trains and scores."""
+
+    build: Callable[..., Any]
+    """Function from a trial to an estimator, as the user passed it."""
+    takes_size: bool
+    """True if it also takes the training size."""
+    takes_previous: bool
+    """True if it also takes the model before."""
+    is_incremental: bool
+    """True if `partial_fit` trains further on the new rows."""
+    fit_params: FitParams
+    """More arguments of `fit`, or a function that returns them."""
+    division: Division
+    """Rows to train on and to score."""
+    scoring: Scoring
+    """Scorer of the models."""
+    weighted: bool
+    """True if the rows to score have weights."""
+
+    def estimator(self, trial: BaseTrial, size: int, previous: Any = None) -> Any:
+        """Return the unfitted estimator of a trial for a training size."""
+        more = ((size,) if self.takes_size else ()) + ((previous,) if self.takes_previous else ())
+        estimator = self.build(trial, *more)
+        if not hasattr(estimator, "fit") or isinstance(estimator, type):
+            raise SetupError(
+                "`build` must return an unfitted estimator, an object with a method `fit`, but "
+                f"returned {estimator!r}."
+            )
+        return estimator
+
+    def models(
+        self, trial: BaseTrial, estimator: Any, size: int, before: Trained | None
+    ) -> list[Any]:
+        """Return a model for each fold, trained on `size` rows, or further from `before`."""
+        if before is not None and not before.size < size:
+            before = None
+        models = []
+        folds = zip(self.division.folds, self.division.validation, strict=True)
+        for place, (fold, held_out) in enumerate(folds):
+            rows = fold.subset(size)
+            previous = None if before is None else before.models[place]
+            if self.takes_previous:
+                params = trial.params
+                estimator = self.estimator(trial, size, previous)
+                check_same_parameters(params, trial.params)
+            elif self.is_incremental and before is not None:
+                rows = rows[~np.isin(rows, fold.subset(before.size))]
+            training = self.division.rows.take(rows)
+            arguments = self._fit_arguments(estimator, training, held_out)
+            if self.is_incremental:
+                fresh = clone(estimator) if previous is None else previous
+                models.append(extended(fresh, training, arguments, self._classes))
+            elif self.takes_previous:
+                models.append(fitted_as_is(estimator, training, arguments))
+            else:
+                models.append(fitted(estimator, training, arguments))
+        return models
+
+    def scores(
+        self, models: Sequence[Any], size: int, validation: tuple[Rows, ...], needs: Needs
+    ) -> tuple[float, float | None]:
+        """Return the models' mean validation score and mean training score.
+
+        The training score is None if the policy does not use it.
+        """
+        known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
+        if self.scoring.needs_all_classes:
+            known = max(known, min(size, self.division.complete[0]))
+        weighted = self.weighted
+        scores, training_scores = [], []
+        for model, fold, held_out in zip(models, self.division.folds, validation, strict=True):
+            scores.append(self.scoring(model, held_out, weighted=weighted))
+            if needs.training_scores != "unused":
+                seen = self.division.rows.take(fold.subset(known))
+                training_scores.append(self.scoring(model, seen, weighted=weighted))
+        training_score = float(np.mean(training_scores)) if training_scores else None
+        return float(np.mean(scores)), training_score
+
+    def refitted(self, trial: BaseTrial, rows: Rows, validation: Rows | None) -> Any:
+        """Return the estimator of a trial fitted anew on these rows."""
+        estimator = self.estimator(trial, len(rows))
+        arguments = self._fit_arguments(estimator, rows, validation)
+        if self.is_incremental:
+            return extended(clone(estimator), rows, arguments, self._classes)
+        return fitted(estimator, rows, arguments)
+
+    @cached_property
+    def _classes(self) -> NDArray[Any] | None:
+        """All classes, for the first call of `partial_fit`; None for amounts."""
+        labels = class_labels(self.division.rows.y)
+        is_kept = self.division.layout.classes is not None
+        is_of_classes = is_kept or self.scoring.task == "classification"
+        return labels.names if labels is not None and is_of_classes else None
+
+    def _fit_arguments(
+        self, estimator: Any, training: Rows, validation: Rows | None
+    ) -> Mapping[str, Any]:
+        n_rows = len(self.division.rows)
+        return fit_arguments(self.fit_params, estimator, training, validation, n_rows)
+
+
+def check_same_parameters(params: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise a SetupError if parameters at a size are others than for the full size."""
+    if params.keys() != now.keys():
+        raise SetupError(
+            "`build` must suggest the same parameters at each training size, but suggested "
+            f"{[*now]} where it suggested {[*params]} for the full size. Suggest all of them, and "
+            "use those that the size needs."
+        )

@@ -1,0 +1,156 @@
+"""Arguments of `fit` and of the search: checked, and the fingerprint of its study."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer_names
+from sklearn.utils.multiclass import type_of_target
+
+from optuna_daub.objective.data import check_two_dimensions
+from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import described
+from optuna_daub.objective.description import stable
+from optuna_daub.objective.fingerprint import of_folds
+from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.scoring import needs_all_classes
+from optuna_daub.objective.scoring import unknown_scorer
+from optuna_daub.objective.subsets import check_all_scored
+from optuna_daub.sklearn.folds import Folds
+from optuna_daub.sklearn.folds import deciding
+from optuna_daub.sklearn.space import Space
+
+
+if TYPE_CHECKING:
+    from optuna_daub.sklearn.search_cv import DataAllocationSearchCV
+
+
+MIN_CANDIDATES, MAX_CANDIDATES = 10, 100
+"""Smallest and largest number of candidates if neither their number nor a time is given."""
+
+
+def check_scorer_names(scoring: Any) -> None:
+    """Raise a ValueError if a scorer's name is unknown, with the one that may be meant."""
+    asked = [scoring] if isinstance(scoring, str) else scoring
+    asked = asked.values() if isinstance(asked, Mapping) else asked
+    for name in asked if isinstance(asked, Iterable) else ():
+        if isinstance(name, str) and name not in get_scorer_names():
+            raise ValueError(unknown_scorer(name))
+
+
+def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return features and targets; decimals and fractions among targets as floats.
+
+    Raises:
+        ValueError: if either is a text, or the features have not two dimensions.
+    """
+    check_two_dimensions(X)
+    for name, value in (("X", X), ("y", y)):
+        if isinstance(value, str):
+            raise ValueError(
+                f"`{name}` must hold a row for each example, but got the text {value!r}. Pass "
+                "the values themselves, such as table['target']."
+            )
+    return X, _as_numbers(y)
+
+
+def number_of_candidates(
+    search: DataAllocationSearchCV, space: Any, grid: tuple[int, ...]
+) -> int | None:
+    """Return the number of candidates to choose among, None for no limit."""
+    if search.n_candidates is not None and search.n_iter is not None:
+        raise ValueError(
+            "`n_candidates` and `n_iter` are the same number by two names, but got "
+            f"{search.n_candidates} and {search.n_iter}: give one of them."
+        )
+    wanted = search.n_iter if search.n_candidates is None else search.n_candidates
+    n_points = space.n_points if isinstance(space, Space) else math.inf
+    if n_points == 1:
+        return 1
+    if wanted is None and search.timeout is None:
+        wanted = min(max(grid[-1] // grid[0], MIN_CANDIDATES), MAX_CANDIDATES)
+    elif wanted is not None and wanted > n_points:
+        warnings.warn(
+            f"`param_distributions` has {n_points} points, fewer than `n_candidates="
+            f"{wanted}`: all of them are searched.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return None if wanted is None else int(min(wanted, n_points))
+
+
+def check_classes_scored(folds: Folds, scorer: Any, estimator: Any, y: Any) -> None:
+    """Raise a ValueError if probabilities are scored and a class is missing."""
+    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
+        return
+    if type_of_target(y) in ("binary", "multiclass"):
+        targets = np.asarray(y).ravel()
+        classes = class_labels(targets)
+        if classes is not None:
+            scored = [targets[fold.validation] for fold in folds.folds]
+            name = getattr(getattr(scorer, "_score_func", scorer), "__name__", "a function")
+            check_all_scored(folds.folds, classes, scored, name)
+
+
+def fingerprint(
+    search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any
+) -> dict[str, str]:
+    """Return the fingerprint that all searches of one study share, by name.
+
+    Data and folds enter as checksums, the estimator by its parameters that are not searched.
+    """
+    searched = []
+    of_space = stable(search.param_distributions)
+    if isinstance(space, Space):
+        searched = [parameter.name for some in space.sets for parameter in some]
+        of_space = space.description
+    scoring, by = search.scoring, search.refit
+    if scoring is None or isinstance(scoring, str):
+        by = "the only one"
+    elif not callable(scoring):
+        if not isinstance(scoring, Mapping):
+            scoring = {name: name for name in scoring}
+        by = deciding(scoring, by)
+    texts = {
+        "data": of_table(X, y),
+        "cv and random_state": of_folds(folds.folds),
+        "param_distributions": of_space,
+        # The estimator's description leaves out parameters that the space searches.
+        "estimator": described(search.estimator, searched),
+        "scoring": stable(scoring),
+        "score searched by (`refit`)": by if isinstance(by, str) else "the first",
+        "return_train_score": str(search.return_train_score),
+    }
+    return {name: bounded(text) for name, text in texts.items()}
+
+
+def _as_numbers(y: Any) -> Any:
+    """Return decimals and fractions as floats, all other targets unchanged.
+
+    >>> from fractions import Fraction
+    >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
+    array([0.25, 0.5 ])
+    """
+    kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))} if _may_be(y) else {}
+    is_number = bool(kinds) and all(issubclass(kind, Decimal | Fraction) for kind in kinds)
+    return np.asarray(y, dtype=object).astype(np.float64) if is_number else y
+
+
+def _may_be(y: Any) -> bool:
+    """Return whether targets are stored as objects, which may be numbers."""
+    if y is None or isinstance(y, str):
+        return False
+    dtype = getattr(y, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype.kind == "O"
+    return isinstance(y, list | tuple) or "decimal" in str(dtype).lower()
