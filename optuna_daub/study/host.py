@@ -6,6 +6,7 @@ Optuna names them otherwise, the functions here return None or False, and caller
 
 from __future__ import annotations
 
+import gc
 import inspect
 import sys
 import threading
@@ -31,6 +32,9 @@ _JOBS = "_optimize"
 
 _BAR_LOCK = threading.Lock()
 """Held while the one progress bar of all threads of a `study.optimize` is changed."""
+
+_FRAMES_LOCK = threading.Lock()
+"""Held while garbage collection is switched off to look at the frames of all threads."""
 
 
 def is_optimizing(study: optuna.Study) -> bool:
@@ -164,7 +168,7 @@ def is_asking() -> bool:
 
 def is_waiting_for_its_jobs(thread: int) -> bool:
     """Return whether a thread waits in `study.optimize` for the threads of its `n_jobs`."""
-    frame = sys._current_frames().get(thread)
+    frame = _top_frames().get(thread)
     while frame is not None and frame.f_code.co_name not in (*_LOOP, _JOBS):
         frame = frame.f_back
     return frame is not None and frame.f_code.co_name == _JOBS
@@ -215,9 +219,24 @@ def _n_training(begun: datetime) -> int:
     )
 
 
+def _top_frames() -> dict[int, FrameType]:
+    """Return the top frame of each thread."""
+    # Python up to 3.11.7 and 3.12.1 holds a lock of its own here. A garbage collection meanwhile
+    # may want the same lock, and then the process hangs for good (python/cpython#106883). Our own
+    # lock: another thread must not switch the collection on too early.
+    with _FRAMES_LOCK:
+        was_enabled = gc.isenabled()
+        try:
+            gc.disable()
+            return sys._current_frames()
+        finally:
+            if was_enabled:
+                gc.enable()
+
+
 def _frames_of_others() -> Iterator[FrameType]:
     here = threading.get_ident()
-    for thread, top in sys._current_frames().items():
+    for thread, top in _top_frames().items():
         frame: FrameType | None = None if thread == here else top
         while frame is not None:
             yield frame
