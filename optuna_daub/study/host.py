@@ -221,9 +221,9 @@ def _n_training(begun: datetime) -> int:
 
 def _top_frames() -> dict[int, FrameType]:
     """Return the top frame of each thread."""
-    # Python up to 3.11.7 and 3.12.1 holds a lock of its own here. A garbage collection meanwhile
-    # may want the same lock, and then the process hangs for good (python/cpython#106883). Our own
-    # lock: another thread must not switch the collection on too early.
+    # Python 3.10 and 3.11 hold a lock of their own here. A garbage collection meanwhile may want
+    # the same lock, and then the process hangs for good (python/cpython#106883). Our own lock:
+    # another thread must not switch the collection on too early.
     with _FRAMES_LOCK:
         was_enabled = gc.isenabled()
         try:
