@@ -23,7 +23,7 @@ def is_waiting() -> bool:
 def test_no_garbage_is_collected_while_frames_are_looked_at(
     question: Callable[[], bool], is_enabled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In Python 3.11.7 such a collection hung a study for good, in one of some thousand runs."""
+    """In Python 3.11.7 such a collection hung a study for good."""
     seen = []
 
     def current_frames() -> dict[int, FrameType]:
