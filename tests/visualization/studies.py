@@ -176,3 +176,21 @@ STATES = (
     finished, empty, begun, running, one_learner, failed_learners, only_failures, minimized,
     without_training_scores, abc, infinite, strange_names,
 )  # fmt: skip
+
+
+def reads_of(study: optuna.Study, act: Callable[[], object]) -> list[str]:
+    """Return what `act` asks of the study's storage."""
+    asked: list[str] = []
+
+    class Asked:
+        def __getattr__(self, name: str) -> object:
+            asked.append(name)
+            return getattr(storage, name)
+
+    storage = study._storage
+    study._storage = Asked()  # type: ignore[assignment]
+    try:
+        act()
+    finally:
+        study._storage = storage
+    return asked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from types import ModuleType
@@ -78,16 +77,11 @@ def test_seconds_are_drawn(module: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("plot", PLOTS)
-def test_two_hundred_learners_are_drawn_fast_and_small(plot: str, crowded: optuna.Study) -> None:
-    begun = time.process_time()
-    text = getattr(by_plotly, plot)(crowded).to_json()
-    seconds = time.process_time() - begun
-    assert len(text) < 1_000_000
-    assert seconds < 3
-
-    begun = time.process_time()
-    getattr(by_matplotlib, plot)(crowded)
-    assert time.process_time() - begun < 2
+def test_two_hundred_learners_are_small_and_few_marks(plot: str, crowded: optuna.Study) -> None:
+    figure = getattr(by_plotly, plot)(crowded)
+    assert len(figure.to_json()) < 1_000_000
+    assert len(figure.data) < 50
+    assert len(getattr(by_matplotlib, plot)(crowded).get_children()) < 50
 
 
 class TestPlotly:

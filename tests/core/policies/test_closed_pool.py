@@ -1,7 +1,6 @@
 """The rule of closed pools: laws that hold whatever the curves, and false beliefs mended."""
 
 import dataclasses
-import time
 
 import numpy as np
 import pytest
@@ -155,19 +154,6 @@ def test_the_expected_cost_is_above_the_median_where_less_is_known():
     median = [16.0, 16.0]
     found = expected_cost(pool, terms(cost="seconds"), (16000,))[:, 0]
     assert found[0] > found[1] > 0.95 * median[1]
-
-
-def test_a_decision_among_200_learners_is_cheap():
-    rng = np.random.default_rng(0)
-    scores = [{FIRST: float(x), 2000: float(x) + 0.01} for x in rng.uniform(0.5, 0.8, 200)]
-    pool, rule = pool_of(scores), terms()
-    times = []
-    for i in range(5):
-        pool = pool.observed(i, Observation(16000, 0.8))
-        begin = time.process_time()
-        decide(pool, rule)
-        times.append(time.process_time() - begin)
-    assert min(times) < 0.05
 
 
 def test_indices_do_not_depend_on_who_came_first():
