@@ -1,7 +1,7 @@
 """Fit the prior of the process, and show how often intervals of open searches hold.
 
     OMP_NUM_THREADS=1 python -m benchmarks.fit.process [--smoke] [--write] [--units U ...]
-                                                       [--problems P ...]
+                                                       [--problems P ...] [--lengths L ...]
 
 A search on each surrogate is stopped after some units of time. Then every suspended learner's
 score on all the data, and those of 100 random points, are compared with their forecasts: the
@@ -11,6 +11,9 @@ With `--write` the prior is chosen on the searches of the first half of the prob
 ones, in which curves cross: for a larger mean logarithm of the forecasts' densities at these
 scores, near the prior of before. It goes into `optuna_daub/core/forecasts/process.json`. The
 second half is judged on.
+
+The length scale is not chosen so, as what searches have tried says little about it: with long ones
+they try few kinds of points. `--lengths` shows what searches lose with each.
 """
 
 from __future__ import annotations
@@ -69,6 +72,8 @@ Numbers = NDArray[np.float64]
 STATED = (0.5, 0.8, 0.9, 0.95)
 N_NEW = 100
 """Random points whose forecasts are compared."""
+UNITS = (3.0, 10.0, 30.0, 100.0)
+"""Times after which the losses of searches are compared."""
 N_MADE = 4
 """Made problems, each with another seed."""
 CONTENDERS = 0.02
@@ -100,12 +105,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--units", nargs="+", type=float, default=[5.0, 20.0], help="of time")
     parser.add_argument("--problems", nargs="+", default=[f"ranger-{task}" for task in TASKS])
     parser.add_argument("--write", action="store_true", help="choose the prior and store it")
+    parser.add_argument("--lengths", nargs="+", type=float, help="compare medians of the length")
+    parser.add_argument(
+        "--seeds", nargs="+", type=int, default=[0, 1], help="of searches with them"
+    )
     options = parser.parse_args(arguments)
     if options.smoke:
         options.units, options.problems = [5.0], ["made"]
     there = [name for name in options.problems if PROBLEMS[name].is_there]
     for name in set(options.problems) - {*there}:
         print(f"{name} is left out: {PROBLEMS[name].path} is not there; it is never copied")
+    if options.lengths:
+        print(losses(options.lengths, there, options.seeds))
+        return
     searches = [
         [searched(PROBLEMS[name], units, place) for units in options.units]
         for place, name in enumerate(there)
@@ -125,6 +137,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if len(rows)
     ]
     print(table(["surrogates", "learners", "number", *(f"{s:.0%}" for s in STATED)], lines))
+
+
+def losses(lengths: Sequence[float], problems: Sequence[str], seeds: Sequence[int]) -> str:
+    """Return a table of what searches lose after some units, by median of the length scale."""
+    half = len(problems) // 2
+    lines = []
+    for length in lengths:
+        prior = PRIOR._replace(median=PRIOR.median._replace(length=length))
+        for name, part in (("first", problems[:half]), ("second", problems[half:])):
+            lost = [regrets(PROBLEMS[each], prior, seed) for each in part for seed in seeds]
+            if lost:
+                means = np.mean(lost, axis=0)
+                lines.append([f"{length:g}", name, str(len(lost)), *(f"{x:.3f}" for x in means)])
+                print(" ".join(lines[-1]), flush=True)
+    return table(["length", "half", "searches", *(f"{u:g} units" for u in UNITS)], lines)
+
+
+def regrets(which: Source, prior: Prior, seed: int) -> list[float]:
+    """Return how many points a search of the default rule misses after each of `UNITS`."""
+    problem = which.open(seed)
+    reference = problem.reference()
+    unit, best = reference["unit"], reference["best"]
+    _, race = searching(problem, UNITS[-1] * unit, seed, prior)
+    ends = [[score for at, score, _ in race.curve if at <= units * unit] for units in UNITS]
+    return [100.0 * (best - (end[-1] if end else 0.0)) for end in ends]
 
 
 def fitted(prior: Prior, searches: Sequence[Searched]) -> Prior:
@@ -156,7 +193,7 @@ def _scaled(name: str) -> Callable[[Prior, float], Prior]:
 
 
 CHANGES = [
-    *(_scaled(name) for name in ("bend", "mean_gain", *Scales._fields)),
+    *(_scaled(name) for name in ("bend", "mean_gain", *Scales._fields) if name != "length"),
 ]
 """Numbers of the prior that are chosen."""
 LEAST_GAIN = 0.01
@@ -218,7 +255,7 @@ def searched(which: Source, units: float, seed: int) -> Searched:
     """Return a search of the default rule, and the truth about it."""
     problem = which.open(seed)
     full, rng = problem.full, random.Random(seed)
-    pool = known_after(problem, units * problem.reference()["unit"], seed)
+    pool, _ = searching(problem, units * problem.reference()["unit"], seed)
     points: list[Config] = [draw(problem.space, rng) for _ in range(N_NEW)]
     curves = [*pool.curves.values()]
     suspended = [i for i, c in enumerate(curves) if c.observations and c.size < full]
@@ -239,10 +276,13 @@ def searched(which: Source, units: float, seed: int) -> Searched:
     )
 
 
-def known_after(problem: Problem, budget: float, seed: int) -> Pool:
-    """Return what the default rule knows after a search, without any study."""
+def searching(
+    problem: Problem, budget: float, seed: int, prior: Prior = PRIOR
+) -> tuple[Pool, Race]:
+    """Return what the default rule knows after a search without any study, and its race."""
     race, rng = Race(problem, budget), random.Random(seed)
-    policy = ValuePerSecond(geometric_sizes(problem.smallest, problem.full, 1.5))
+    sizes = geometric_sizes(problem.smallest, problem.full, 1.5)
+    policy = ValuePerSecond(sizes, Process(problem.full, prior))
     space = Space(
         tuple(
             sorted((p.name, Words(p.choices) if p.choices else _range(p)) for p in problem.space)
@@ -265,7 +305,7 @@ def known_after(problem: Problem, budget: float, seed: int) -> Pool:
             pool = pool.observed(decision.learner, seen)
     except OutOfBudgetError:
         pass
-    return pool
+    return pool, race
 
 
 def _range(one: Parameter) -> Range:
