@@ -76,7 +76,7 @@ def test_a_portfolio_is_begun_before_anything_is_proposed(portfolio: list[dict[s
     study = pair(DAUBPruner(max_resource=FULL), optuna.samplers.TPESampler(seed=0))
     for point in portfolio:
         study.enqueue_trial(point)
-    study.optimize(objective, n_trials=8 * len(portfolio))
+    study.optimize(objective, n_trials=4 * len(portfolio))
     begun = sorted(learning_curves(study), key=lambda curve: curve.learner)
     for point, curve in zip(portfolio, begun, strict=False):
         assert {name: curve.params.get(name) for name in point} == point

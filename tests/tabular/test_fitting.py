@@ -296,7 +296,7 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(name: str, tmp_path: P
     if not path.exists():
         pytest.skip("../shared/data is not there")
     command = [sys.executable, "-W", "error", "-m", "optuna_daub", "fit", str(path)]
-    options = ["--minutes", "0.15", "--task", "classification", "--save", str(tmp_path / "m")]
+    options = ["--minutes", "0.1", "--task", "classification", "--save", str(tmp_path / "m")]
     done = subprocess.run(
         command + options, capture_output=True, text=True, timeout=200, check=False
     )
