@@ -31,7 +31,7 @@ for extra in ("skrub", "lightgbm", "xgboost", "pyarrow"):
 pandas = pytest.importorskip("pandas")
 
 N = 300
-QUICK: dict[str, Any] = {"seconds": 2.0, "models": ["linear", "extra_trees"], "jobs": 1}
+QUICK: dict[str, Any] = {"seconds": 1.0, "models": ["linear", "extra_trees"], "jobs": 1}
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 if not SHARED.exists():
     SHARED = Path("/work/shared/data")
