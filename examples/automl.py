@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--save", default="model.joblib")
     asked = parser.parse_args()
     table = asked.table or load_digits(as_frame=True).frame
-    minutes = 0.1 if "OPTUNA_DAUB_SMOKE" in os.environ else asked.minutes
+    minutes = 0.05 if "OPTUNA_DAUB_SMOKE" in os.environ else asked.minutes
     try:
         model = fit(table, asked.target, seconds=60 * minutes, task=asked.task)
     except TableError as error:
