@@ -221,8 +221,9 @@ def sqlite(folder: Path) -> str:
 
 def probes(study: optuna.Study) -> list[tuple[int, int]]:
     """Return the allocations (row of the table, size) of a study, in order."""
+    trials = study.trials
     return [
-        (study.trials[probe.trial].params["row"], probe.observation.size)
+        (trials[probe.trial].params["row"], probe.observation.size)
         for probe in allocations(study)
     ]
 

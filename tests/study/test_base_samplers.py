@@ -187,10 +187,12 @@ def test_each_proposes_exactly_n_learners_and_sees_one_row_for_each(
         assert {row.state for row in rows[:-1]} <= {TrialState.COMPLETE}
         assert all(row.value is not None for row in rows[:-1])
     if name == "brute force":
-        proposed = [tuple(study.trials[learner].params.items()) for learner in learners]
+        trials = study.trials
+        proposed = [tuple(trials[learner].params.items()) for learner in learners]
         assert len(set(proposed)) == N_LEARNERS
     if name == "partial fixed":
-        assert {study.trials[learner].params["kind"] for learner in learners} == {"tree"}
+        trials = study.trials
+        assert {trials[learner].params["kind"] for learner in learners} == {"tree"}
 
 
 @pytest.mark.parametrize("objective", [flat, conditional])
@@ -207,7 +209,8 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
     assert study.best_trial.last_step == SIZES[-1]
     learners = {*learners_of(study)}
     assert {number for number, _ in recording.views} == learners | repeats(study).keys()
-    assert len({str(study.trials[i].params) for i in learners}) == len(learners) > 5
+    trials = study.trials
+    assert len({str(trials[i].params) for i in learners}) == len(learners) > 5
     for number, rows in recording.views:
         assert [row.number for row in rows[:-1]] == [i for i in sorted(learners) if i < number]
         assert rows[-1].number == number
@@ -247,7 +250,8 @@ def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
     study = table_study(n_learners, direction=direction, base=SAMPLERS[name]())
     study.optimize(near, n_trials=n_learners)
     assert not [trial for trial in study.trials if trial.state == TrialState.COMPLETE]
-    proposed = [study.trials[i].params for i in learners_of(study)]
+    trials = study.trials
+    proposed = [trials[i].params for i in learners_of(study)]
     distances = [abs(p["x"] - 0.8) + abs(p["y"] - 0.2) for p in proposed]
     third = len(proposed) // 3
     assert third > 30
@@ -286,7 +290,8 @@ def test_a_grid_is_tried_once_each_and_its_end_is_not_the_studys(
     study.optimize(flat_grid)
     assert_ended(study, min(n_learners, 9))
     learners = {*learners_of(study)}
-    proposed = {tuple(study.trials[learner].params.items()) for learner in learners}
+    trials = study.trials
+    proposed = {tuple(trials[learner].params.items()) for learner in learners}
     assert len(proposed) == min(n_learners, 9)
     if n_learners >= 9:
         assert study.best_params == {"x": 1.0, "y": 6}
@@ -302,7 +307,8 @@ def test_a_grid_is_tried_once_each_over_restarts(n_trials: int) -> None:
         if best is not None and best.is_final:
             break
     learners = {*learners_of(study)}
-    assert len({tuple(study.trials[learner].params.items()) for learner in learners}) == 9
+    trials = study.trials
+    assert len({tuple(trials[learner].params.items()) for learner in learners}) == 9
     assert len(learners) == 9
     assert study.best_params == {"x": 1.0, "y": 6}
 
@@ -387,7 +393,8 @@ def test_a_point_of_the_grid_that_was_enqueued_is_not_proposed_for_ever() -> Non
     study.enqueue_trial({"x": 0.5, "y": 3})
     study.optimize(flat_grid)
     learners = learners_of(study)
-    assert len(learners) == len({str(study.trials[i].params) for i in learners}) == 9
+    trials = study.trials
+    assert len(learners) == len({str(trials[i].params) for i in learners}) == 9
     assert len(idle(study)) <= 2
     assert study.best_params == {"x": 1.0, "y": 6}
 
@@ -399,7 +406,8 @@ def test_brute_force_ends_with_its_space(n_jobs: int) -> None:
 
     study = table_study(30, base=BruteForceSampler(seed=0))
     study.optimize(small, n_jobs=n_jobs)
-    proposed = [study.trials[learner].params["x"] for learner in learners_of(study)]
+    trials = study.trials
+    proposed = [trials[learner].params["x"] for learner in learners_of(study)]
     assert {*proposed} == {*range(6)}
     assert len(proposed) <= 6 * n_jobs  # others may ask before the last proposals are known
     assert study.best_params == {"x": 5}
@@ -418,7 +426,8 @@ def test_more_learners_after_the_end_are_new_ones(base: type[BaseSampler]) -> No
     assert idle(study)
     study = table_study(8, storage=study._storage, base=new())
     study.optimize(flat_grid)
-    proposed = {tuple(study.trials[learner].params.items()) for learner in learners_of(study)}
+    trials = study.trials
+    proposed = {tuple(trials[learner].params.items()) for learner in learners_of(study)}
     assert len(proposed) == 8
 
 

@@ -322,7 +322,8 @@ def test_decisions_are_those_of_a_study_without_repeats() -> None:
         study.enqueue_trial({"row": row})
     study.optimize(TableObjective(RIVALS))
     made, winner = expected()
-    rows = [study.trials[p.learner].params["row"] for p in allocations(study)]
+    trials = study.trials
+    rows = [trials[p.learner].params["row"] for p in allocations(study)]
     assert [*zip(rows, (p.observation.size for p in allocations(study)), strict=True)] == made
     assert study.best_params == {"row": winner}
 

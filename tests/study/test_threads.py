@@ -180,9 +180,8 @@ def test_a_grid_shared_by_threads_is_tried_whole() -> None:
 
     study = table_study(50, base=GridSampler({"x": range(6)}, seed=0))
     study.optimize(objective, n_jobs=2)
-    proposed = [
-        study.trials[learner or 0].params["x"] for learner in {r.learner for _, r in runs(study)}
-    ]
+    trials = study.trials
+    proposed = [trials[r or 0].params["x"] for r in {run.learner for _, run in runs(study)}]
     assert {*proposed} == {*range(6)}
     assert len(proposed) <= 12  # one thread may ask before the other's last proposal is known
     assert study.best_params == {"x": 5}
