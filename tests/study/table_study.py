@@ -223,8 +223,7 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
     """Return the allocations (row of the table, size) of a study, in order."""
     trials = study.trials
     return [
-        (trials[probe.trial].params["row"], probe.observation.size)
-        for probe in allocations(study)
+        (trials[probe.trial].params["row"], probe.observation.size) for probe in allocations(study)
     ]
 
 
