@@ -24,6 +24,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -141,12 +142,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def losses(lengths: Sequence[float], problems: Sequence[str], seeds: Sequence[int]) -> str:
     """Return a table of what searches lose after some units, by median of the length scale."""
-    half = len(problems) // 2
-    lines = []
+    half, lines = len(problems) // 2, []
+    known = {name: PROBLEMS[name].open(0).reference() for name in problems}
     for length in lengths:
         prior = PRIOR._replace(median=PRIOR.median._replace(length=length))
         for name, part in (("first", problems[:half]), ("second", problems[half:])):
-            lost = [regrets(PROBLEMS[each], prior, seed) for each in part for seed in seeds]
+            lost = [regrets(each, known[each], prior, seed) for each in part for seed in seeds]
             if lost:
                 means = np.mean(lost, axis=0)
                 lines.append([f"{length:g}", name, str(len(lost)), *(f"{x:.3f}" for x in means)])
@@ -154,13 +155,11 @@ def losses(lengths: Sequence[float], problems: Sequence[str], seeds: Sequence[in
     return table(["length", "half", "searches", *(f"{u:g} units" for u in UNITS)], lines)
 
 
-def regrets(which: Source, prior: Prior, seed: int) -> list[float]:
+def regrets(name: str, known: Mapping[str, float], prior: Prior, seed: int) -> list[float]:
     """Return how many points a search of the default rule misses after each of `UNITS`."""
-    problem = which.open(seed)
-    reference = problem.reference()
-    unit, best = reference["unit"], reference["best"]
-    _, race = searching(problem, UNITS[-1] * unit, seed, prior)
-    ends = [[score for at, score, _ in race.curve if at <= units * unit] for units in UNITS]
+    unit, best = known["unit"], known["best"]
+    _, race = searching(PROBLEMS[name].open(seed), UNITS[-1] * unit, seed, prior)
+    ends = [[point[1] for point in race.curve if point[0] <= units * unit] for units in UNITS]
     return [100.0 * (best - (end[-1] if end else 0.0)) for end in ends]
 
 

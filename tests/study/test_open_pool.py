@@ -671,7 +671,8 @@ class TestDeclinedNewcomers:
                 RandomSampler(seed=seed),
                 seconds=30.0,
             )
-            worker_of(study).patience = Patience(declined=25)
+            if seed > 1:  # once with the default, which takes a minute
+                worker_of(study).patience = Patience(declined=25)
             took = []
             for _ in range(6):
                 now[1] = now[0]
