@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     if options.smoke:
-        options.units, options.problems = [5.0], ["made"]
+        options.units, options.problems, options.seeds = [5.0], ["made"], [0]
     there = [name for name in options.problems if PROBLEMS[name].is_there]
     for name in set(options.problems) - {*there}:
         print(f"{name} is left out: {PROBLEMS[name].path} is not there; it is never copied")

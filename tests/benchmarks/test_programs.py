@@ -93,6 +93,17 @@ def test_the_intervals_of_open_pools_are_judged(
     assert "| new |" in capsys.readouterr().out
 
 
+def test_length_scales_are_compared_by_what_searches_lose(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    process.main(["--smoke", "--lengths", "0.4"])
+    header, _, row = capsys.readouterr().out.splitlines()[-3:]
+    assert header.endswith("| 100 units |")
+    lost = [float(entry) for entry in row.split("|")[4:-1]]
+    assert lost == sorted(lost, reverse=True)
+    assert lost[-1] < 0.1, "at most what the made problem may lose"
+
+
 def test_no_program_has_nothing_to_say_where_the_files_are_absent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
