@@ -253,8 +253,7 @@ def test_a_dead_claim_is_taken_over_only_while_there_is_room(
 @pytest.mark.parametrize("seconds", [-1, 1e300, float("nan"), "soon", [1]])
 def test_stored_seconds_that_are_none_are_unknown(seconds: object) -> None:
     study = new_study()
-    study.optimize(TableObjective(RIVALS), n_trials=4)
-    trial = study.ask()
+    trial = study.ask()  # of a new learner
     trial.suggest_int("row", 0, 4)
     key = f"daub:observation:{SIZES[0]}"
     study._storage.set_trial_system_attr(trial._trial_id, key, {"seconds": seconds})
