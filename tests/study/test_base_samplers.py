@@ -331,7 +331,7 @@ def test_generations_are_compared_though_their_members_stay_suspended(
     for seed in range(4):
         recording = Recording(sampler(seed=seed, population_size=10))
         study = open_study(recording)
-        study.optimize(objective, n_trials=60)
+        study.optimize(objective, n_trials=80)
         assert len(learners_of(study)) > 2 * MIN_LEARNERS
         rows = [row for _, view in recording.views for row in view[:-1]]
         assert {row.state for row in rows} == {TrialState.COMPLETE}

@@ -671,8 +671,6 @@ class TestDeclinedNewcomers:
                 RandomSampler(seed=seed),
                 seconds=30.0,
             )
-            if seed > 1:  # once with the default, which takes a minute
-                worker_of(study).patience = Patience(declined=25)
             took = []
             for _ in range(6):
                 now[1] = now[0]
@@ -846,7 +844,7 @@ def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) 
     assert len(learning_curves(study)) == 3 * 3 + 3
 
 
-@pytest.mark.parametrize("unit", [2.0**-700, 2.0**-100, 2.0**166])  # exact: no digit is rounded
+@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e50, 2.0**-100])
 def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
     """But for scores whose squares are 0: these are searched all the same."""
     made = []
@@ -854,11 +852,9 @@ def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
 
         def scaled(trial: optuna.Trial, factor: float = factor) -> float:
             x = trial.suggest_float("x", 0, 1)
-            # Scattered, so the model is never so sure that prices are below the smallest float.
-            level = 0.5 + x / 3 + math.sin(1e4 * x) / 30
             for size in training_sizes(trial):
-                report(trial, size, factor * (level - 1 / size))
-            return factor * (level - 1 / SIZES[-1])
+                report(trial, size, factor * (0.5 + x / 3 - 1 / size))
+            return factor * (0.5 + x / 3 - 1 / SIZES[-1])
 
         study = open_study()
         study.optimize(scaled, n_trials=40)

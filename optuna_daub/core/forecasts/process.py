@@ -115,7 +115,7 @@ def _fitted() -> Prior:
 
 PRIOR = _fitted()
 """Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`. The
-length is the one with which searches lose least (`--lengths` there)."""
+length was chosen by what searches lose and intervals hold (`--lengths` there)."""
 MEAN_SD = 1.0
 """Standard deviation of m, in standard deviations of the scores: wide, since the scores decide."""
 JITTER = 1e-8

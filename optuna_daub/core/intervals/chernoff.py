@@ -58,17 +58,11 @@ def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64
     0.029513
     """
     size, inner = np.broadcast_arrays(n, 0.5 - np.abs(np.asarray(mean) - 0.5))
-    rest, log_tail = 1.0 - inner, np.log(tail)
-    divisor = np.where(inner >= np.finfo(np.float64).tiny, inner, 1.0)
-    low, high = np.zeros(size.shape), rest
-    with np.errstate(divide="ignore", invalid="ignore"):  # where mean + eps rounds to 1 or above
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2.0
-            step = (inner + middle) - inner
-            # `exponent(inner, inner + middle)`: what does not change is computed once
-            value = inner * np.log1p(step / divisor) + rest * np.log1p(-step / rest)
-            inside = size * value > log_tail
-            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    low, high = np.zeros(size.shape), 1.0 - inner
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        inside = size * exponent(inner, inner + middle) > np.log(tail)
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return high
 
 

@@ -49,6 +49,11 @@ from optuna_daub.core.prices import stops_of
 from optuna_daub.core.prices import table_of
 
 
+NO_HOPE = 1e-200
+"""Share of the largest price below which a price may be 0 by rounding alone: floats end at 1e-308,
+and scores may be as small as 1e-100."""
+
+
 @dataclass(frozen=True)
 class ValuePerSecond(Policy):
     """The default rule: take the step with the largest expected improvement per second.
@@ -127,7 +132,9 @@ class ValuePerSecond(Policy):
         known = self.prices(replace(pool, proposer=NoProposer()))  # no candidates are needed
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() >= 0.0:
-            start = stops_of(self.sizes)[int(own.argmax())]
+            # A learner without hope starts small: rounding errors would choose its size.
+            has_hope = own.max() > NO_HOPE * known.value
+            start = stops_of(self.sizes)[int((own if has_hope else own >= 0.0).argmax())]
             text = f"promises {own.max():.2g} of improvement per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))
         if known.has_model and pool.left is not None and pool.runs_left != 0:

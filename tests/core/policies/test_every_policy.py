@@ -279,7 +279,7 @@ def test_every_step_of_an_open_pool(
         return data.draw(st.sampled_from(busy))
 
     known = data.draw(known_curves(case.policy.sizes, failures=failures))
-    for step in steps(case.policy, known, workers, done, probes=20):
+    for step in steps(case.policy, known, workers, done, probes=40):
         assert isinstance(step.decision, Extend | Propose | Drop), step.decision
         for check in CHECKS:
             check(case.policy, step)
