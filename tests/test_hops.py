@@ -99,7 +99,7 @@ PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
     "paper": (DAUBPruner.paper(max_resource=20_000), {"n_learners": 5}),
 }
 
-MOST: dict[str, tuple[int, int]] = {"suspended": (10, 36), "started": (12, 40)}
+MOST: dict[str, tuple[int, int]] = {"suspended": (9, 30), "started": (12, 40)}
 """Files and moves of the study layer on either way; `python tests/test_hops.py` prints them."""
 
 STUDY = Path(PACKAGE, "study")

@@ -33,7 +33,6 @@ from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
 from optuna_daub.study.records import Run
-from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -159,7 +158,7 @@ def repeating(
     return idle
 
 
-@one_blas_thread()
+@host.one_blas_thread()
 def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return the run of a new learner as the policy wants it, now that it has parameters."""
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)

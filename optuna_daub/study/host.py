@@ -1,7 +1,11 @@
-"""Facts about the running `study.optimize` that Optuna does not pass to samplers.
+"""Facts about the running `study.optimize` and its threads that Optuna does not pass to samplers.
 
 They are local variables of Optuna's functions, some frames above the sampler. If a release of
 Optuna names them otherwise, the functions here return None or False, and callers go on.
+
+Decisions run on one BLAS thread, trainings on as many as the user has set. The matrices of a
+decision are small. On busy cores the threads of BLAS wait for each other longer than they compute:
+a solve of 100 rows took 180 ms on two threads, 0.9 ms on one.
 """
 
 from __future__ import annotations
@@ -11,11 +15,14 @@ import inspect
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from types import FrameType
 from typing import Any
 
 import optuna
+from threadpoolctl import ThreadpoolController
 
 
 FinishedTrialError: type[RuntimeError] = getattr(
@@ -186,6 +193,34 @@ def is_only_job() -> bool:
         frame = frame.f_back
     is_optimizing = frame is not None
     return is_optimizing and all(other.f_code.co_name != _JOBS for other in _frames_of_others())
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Run a block, or a decorated function, on one BLAS thread; the number is restored after it.
+
+    The number belongs to the whole process. While another Python thread may be training
+    (`n_jobs`, other `study.optimize` calls, ask-and-tell beside any thread) it stays as it is:
+    that training would be slowed, and a library in it that saves the number and restores it
+    later, as scikit-learn's KMeans does, would leave the process with one thread for good.
+    """
+    if threading.active_count() > 1 and not is_only_job():
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Return the handle of the BLAS libraries that decisions use, found once per process.
+
+    Finding them takes some 10 ms, a limit 0.02 ms. What the user loads later is not among them,
+    and no decision runs on it.
+    """
+    import scipy.linalg  # noqa: F401  # loads scipy's BLAS, another one than numpy's
+
+    return ThreadpoolController()
 
 
 def _of_jobs() -> dict[str, Any] | None:

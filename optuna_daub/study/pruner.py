@@ -11,9 +11,9 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
+from optuna_daub.study import host
 from optuna_daub.study import records
 from optuna_daub.study.setup_errors import SetupError
-from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import End
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
@@ -61,7 +61,7 @@ class AllocationPruner(BasePruner):
             "`sampler=DataAllocationSampler(...)` and `pruner=DAUBPruner(...)`."
         )
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Return whether the turn passes to another learner; reads the storage, writes nothing."""
         worker = looking(study)

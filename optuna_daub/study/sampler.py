@@ -40,7 +40,6 @@ from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import raise_anew
-from optuna_daub.study.threads import one_blas_thread
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import worker_of
 
@@ -163,7 +162,7 @@ class DataAllocationSampler(BaseSampler):
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
         self._base_sampler.reseed_rng()
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Assign the trial a learner, waiting for one if need be.
 
@@ -223,7 +222,7 @@ class DataAllocationSampler(BaseSampler):
         if run.learner is None:
             starting.stop_if_over(study, trial, policy, self._n_learners)
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
@@ -242,7 +241,7 @@ class DataAllocationSampler(BaseSampler):
             return {}
         return {**worker_of(study).known.learners[run.learner].distributions}
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
@@ -268,7 +267,7 @@ class DataAllocationSampler(BaseSampler):
             raise optuna.TrialPruned(run.reason)
         return {}
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def sample_independent(
         self,
         study: optuna.Study,
@@ -304,7 +303,7 @@ class DataAllocationSampler(BaseSampler):
             proposer = self._proposer(study, trial)
             return proposer.sample_independent(view, row, param_name, param_distribution)
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def after_trial(
         self,
         study: optuna.Study,

@@ -38,7 +38,6 @@ from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
-from optuna_daub.study.threads import one_blas_thread
 
 
 _logger = logging.getLogger(__name__)
@@ -211,9 +210,7 @@ class Worker:
         # undo what another has seen in between.
         with self.lock:
             now = self.seen_at = time.monotonic()
-            if news := self.reader.news():
-                self._settled = self._settled.with_trials([t for t in news if t.is_finished])
-                self.known = self._settled.with_trials([*self.reader.unfinished.values()])
+            news = self.reader.news()
             of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
             for trial in news:
                 if trial.is_finished:
@@ -224,6 +221,9 @@ class Worker:
                 before = self.seen.get(trial.number)
                 if before is None or before.sign_of_life != life:
                     self.seen[trial.number] = Seen(life, now)
+            if news:
+                self._settled = self._settled.with_trials([t for t in news if t.is_finished])
+                self.known = self._settled.with_trials([*self.reader.unfinished.values()])
             for run in self.known.runs.values():
                 self.heard_of[run.worker] = now
             return self.known
@@ -256,8 +256,10 @@ class Worker:
                 self._policy = policy
                 self._rule_out({})
             known, last = self.known, self._shown
-            busy, curves = known.busy(but_for=number), known.curves
-            runs_left = self._trials_left() if known.n_learners is None else None
+            curves, busy = known.curves, known.busy(but_for=number)
+            to_come, is_open = known.to_come(number), known.n_learners is None
+            left = self._left() if is_at_work else None
+            runs_left = self._trials_left() if is_open else None
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # should it end now, there is no run in which another could go on
                 busy = frozenset(curves) - {own}
@@ -267,9 +269,9 @@ class Worker:
             pool = Pool(
                 curves=last.curves if curves == last.curves else curves,
                 busy=busy,
-                to_come=known.to_come(number),
+                to_come=to_come,
                 spent=known.spent,
-                left=self._left() if is_at_work else None,
+                left=left,
                 runs_left=runs_left,
                 space=known.space,
                 proposer=self.proposer,
@@ -291,15 +293,16 @@ class Worker:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
                 last = None
-                if is_at_work and number is not None and self._trials_left() == 0:
-                    last = of_few_trials(self.known, policy, pool, number)
+                if is_at_work and number is not None and pool.to_come is not None:  # no open pool
+                    is_last = self._trials_left() == 0
+                    last = of_few_trials(self.known, policy, pool, number) if is_last else None
                 decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return pool, decision
                 reason = sentence(decision.reason, self.sign, self.limit)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
-    @one_blas_thread()
+    @host.one_blas_thread()
     def turn(self, policy: Policy, number: int) -> Go | End:
         """Return whether trial `number` goes on, as of the last look; changes nothing."""
         known = self.known

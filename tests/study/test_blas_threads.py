@@ -22,7 +22,7 @@ from optuna_daub.core import Decision
 from optuna_daub.core import Policy
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
-from optuna_daub.study.threads import one_blas_thread
+from optuna_daub.study.host import one_blas_thread
 from tests.study.table_study import pair
 from tests.study.table_study import trained
 
