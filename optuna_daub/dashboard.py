@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 import threading
 import time
 import uuid
@@ -35,22 +34,17 @@ from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study import records
-from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.study.records import Run
-from optuna_daub.study.results import BestLearner
-from optuna_daub.study.results import best_learner
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
-from optuna_daub.visualization._allocations import AllocationsRecord
-from optuna_daub.visualization._allocations import allocations_record
-from optuna_daub.visualization._axes import UNITS
-from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._imports import imported
-from optuna_daub.visualization._study import sign_of
+from optuna_daub.visualization._note import literal
+from optuna_daub.visualization._note import page
+from optuna_daub.visualization._note import summary
 
 
 _logger = logging.getLogger(__name__)
@@ -80,9 +74,6 @@ LONGEST_PAUSE = 3600.0
 GROWTH = 1.25
 """Growth of the number of trials after which everything is drawn again on a journal. So pictures
 take a constant number of bytes per trial, some three times those of the trial itself."""
-
-MAX_TABLE_LEARNERS = 20
-"""Largest number of learners in the table of the study's note."""
 
 _DRAWING = threading.Lock()
 """Held by the thread of this process that draws; not in the callback, which is sent to workers."""
@@ -240,7 +231,7 @@ def _update(study: optuna.Study, *, is_whole: bool) -> None:
     learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)
     news = {
         **(_graphs(study, stored) if is_whole else {}),
-        **_study_note(stored, _summary(study, rows, learners_id)),
+        **_study_note(stored, summary(study, rows, learners_id)),
         **_run_notes(study, stored),
     }
     _write(study, log.study_id(study), stored, news)
@@ -274,14 +265,13 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
         return None
     study_id = bulk.replace_trials(storage, study_id, rows)
     attrs = storage.get_study_system_attrs(study_id)
-    page = _page(log.study_id(study))
+    link = f"[{literal(study.study_name)}]({page(log.study_id(study))})"
     text = (
-        f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({page}), "
-        "one trial each. Its value is the score on all the data where `daub:forecast` is false, "
-        "and the forecast of it where it is true. Written anew while the study runs: reload the "
-        "page."
+        f"The learners of {link}, one trial each. Its value is the score on all the data where "
+        "`daub:forecast` is false, and the forecast of it where it is true. Written anew while "
+        "the study runs: reload the page."
     )
-    news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
+    news = {**mark, **_study_note(attrs, text)}
     if study.metric_names is not None:
         news[records.METRIC_NAMES] = study.metric_names
     _write(study, study_id, attrs, news)
@@ -297,12 +287,6 @@ def _learners_id(study: optuna.Study) -> int | None:
     mark = records.prefixed({"learners_of": study.study_name})
     is_ours = mark.items() <= log.storage_of(study).get_study_system_attrs(study_id).items()
     return study_id if is_ours else None
-
-
-def _page(study_id: int, *numbers: int) -> str:
-    """Return the path of optuna-dashboard's page of a study, or of some of its trials."""
-    trials = f"/trials?numbers={','.join(map(str, numbers))}" if numbers else ""
-    return f"/dashboard/studies/{study_id}{trials}"
 
 
 def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
@@ -353,7 +337,7 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
     attrs: dict[str, Any] = {}
     for learner, runs in ended.items():
         links = [
-            f"[{trial.number}]({_page(log.study_id(study), trial.number)})" for trial, _ in runs
+            f"[{trial.number}]({page(log.study_id(study), trial.number)})" for trial, _ in runs
         ]
         title = f"**Learner {learner}**"
         for trial, run in runs:
@@ -367,20 +351,11 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
             error = "ended by an error" if trial.state == TrialState.FAIL else ""
             reason = records.read_summary(trial, "reason")
             text = f"{own}{title}, trained on {trained} examples in this run.\n\n"
-            text += "; ".join(filter(None, (error, _literal(reason or ""))))
+            text += "; ".join(filter(None, (error, literal(reason or ""))))
             if len(runs) > 1:
                 text += f"\n\nIts runs: {', '.join(links)}."
             attrs |= _note(prefix, text, stored, before)
     return attrs
-
-
-def _literal(text: str) -> str:
-    """Return a text of the user's, such as a category or an error, as Markdown that shows it.
-
-    >>> print(_literal("<b> | a_b*"))
-    \\<b\\> \\| a\\_b\\*
-    """
-    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
 
 
 def _joined(key: str, stored: Mapping[str, Any]) -> str:
@@ -404,84 +379,3 @@ def _pieces(key: str, text: str, stored: Mapping[str, Any]) -> dict[str, str]:
     cut = {f"{key}{i // PIECE}": text[i : i + PIECE] for i in range(0, len(text), PIECE)}
     left = {name: "" for name in stored if name.startswith(key) and name not in cut}
     return cut | left
-
-
-def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int | None) -> str:
-    """Return the leader, its lead, the cost so far and what others could reach, in Markdown."""
-    best = best_learner(study)
-    if best is None:
-        return "No score has been reported yet."
-    standing, rival = "is the best" if best.is_final else "leads", best.rival_bound
-    lines = [
-        f"**{_literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "
-        "examples.",
-        *(() if rival is None else (_gap(study, best, rival),)),
-        f"The last decision on it: {_literal(best.reason)}.",
-        *((best.promise,) if best.promise else ()),
-        _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
-    ]
-    if ranking := _ranking(study):
-        lines.append(ranking)
-    if learners_id is not None:
-        name = _literal(f"{study.study_name} (learners)")
-        lines.append(f"One learner, one trial: [{name}]({_page(learners_id)}).")
-    return "\n".join(f"* {line}" for line in lines) + "\n\n" + _forecasts(study, rows)
-
-
-def _ranking(study: optuna.Study) -> str:
-    """Return how well the smallest samples rank the learners; empty if too few are known."""
-    found = sample_agreement(study).sizes
-    if not found:
-        return ""
-    first = found[0]
-    interval = f"90 %: {first.lower:.2f} to {first.upper:.2f}"
-    return (
-        f"Small samples: rank correlation {first.rank_correlation:.2f} ({interval}) between "
-        f"scores of {first.learners} learners on {first.size:,} examples and on all the data."
-    )
-
-
-def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
-    gap = abs(rival_bound - best.score)
-    if sign_of(study) * (best.score - rival_bound) >= 0:
-        return f"It is {gap:.4f} ahead of what any other may still reach ({rival_bound:.4f})."
-    return f"Another may still come out {gap:.4f} ahead of it (bound {rival_bound:.4f})."
-
-
-def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
-    """Return the cost in examples and seconds, compared with training everything."""
-    if not seconds.spent:
-        return f"{examples.spending}."
-    text = f"{examples.spending}; {seconds.share} of the {seconds.everything:,.0f} seconds that "
-    projected = seconds.everything - seconds.measured
-    if projected <= 0:
-        return f"{text}this takes."
-    how_many = f"{projected:,.0f} of them" if seconds.measured else "all"
-    return f"{text}this would take ({how_many} projected from smaller sizes)."
-
-
-def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
-    """Return a table of the foremost learners' forecasts, in Markdown."""
-    facts = [
-        (row, learner)
-        for row in rows
-        if row.values and (learner := records.read_summary(row, "learner")) is not None
-    ]
-    sign = sign_of(study)
-    facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
-    promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
-    lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
-    for row, learner in facts[:MAX_TABLE_LEARNERS]:
-        bound, score = records.read_summary(row, "bound"), records.read_summary(row, "score")
-        kind = "forecast" if records.read_summary(row, "forecast") else "score"
-        size = records.read_summary(row, "training_size")
-        link = f"[{learner}]({_page(log.study_id(study), learner)})"
-        reach = "" if bound is None else f"{bound:.4f}"
-        known = f"{score:.4f} on {size:,} examples"
-        lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
-    more = len(facts) - MAX_TABLE_LEARNERS
-    rest = f" {more:,} more learners are not listed." if more > 0 else ""
-    return "\n".join(lines) + (
-        f"\n\nA forecast rests on the learner's last score and on {promotions:,} promotions to "
-        f"more data, of all learners of this study.{rest}"
-    )

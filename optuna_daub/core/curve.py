@@ -109,24 +109,7 @@ class LearningCurve(Remembers):
             )
         if self.cause not in CAUSES:
             raise ValueError(f"`cause` must be one of {CAUSES}, but got {self.cause!r}.")
-        try:
-            sizes = tuple([operator.index(seen.size) for seen in self.observations])
-            for seen in self.observations:  # most are floats, of which it is known at once
-                if type(seen.score) is not float and not isinstance(seen.score, Real):
-                    raise TypeError
-        except (AttributeError, TypeError):
-            raise ValueError(
-                "The observations of a learning curve must be a tuple of `Observation`, each with "
-                "a whole number as size and a number as score, but learner "
-                f"{self.learner!r} has {self.observations!r}."
-            ) from None
-        if sizes and sizes[0] < 1:
-            raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")
-        if any(later <= earlier for earlier, later in pairwise(sizes)):
-            raise ValueError(
-                f"The sizes of a learning curve must be strictly increasing, but learner "
-                f"{self.learner} has {[*sizes]}."
-            )
+        sizes = _checked_sizes(self.learner, self.observations)
         last = self.observations[-1] if self.observations else None
         object.__setattr__(self, "cause", (self.cause or "failed") if self.dropped else "")
         object.__setattr__(self, "sizes", sizes)
@@ -191,3 +174,30 @@ class LearningCurve(Remembers):
     def at(self, size: int) -> Observation | None:
         """Return the observation at `size`, or None if the learner was not trained on it."""
         return next((seen for seen in self.observations if seen.size == size), None)
+
+
+def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple[int, ...]:
+    """Return the sizes of a learner's observations.
+
+    Raises:
+        ValueError: if these are no observations, or no sizes that increase.
+    """
+    try:
+        sizes = tuple([operator.index(seen.size) for seen in observations])
+        for seen in observations:  # most are floats, of which it is known at once
+            if type(seen.score) is not float and not isinstance(seen.score, Real):
+                raise TypeError
+    except (AttributeError, TypeError):
+        raise ValueError(
+            "The observations of a learning curve must be a tuple of `Observation`, each with "
+            "a whole number as size and a number as score, but learner "
+            f"{learner!r} has {observations!r}."
+        ) from None
+    if sizes and sizes[0] < 1:
+        raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")
+    if any(later <= earlier for earlier, later in pairwise(sizes)):
+        raise ValueError(
+            f"The sizes of a learning curve must be strictly increasing, but learner {learner} "
+            f"has {[*sizes]}."
+        )
+    return sizes

@@ -60,7 +60,7 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(each, value))}]"
     if isinstance(value, tuple):
-        return f"({', '.join(map(each, value))}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(map(each, value))}{',' * (len(value) == 1)})"
     if isinstance(value, np.ndarray):
         content = stable(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
         return f"array({value.shape}, {value.dtype.str!r}, checksum {crc32(content)})"

@@ -142,24 +142,31 @@ def _as_pandas(X: Any, like: Any) -> Any:
         numeric = all(pd.api.types.is_numeric_dtype(values) for values in (model, column))
         if numeric and pd.concat([model[:1], column[:1]]).dtype != object:
             continue
-        if isinstance(model.dtype, pd.CategoricalDtype):
-            is_lost = column.notna() & ~column.isin(model.dtype.categories)
-            cast = column.astype(object).where(~is_lost, None).astype(model.dtype)
-        else:
-            try:
-                cast = column.astype(model.dtype)
-            except (TypeError, ValueError):
-                cast = pd.Series([None] * len(column), index=column.index, dtype=object)
-            # A value that this kind of column cannot hold is now missing or changed.
-            is_lost = column.notna() & ~(cast.astype(object) == column.astype(object))
-        if is_lost.any():
-            raise ValueError(_of_another_kind(name, column[is_lost].iloc[0], model.dtype))
-        casts[place] = cast
+        casts[place] = _cast(name, column, model.dtype)
     if casts:
         columns = [casts.get(place, X.iloc[:, place]) for place in range(X.shape[1])]
         X = pd.concat(columns, axis=1)
         X.columns = like.columns
     return X
+
+
+def _cast(name: Any, column: Any, kind: Any) -> Any:
+    """Return a pandas column as one of another kind; a ValueError names what does not fit."""
+    import pandas as pd  # as above
+
+    if isinstance(kind, pd.CategoricalDtype):
+        is_lost = column.notna() & ~column.isin(kind.categories)
+        cast = column.astype(object).where(~is_lost, None).astype(kind)
+    else:
+        try:
+            cast = column.astype(kind)
+        except (TypeError, ValueError):
+            cast = pd.Series([None] * len(column), index=column.index, dtype=object)
+        # A value that this kind of column cannot hold is now missing or changed.
+        is_lost = column.notna() & ~(cast.astype(object) == column.astype(object))
+    if is_lost.any():
+        raise ValueError(_of_another_kind(name, column[is_lost].iloc[0], kind))
+    return cast
 
 
 def _as_polars(X: Any, like: Any) -> Any:

@@ -285,7 +285,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=None)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         rng = check_random_state(self.random_state)
-        seed, seed_of_sampler = (int(rng.randint(2**31 - 1)) for _ in range(2))
+        seed, seed_of_sampler = int(rng.randint(2**31 - 1)), int(rng.randint(2**31 - 1))
         split = routed.splitter.split
         folds = divided(splitter, self.estimator, X, y, split, seed)
         check_classes_scored(folds, scorer, self.estimator, y)

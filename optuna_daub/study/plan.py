@@ -165,13 +165,6 @@ def plan(
     n_learners = given.n_learners if n_learners is None else n_learners
     if n_learners is not None:
         n_learners = checked_n_learners(n_learners)
-    if probe_seconds is not None:
-        probe_seconds = number("probe_seconds", probe_seconds)
-        if not MIN_SECONDS <= probe_seconds <= MAX_SECONDS:
-            raise ValueError(
-                f"`probe_seconds` must be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, but got "
-                f"{probe_seconds}."
-            )
     if n_learners is None and policy.needs.closed_pool:
         raise ValueError(
             f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "
@@ -241,8 +234,18 @@ def _of_sizes(sizes: Sequence[int]) -> _Given:
 def _times_of(
     curves: Curves, sizes: Sequence[int], probe_seconds: float | None
 ) -> list[float | None]:
-    """Return the mean seconds of a training on each size, None if they are not known."""
+    """Return the mean seconds of a training on each size, None if they are not known.
+
+    Raises:
+        ValueError: if `probe_seconds`, those of the smallest size, is out of its range.
+    """
     if probe_seconds is not None:
+        probe_seconds = number("probe_seconds", probe_seconds)
+        if not MIN_SECONDS <= probe_seconds <= MAX_SECONDS:
+            raise ValueError(
+                f"`probe_seconds` must be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, but got "
+                f"{probe_seconds}."
+            )
         return [probe_seconds * size / sizes[0] for size in sizes]
     times = [[*expected_seconds(curves, size, sizes[-1]).values()] for size in sizes]
     return [math.fsum(of_size) / len(of_size) if of_size else None for of_size in times]

@@ -20,6 +20,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -134,14 +135,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     failed = {learner for learner, curve in pool.curves.items() if curve.has_failed}
     whole = _completed(pool, other.sizes, failed)
     full_size = own.sizes[-1]
-    made: list[Observation] = []
-    guessed, winner = 0, None
-    for decision in replay(other, whole.values(), pool.space):
-        if isinstance(decision, Finish):
-            winner = decision.learner
-        elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
-            made.append(seen)
-            guessed += seen.size not in pool.curves[decision.learner]
+    winner, made, guessed = _replayed(other, pool, whole)
 
     def outcome(learner: int | None, cost: Cost, trainings: Sequence[Observation]) -> Outcome:
         there = None if learner is None else whole[learner].at(full_size)
@@ -162,6 +156,21 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
         is_same=winner == best.learner,
         guessed=guessed,
     )
+
+
+def _replayed(
+    policy: Policy, pool: Pool, whole: Mapping[int, LearningCurve]
+) -> tuple[int | None, list[Observation], int]:
+    """Return the learner that a policy ends with, its trainings, and how many are guesses."""
+    made: list[Observation] = []
+    guessed, winner = 0, None
+    for decision in replay(policy, whole.values(), pool.space):
+        if isinstance(decision, Finish):
+            winner = decision.learner
+        elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
+            made.append(seen)
+            guessed += seen.size not in pool.curves[decision.learner]
+    return winner, made, guessed
 
 
 def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:

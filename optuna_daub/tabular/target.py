@@ -179,9 +179,7 @@ def _kind(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
             return "yes or no", known.astype(bool)
         if found <= {"number", "bool"}:
             return "numbers", known.map(float)
-        if "number" in found and found <= {"number", "bool", "text"}:
-            return "text", known.map(str)
-        if found == {"text"}:
+        if found in ({"text"}, {"text", "number"}, {"text", "number", "bool"}):
             return "text", known.map(str)
         if found <= {"date"}:
             raise TableError(_no_date(name, known))

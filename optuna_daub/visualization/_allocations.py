@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Literal
@@ -148,18 +149,10 @@ def allocations_record(
     curves.sort(key=lambda curve: (-last_score(curve, rules.sign), curve.learner))
     trainings = [seen for curve in curves for seen in curve.observations]
     unit = unit_of(unit, trainings)
-    sizes = sorted({seen.size for seen in trainings})
-    colors = size_colors(sizes)
-    costs = [{seen.size: cost(seen, unit) for seen in curve.observations} for curve in curves]
     names = [label(curve) for curve in curves[:top]]
     if len(curves) > top:
         others = f"{len(curves) - top} others" if top else f"{len(curves)} learners"
         names.append(f"mean of {others}")
-    layers = []
-    for size in sizes:
-        own = [of_learner.get(size, 0.0) for of_learner in costs]
-        mean = [math.fsum(own[top:]) / len(own[top:])] if len(own) > top else []
-        layers.append(Layer(size, (*own[:top], *mean), colors[size]))
     spent = math.fsum(cost(seen, unit) for seen in trainings)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
@@ -171,6 +164,18 @@ def allocations_record(
         )
         everything = math.fsum(expected_seconds(known, full_size, full_size).values())
         measured = math.fsum(cost(seen, unit) for seen in trainings if seen.size == full_size)
+    layers = tuple(_layers(curves, unit, top))
     return AllocationsRecord(
-        tuple(curves), tuple(names), tuple(layers), spent, everything, measured, unit
+        tuple(curves), tuple(names), layers, spent, everything, measured, unit
     )
+
+
+def _layers(curves: Sequence[LearnerCurve], unit: Unit, top: int) -> Iterator[Layer]:
+    """Yield the costs at each size of the first `top` learners, then the mean of the others."""
+    costs = [{seen.size: cost(seen, unit) for seen in curve.observations} for curve in curves]
+    sizes = sorted({size for of_learner in costs for size in of_learner})
+    colors = size_colors(sizes)
+    for size in sizes:
+        own = [of_learner.get(size, 0.0) for of_learner in costs]
+        mean = [math.fsum(own[top:]) / len(own[top:])] if len(own) > top else []
+        yield Layer(size, (*own[:top], *mean), colors[size])

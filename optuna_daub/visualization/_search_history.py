@@ -187,8 +187,6 @@ def search_history_record(
     rules, sign = rules_of(study), rules_of(study).sign
     unit = unit_of(unit, [made.observation for made in sequence])
     trainings: list[Training] = []
-    best: list[Training] = []
-    early: list[Training] = []
     paths: dict[int, list[Training]] = {}
     spent = 0.0
     for made in sequence:
@@ -203,24 +201,33 @@ def search_history_record(
         training = Training(spent, seen.score, made.learner, names[made.learner], seen.size, kind)
         path.append(training)
         trainings.append(training)
-        records = best if kind == "all the data" else early
-        is_counted = kind == "all the data" or not best
-        if is_counted and (not records or sign * (seen.score - records[-1].score) > 0):
-            records.append(training)
+    whole = [each for each in trainings if each.kind == "all the data"]
+    best = _records(whole, sign)
+    # Until the first model on all the data: afterwards less data says nothing of the best score.
+    early = _records(trainings[: trainings.index(whole[0])] if whole else trainings, sign)
     if not trainings:
         _logger.warning("There is no search to draw: no score has been reported yet.")
     # Scores on all the data fit in, and the better half of all; first trainings may be far behind.
     scores = [each.score for each in trainings]
     inner = better_half(scores, sign)
-    inner += [each.score for each in trainings if each.kind == "all the data"]
+    inner += [each.score for each in whole]
     limits = stretched(inner, scores, share=1.0) if inner else None
     reached = (tuple(paths[each.learner]) for each in best)
     return SearchHistoryRecord(
         tuple(trainings),
         tuple(reached),
-        tuple(best),
-        tuple(early),
+        best,
+        early,
         spent,
         unit,
         axis_of(study, limits),
     )
+
+
+def _records(trainings: Sequence[Training], sign: int) -> tuple[Training, ...]:
+    """Return the trainings whose scores are better than all before them."""
+    found: list[Training] = []
+    for each in trainings:
+        if not found or sign * (each.score - found[-1].score) > 0:
+            found.append(each)
+    return tuple(found)

@@ -209,15 +209,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         )
         for curve in ranked
     )
-    # What fits in: the bounds of those that stand out as they are now, the better half of all,
-    # and the best bound since the study was half done. The first ones may be far beyond.
-    drawn = [track for track in tracks if track.steps]
-    prominent = [track for track in drawn if track.color or not colors]
-    inner = [track.steps[-1].bound for track in prominent]
-    inner += better_half((track.steps[-1].bound for track in drawn), sign)
-    early = sum(lead.number <= len(sequence) / 2 for lead in leads)
-    inner += [lead.bound for lead in leads[max(early - 1, 0) :]]
-    limits = stretched(inner, [lead.bound for lead in leads]) if inner else None
+    limits = _limits(tracks, leads, sign, half=len(sequence) / 2)
     best = best_learner(study)
     return BoundsRecord(
         tracks,
@@ -227,6 +219,23 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         axis_of(study, limits),
         best.promise if best else "",
     )
+
+
+def _limits(
+    tracks: Sequence[BoundTrack], leads: Sequence[Lead], sign: int, half: float
+) -> tuple[float, float] | None:
+    """Return what the axis shows, None if there is no bound.
+
+    These are the bounds of those that stand out as they are now, the better half of all, and the
+    best bound since the study was half done. The first ones may be far beyond.
+    """
+    drawn = [track for track in tracks if track.steps]
+    stand_out = any(track.color for track in tracks)
+    inner = [track.steps[-1].bound for track in drawn if track.color or not stand_out]
+    inner += better_half((track.steps[-1].bound for track in drawn), sign)
+    early = sum(lead.number <= half for lead in leads)
+    inner += [lead.bound for lead in leads[max(early - 1, 0) :]]
+    return stretched(inner, [lead.bound for lead in leads]) if inner else None
 
 
 def _ended(steps: list[BoundStep], curve: LearnerCurve, n_trainings: int) -> list[BoundStep]:

@@ -40,11 +40,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
+from optuna_daub.core.costs.points import Array
+from optuna_daub.core.costs.points import Points
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
 
-
-Array = NDArray[np.float64]
 
 SCALES = ("linear", "smooth", "own", "own_growth", "noise")
 """Names of the standard deviations that are fitted to a study, in logarithms of seconds."""
@@ -103,84 +103,6 @@ MOST_TUNED = 100
 """Largest number of observations that the scales are fitted to, of the learners tried last."""
 
 
-@dataclass(frozen=True)
-class Points:
-    """Points of the learners that a model is fitted to, as the kernels need them."""
-
-    rows: Rows
-    """Points of the learners, shape (learners, parameters)."""
-    is_word: NDArray[np.bool_]
-    """True for parameters that are words, shape (parameters,)."""
-    centre: Array
-    """Means of the linear columns, so a parameter that never changed has no effect."""
-    n_words: tuple[int, ...]
-    """Number of columns for the words of each parameter."""
-    reach: float
-    """Mean squared distance between the learners; 1 if all are equal."""
-
-    @classmethod
-    def of(cls, rows: Rows, is_word: NDArray[np.bool_]) -> Points:
-        """Return the points with centre, columns and reach of these learners."""
-        words = _words(rows, is_word)
-        n_words = tuple(int(number) + 2 for number in words.max(axis=0, initial=-1))
-        bare = cls(rows, is_word, np.zeros(1), n_words, 1.0)
-        distances = bare._distances(bare)
-        centre = np.concatenate([part.mean(axis=0) for part in bare._columns(PRIOR.bend)])
-        pairs = max(len(rows) * (len(rows) - 1), 1)
-        return cls(rows, is_word, centre, n_words, float(distances.sum() / pairs) or 1.0)
-
-    def at(self, rows: Rows) -> Points:
-        """Return other points with the same centre, columns and reach."""
-        return Points(rows, self.is_word, self.centre, self.n_words, self.reach)
-
-    def linear(self, prior: Prior) -> tuple[Array, Array]:
-        """Return the columns of the linear part, and each point's variance beyond them."""
-        numbers, words = self._columns(prior.bend)
-        columns = np.concatenate([numbers, words], axis=1) - self.centre
-        unseen = (_words(self.rows, self.is_word) + 2 > np.array(self.n_words)).sum(axis=1)
-        return columns, np.asarray((columns**2).sum(axis=1) + unseen)
-
-    def smooth(self, other: Points, prior: Prior) -> Array:
-        """Return the squared exponential of distances, shape (points, other points)."""
-        return np.asarray(np.exp(-0.5 / (prior.reach**2 * self.reach) * self._distances(other)))
-
-    def _columns(self, bend: float) -> tuple[Array, Array]:
-        """Return numbers with their logarithms, and a column of 0 and 1 for each word."""
-        numbers = self._numbers()
-        # Time may be proportional to a value or to its logarithm, whatever scale its range has.
-        bent = bend * np.log(numbers + 0.02)
-        words = _words(self.rows, self.is_word)
-        is_it = [
-            (words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
-            for i, count in enumerate(self.n_words)
-        ]
-        return (
-            np.concatenate([numbers, bent], axis=1),
-            np.concatenate([np.empty((len(self.rows), 0)), *is_it], axis=1),
-        )
-
-    def _numbers(self) -> Array:
-        numbers = self.rows[:, ~self.is_word]
-        return np.where(np.isnan(numbers), 0.5, numbers)
-
-    def _distances(self, other: Points) -> Array:
-        """Return squared distances as `space.square_distances` has them, over all parameters."""
-        first, second = self._numbers(), other._numbers()
-        square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)
-        square -= 2.0 * first @ second.T
-        for one, two in zip(
-            _words(self.rows, self.is_word).T, _words(other.rows, self.is_word).T, strict=True
-        ):
-            square += one[:, None] != two
-        return np.asarray(np.maximum(square, 0.0))
-
-
-def _words(rows: Rows, is_word: NDArray[np.bool_]) -> Array:
-    """Return the numbers of words, -1 for one that is absent."""
-    words = rows[:, is_word]
-    return np.where(np.isnan(words), -1.0, words)
-
-
 def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
     """Return the values of growth and late growth at sizes, both 0 at the pivot."""
     size = np.asarray(log_size, np.float64) - log_full
@@ -233,9 +155,9 @@ class Fitted:
         prior, count = self.prior, len(rows)
         linear, smooth, own, _, noise = self.variances
         new = self.points.at(rows)
-        columns, square = new.linear(prior)
-        by_point = linear * (columns @ self.points.linear(prior)[0].T)
-        by_point += smooth * new.smooth(self.points, prior)
+        columns, square = new.linear(prior.bend)
+        by_point = linear * (columns @ self.points.linear(prior.bend)[0].T)
+        by_point += smooth * new.smooth(self.points, prior.reach)
         shared, own_share = self._shares()
         # Covariances with the fitted learners, at the pivot, by growth and by late growth: the
         # shared part, the part of the parameters, the learner's own part.
@@ -315,7 +237,7 @@ class Fitted:
         late_weight = prior.late + shared[2] * self.told[2, 0]
         nobody = np.full((1, len(self.points.is_word)), np.nan)
         level, level_sd = self.predict(nobody, to)
-        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior)[1].mean()
+        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior.bend)[1].mean()
         square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
         mean = np.where(is_known, last + alpha * far + late_weight * late_far, level)
         square += 2.0 * self.variances[4]
@@ -365,13 +287,13 @@ def fit(
     """
     order = np.argsort(learner, kind="stable")
     seen, starts, which = np.unique(learner[order], return_index=True, return_inverse=True)
-    points = Points.of(rows[seen], is_word)
+    points = Points.of(rows[seen], is_word, prior.bend)
     growth, late = _basis(log_size[order], math.log(full), prior)
     above = log_seconds[order] - prior.alpha * growth - prior.late * late
     middle = float(np.median(above))
     above -= middle
     # Covariances of observations: a shared part, and four parts of unknown scale.
-    columns, _ = points.linear(prior)
+    columns, _ = points.linear(prior.bend)
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
@@ -379,7 +301,7 @@ def fit(
     parts = np.stack(
         [
             (columns @ columns.T)[pairs] * of_point,
-            points.smooth(points, prior)[pairs] * of_point,
+            points.smooth(points, prior.reach)[pairs] * of_point,
             same,
             same * (by_growth + prior.late_by_own**2 * by_late),
         ]

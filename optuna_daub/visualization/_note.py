@@ -1,0 +1,120 @@
+"""The note on a study in optuna-dashboard: its leader, its cost and its forecasts, in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from optuna_daub.study import log
+from optuna_daub.study import records
+from optuna_daub.study.agreement import sample_agreement
+from optuna_daub.study.results import BestLearner
+from optuna_daub.study.results import best_learner
+from optuna_daub.visualization._allocations import AllocationsRecord
+from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import UNITS
+from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._study import sign_of
+
+
+MAX_TABLE_LEARNERS = 20
+"""Largest number of learners in the table of the study's note."""
+
+
+def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int | None) -> str:
+    """Return the leader, its lead, the cost so far and what others could reach, in Markdown."""
+    best = best_learner(study)
+    if best is None:
+        return "No score has been reported yet."
+    standing, rival = "is the best" if best.is_final else "leads", best.rival_bound
+    lines = [
+        f"**{literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "
+        "examples.",
+        *(() if rival is None else (_gap(study, best, rival),)),
+        f"The last decision on it: {literal(best.reason)}.",
+        *((best.promise,) if best.promise else ()),
+        _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
+    ]
+    if ranking := _ranking(study):
+        lines.append(ranking)
+    if learners_id is not None:
+        name = literal(f"{study.study_name} (learners)")
+        lines.append(f"One learner, one trial: [{name}]({page(learners_id)}).")
+    return "\n".join(f"* {line}" for line in lines) + "\n\n" + _forecasts(study, rows)
+
+
+def _ranking(study: optuna.Study) -> str:
+    """Return how well the smallest samples rank the learners; empty if too few are known."""
+    found = sample_agreement(study).sizes
+    if not found:
+        return ""
+    first = found[0]
+    interval = f"90 %: {first.lower:.2f} to {first.upper:.2f}"
+    return (
+        f"Small samples: rank correlation {first.rank_correlation:.2f} ({interval}) between "
+        f"scores of {first.learners} learners on {first.size:,} examples and on all the data."
+    )
+
+
+def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
+    gap = abs(rival_bound - best.score)
+    if sign_of(study) * (best.score - rival_bound) >= 0:
+        return f"It is {gap:.4f} ahead of what any other may still reach ({rival_bound:.4f})."
+    return f"Another may still come out {gap:.4f} ahead of it (bound {rival_bound:.4f})."
+
+
+def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
+    """Return the cost in examples and seconds, compared with training everything."""
+    if not seconds.spent:
+        return f"{examples.spending}."
+    text = f"{examples.spending}; {seconds.share} of the {seconds.everything:,.0f} seconds that "
+    projected = seconds.everything - seconds.measured
+    if projected <= 0:
+        return f"{text}this takes."
+    how_many = f"{projected:,.0f} of them" if seconds.measured else "all"
+    return f"{text}this would take ({how_many} projected from smaller sizes)."
+
+
+def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
+    """Return a table of the foremost learners' forecasts, in Markdown."""
+    facts = [
+        (row, learner)
+        for row in rows
+        if row.values and (learner := records.read_summary(row, "learner")) is not None
+    ]
+    sign = sign_of(study)
+    facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
+    promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
+    lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
+    for row, learner in facts[:MAX_TABLE_LEARNERS]:
+        bound, score = records.read_summary(row, "bound"), records.read_summary(row, "score")
+        kind = "forecast" if records.read_summary(row, "forecast") else "score"
+        size = records.read_summary(row, "training_size")
+        link = f"[{learner}]({page(log.study_id(study), learner)})"
+        reach = "" if bound is None else f"{bound:.4f}"
+        known = f"{score:.4f} on {size:,} examples"
+        lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
+    more = len(facts) - MAX_TABLE_LEARNERS
+    rest = f" {more:,} more learners are not listed." if more > 0 else ""
+    return "\n".join(lines) + (
+        f"\n\nA forecast rests on the learner's last score and on {promotions:,} promotions to "
+        f"more data, of all learners of this study.{rest}"
+    )
+
+
+def page(study_id: int, *numbers: int) -> str:
+    """Return the path of optuna-dashboard's page of a study, or of some of its trials."""
+    trials = f"/trials?numbers={','.join(map(str, numbers))}" if numbers else ""
+    return f"/dashboard/studies/{study_id}{trials}"
+
+
+def literal(text: str) -> str:
+    """Return a text of the user's, such as a category or an error, as Markdown that shows it.
+
+    >>> print(literal("<b> | a_b*"))
+    \\<b\\> \\| a\\_b\\*
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
