@@ -58,30 +58,45 @@ class TakenError(RuntimeError):
     """Raised if Optuna has handed one waiting trial to two workers, as it does on SQLite."""
 
 
-def assign(
-    study: optuna.Study,
-    trial: FrozenTrial,
-    policy: Policy,
-    n_learners: int | None,
-    stale_after: float | None,
-) -> Run:
+@dataclass(frozen=True)
+class Asking:
+    """A new trial whose worker asks what it is to run."""
+
+    study: optuna.Study
+    worker: Worker
+    trial: FrozenTrial
+    policy: Policy
+    """The rule that allocates."""
+    n_learners: int | None
+    """Number of learners that the sampler was asked for, None without limit."""
+    stale_after: float | None
+    """Seconds of silence after which a run counts as dead, None for never."""
+
+    def run(self, reason: str, learner: int | None = None, size: int = 0) -> Run:
+        """Return a run of the trial; without a learner it is idle."""
+        curves = self.worker.known.curves
+        return Run(
+            learner=learner,
+            size=size,
+            inherited=0 if learner is None or learner not in curves else curves[learner].size,
+            n_learners=self.n_learners,
+            full_size=self.policy.sizes[-1],
+            reason=reason,
+            worker=liveness.this_worker(),
+            trial=self.trial.number,
+        )
+
+
+def assign(asking: Asking) -> Run:
     """Return the run of a new trial, an idle one if the study has come to its end.
 
     Sleeps, holding no lock, while every learner that deserves data is held by others, and no
     longer than the study's `timeout`.
 
-    Args:
-        study: the study.
-        trial: the new trial.
-        policy: the rule that allocates.
-        n_learners: how many learners the sampler was asked for, None without limit.
-        stale_after: seconds of silence after which a run counts as dead, None for never.
-
     Raises:
         RuntimeError: if no other worker could end the wait.
     """
-    worker = worker_of(study)
-    asking = Asking(study, worker, trial, policy, n_learners, stale_after)
+    study, worker, trial = asking.study, asking.worker, asking.trial
     started, awake, wait = time.monotonic(), time.thread_time(), SHORTEST_WAIT
     has_complained = has_slept = False
     while True:
@@ -105,7 +120,7 @@ def assign(
             _logger.warning(_complaint(worker.known, trial))
 
 
-def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
+def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return the run of a new learner whose parameters are known, with the size it starts at.
 
     It is idle if a learner has its parameters, which costs nothing, or if the policy
@@ -116,7 +131,8 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
     """
     if run.learner != trial.number or run.inherited:
         return run
-    worker, number = worker_of(study), trial.number
+    study, number = trial.study, trial.number
+    worker = worker_of(study)
     patience = time.monotonic() + worker.patience.rival
     while True:
         known = worker.look()
@@ -168,37 +184,9 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
         return run if is_same else replace(run, size=decision.size, reason=reason)
     # A grid is a list of points, of which GridSampler would not propose this one again: such a
     # point starts at the size for which it was proposed.
-    if log.is_of_grid(trial):
+    if records.GRID_POINT in log.as_stored(trial.study, trial).system_attrs:
         return run
     return replace(run, learner=None, size=0, reason=f"declined: {reason}", is_declined=True)
-
-
-@dataclass(frozen=True)
-class Asking:
-    """A new trial whose worker asks what it is to run."""
-
-    study: optuna.Study
-    worker: Worker
-    trial: FrozenTrial
-    policy: Policy
-    n_learners: int | None
-    """Number of learners that the sampler was asked for, None without limit."""
-    stale_after: float | None
-    """Seconds of silence after which a run counts as dead, None for never."""
-
-    def run(self, reason: str, learner: int | None = None, size: int = 0) -> Run:
-        """Return a run of the trial; without a learner it is idle."""
-        curves = self.worker.known.curves
-        return Run(
-            learner=learner,
-            size=size,
-            inherited=0 if learner is None or learner not in curves else curves[learner].size,
-            n_learners=self.n_learners,
-            full_size=self.policy.sizes[-1],
-            reason=reason,
-            worker=liveness.this_worker(),
-            trial=self.trial.number,
-        )
 
 
 def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
@@ -241,9 +229,7 @@ def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     if run.learner == number:
         worker.newcomers[number] = False
     else:
-        learner = worker.known.learners[run.learner]
-        scores = {seen.size: worker.sign * seen.score for seen in learner.curve.observations}
-        log.write_inheritance(study, trial, scores, learner.user_attrs, learner.constraints)
+        log.write_inheritance(study, trial, worker.known.learners[run.learner], worker.sign)
     return run
 
 
@@ -287,12 +273,15 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
 
 
 def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
-    """Return what the policy says to this worker, which leaves to others what failed here."""
+    """Return what the policy says to this worker, which leaves what failed here to others."""
     pool, decision = worker.answer(policy, number)
-    failed_here = worker.failed_here(liveness.this_worker())
-    if isinstance(decision, Extend) and decision.learner in failed_here:
-        return policy.decide(replace(pool, busy=pool.busy | failed_here))
-    return decision
+    this, recently = liveness.this_worker(), time.monotonic() - worker.patience.recent
+    failed = worker.known.failed_by(this)
+    if not isinstance(decision, Extend) or decision.learner not in failed:
+        return decision
+    others = {run.worker for run in worker.known.runs.values()}
+    others |= {other for other, at in worker.heard_of.items() if at > recently}
+    return policy.decide(replace(pool, busy=pool.busy | failed)) if others - {this} else decision
 
 
 def _first_size(worker: Worker, policy: Policy) -> int:

@@ -95,9 +95,8 @@ class Earlier:
         left = {text: point for text, point in self.points.items() if text not in worker.given}
         if run.learner != number or not left:
             return None
-        as_it_is = log.as_stored(study, trial)
-        if records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is):
-            return None  # somebody else, such as GridSampler, has chosen the point
+        if records.is_chosen(log.as_stored(study, trial)):
+            return None
         others = {i: one for i, one in known.learners.items() if i != number}
         proposed = (i for i, one in others.items() if not _is_enqueued(one, i))
         if len([*islice(proposed, len(self.points))]) == len(self.points):

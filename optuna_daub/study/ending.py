@@ -70,11 +70,6 @@ class _Ending:
     state: TrialState
     """The state that Optuna is about to store."""
 
-    @property
-    def full_size(self) -> int:
-        """Number of all training examples."""
-        return self.policy.sizes[-1]
-
 
 def close(
     study: optuna.Study,
@@ -86,20 +81,15 @@ def close(
 ) -> None:
     """Store how a run ended, and stop the study if the answer is known.
 
-    Args:
-        study: the study.
-        trial: the trial as it is stored, still running.
-        policy: the rule that allocates.
-        state: what Optuna is about to store.
-        values: what Optuna is about to store; taken back if it is no full-data score.
-        learn: lets the base sampler learn from a new learner, and returns whether it has nothing
-            left to propose.
+    Optuna is about to store `values`, which are taken back if they are no full-data score. `learn`
+    lets the base sampler learn from a new learner, and returns whether it has nothing left to
+    propose.
     """
     worker, number, full_size = worker_of(study), trial.number, policy.sizes[-1]
     assigned, turn = worker.assigned.pop(number, None), worker.turns.get(number)
     # Where the objective asks `trial.should_prune` itself, it does not ask for another size, so
     # that its last one is timed here. In ask-and-tell what passed until now may be anything.
-    if turn is not None and turn.is_open and host.is_optimizing(study):
+    if turn is not None and turn.is_run and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
     known = worker.look()
     worker.limit = worker.sign * limit_of(study)
@@ -108,11 +98,15 @@ def close(
         return
     is_answer, is_complete = trial.last_step == full_size, state == TrialState.COMPLETE
     ending = _Ending(study, worker, trial, run, policy, state)
-    if is_complete and run.learner is not None and values:
-        _keep_value(ending, values)
-    if state == TrialState.PRUNED:
-        run = _unless_twin(ending)
-        ending = replace(ending, run=run)
+    _keep_value(ending, values)
+    if state == TrialState.PRUNED and run.learner == number and not run.inherited:
+        # The same parameters twice are one learner. Where the objective asks for no sizes, that is
+        # found out with the first score.
+        with worker.lock:
+            other = worker.known.twin(number) if number in worker.known.runs else None
+            if other is not None:
+                run = repeating(study, worker, trial, run, other)
+                ending = replace(ending, run=run)
     _learn(ending, assigned, learn)
     worker.look()
     # Under the lock: else another thread would look, and assign this learner anew, before it is
@@ -159,13 +153,15 @@ def take_back(worker: Worker, values: Sequence[float] | None) -> None:
         values[:] = [-worker.sign * math.inf]
 
 
-def _keep_value(ending: _Ending, values: Sequence[float]) -> None:
+def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
     """See to it that the value that an objective has returned is the score at N.
 
     Raises:
         ValueError: if it has reported steps that are no training sizes.
     """
-    worker, trial, full_size = ending.worker, ending.trial, ending.full_size
+    if ending.state != TrialState.COMPLETE or ending.run.learner is None or not values:
+        return
+    worker, trial, full_size = ending.worker, ending.trial, ending.policy.sizes[-1]
     sizes, own = ending.policy.sizes, [*trial.intermediate_values]
     has_asked = trial.number in worker.turns or ending.run.inherited > 0
     seen = trial.intermediate_values.get(full_size)
@@ -189,8 +185,9 @@ def _keep_value(ending: _Ending, values: Sequence[float]) -> None:
 
 def _keep_score(ending: _Ending, score: float) -> None:
     """Store the score of an objective that has asked for no size: it was trained on everything."""
-    study, worker, trial, full_size = ending.study, ending.worker, ending.trial, ending.full_size
-    if ending.policy.needs.training_scores == "required" or not is_finite(score):
+    study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
+    full_size = policy.sizes[-1]
+    if policy.needs.training_scores == "required" or not is_finite(score):
         return
     # Where others are trained on less, it is Optuna's idiom for what cannot be trained.
     some = islice((curve.sizes for curve in worker.known.curves.values()), MANY)
@@ -215,27 +212,14 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]
     run, worker = ending.run, ending.worker
     is_new = run.learner == ending.trial.number
     is_exhausted = is_new and learn()
-    explores = is_new and assigned is not None and assigned.explores
-    is_repeated = run.repeats is not None or explores
+    is_repeated = run.repeats is not None
+    if is_new and assigned is not None:
+        is_repeated = assigned.explores
     if not is_exhausted and is_repeated and has_explored(worker.look()):
         is_exhausted = True
         _warn_of_explored(worker)
     if is_exhausted:
         log.write_exhaustion(ending.study, ending.trial)
-
-
-def _unless_twin(ending: _Ending) -> Run:
-    """Return the run of a first run that has ended: idle, if another learner has its parameters.
-
-    The same parameters twice are one learner. Where the objective asks for no sizes, that is
-    found out with the first score.
-    """
-    worker, trial, run = ending.worker, ending.trial, ending.run
-    if run.learner != trial.number or run.inherited or trial.number not in worker.known.runs:
-        return run
-    with worker.lock:
-        other = worker.known.twin(trial.number)
-        return run if other is None else repeating(ending.study, worker, trial, run, other)
 
 
 def _close_run(ending: _Ending) -> None:
@@ -251,7 +235,7 @@ def _close_run(ending: _Ending) -> None:
             _logger.warning("Learner %d ends: %s.", learner, failure.error)
     # Optuna stores the state after this. Where that is not COMPLETE, no trial will hold the
     # full-data score, and the learner has to get there once more.
-    lost = ending.full_size if ending.state != TrialState.COMPLETE else None
+    lost = ending.policy.sizes[-1] if ending.state != TrialState.COMPLETE else None
     if number in told and (failure is not None or lost in told[number].observations):
         seen = told[number].observations.items()
         kept = {n: x for n, x in seen if n != lost or not x.is_finite}

@@ -53,7 +53,7 @@ class Exploring(BaseSampler):
     ) -> dict[str, Any]:
         """Return the other sampler's proposal, except for parameters of a few values."""
         proposed = self._base.sample_relative(study, trial, search_space)
-        return {n: v for n, v in proposed.items() if not is_short(search_space[n])}
+        return {n: v for n, v in proposed.items() if not _values(search_space[n])}
 
     def sample_independent(
         self,
@@ -66,8 +66,15 @@ class Exploring(BaseSampler):
         spaces, known = _points(self._known, frozenset({trial.number}))
         spaces[param_name] = param_distribution
         so_far = point(trial.params, trial.distributions)
-        for value in unexplored(param_name, spaces, so_far, known, trial.number):
-            return value
+        news = [
+            value
+            for value in _values(param_distribution)
+            if not _is_explored(
+                spaces, {**so_far, param_name: word(value, param_distribution)}, known
+            )
+        ]
+        if news:
+            return random.Random(trial.number).choice(news)
         return self._base.sample_independent(study, trial, param_name, param_distribution)
 
 
@@ -76,7 +83,7 @@ def has_explored(known: Known) -> bool:
     # One that is about to be trained may not have been given all its parameters.
     begun = frozenset(i for i in known.busy() if not known.curves[i].observations)
     spaces, points = _points(known, begun)
-    return is_explored(spaces, {}, points)
+    return _is_explored(spaces, {}, points)
 
 
 def _points(
@@ -87,65 +94,25 @@ def _points(
     return spaces, [other.words for other in others]
 
 
-def unexplored(
-    name: str,
-    spaces: Mapping[str, BaseDistribution],
-    so_far: Point,
-    known: Sequence[Point],
-    seed: int,
-) -> tuple[Any, ...]:
-    """Return the value of a parameter that leads to a new point; empty if none is known.
-
-    Args:
-        name: of the parameter.
-        spaces: the distribution of each parameter, this one among them.
-        so_far: the parameters that were suggested before it.
-        known: all points that there are.
-        seed: decides between several values.
-
-    >>> from optuna.distributions import IntDistribution
-    >>> unexplored("x", {"x": IntDistribution(1, 3)}, {}, [{"x": "1"}, {"x": "3"}], seed=0)
-    (2,)
-    """
-    values = [
-        value
-        for value in _values(spaces[name])
-        if not is_explored(spaces, {**so_far, name: word(value, spaces[name])}, known)
-    ]
-    return (random.Random(seed).choice(values),) if values else ()
-
-
-def is_explored(
+def _is_explored(
     spaces: Mapping[str, BaseDistribution], so_far: Point, known: Sequence[Point]
 ) -> bool:
-    """Return whether all points that begin with some parameters are known.
+    """Return whether all points that start with some parameters are known.
 
-    What parameters there are is learnt from the known points: a branch into which none of them
-    leads is unexplored, and one of infinitely many values stays so.
-
-    Args:
-        spaces: the distribution of each parameter of the known points, as far as it is known.
-        so_far: where the branch begins.
-        known: all points that there are.
+    The known points tell what parameters there are: a branch into which none of them leads is
+    unexplored, and one of infinitely many values stays so.
     """
     inside = [other for other in known if so_far.items() <= other.items()]
     if not inside:
         return False
-    longest = max(inside, key=len)
-    following = next((name for name in longest if name not in so_far), None)
+    following = next((name for name in max(inside, key=len) if name not in so_far), None)
     if following is None:
         return True
-    if following not in spaces:
-        return False
-    words = [word(value, spaces[following]) for value in _values(spaces[following])]
-    return bool(words) and all(
-        is_explored(spaces, {**so_far, following: word}, inside) for word in words
+    values = _values(spaces[following])
+    return bool(values) and all(
+        _is_explored(spaces, {**so_far, following: word(value, spaces[following])}, inside)
+        for value in values
     )
-
-
-def is_short(distribution: BaseDistribution) -> bool:
-    """Return whether all values of a parameter can be listed."""
-    return bool(_values(distribution))
 
 
 def _values(distribution: BaseDistribution) -> list[Any]:

@@ -182,9 +182,7 @@ class Known:
             _by_mark=self._marked_with(before, now),
         )  # fmt: skip
 
-    def _marked_with(
-        self, before: list[Learner], now: list[Learner]
-    ) -> Mapping[str, frozenset[int]]:
+    def _marked_with(self, before: list[Learner], now: list[Learner]) -> dict[str, frozenset[int]]:
         """Return the learners by mark, once some are no more what they were."""
         marks = {mark for one in (*before, *now) for mark in one.marks}
         found = {mark: {*self.marked(mark)} for mark in marks}
@@ -357,12 +355,8 @@ class Known:
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
         """Return the learner with the same parameters that a new one gives way to.
 
-        A learner goes first if it has a score, is settled, has a lower id, or is past its first
-        run.
-
-        Args:
-            learner: the id of the new one.
-            settled: learners that this process has settled, maybe not for others to see.
+        A learner goes first if it has a score, is settled (in this process, or for all to see),
+        has a lower id, or is past its first run.
         """
         ahead = {}
         for other in self.alike(learner):
@@ -375,9 +369,7 @@ class Known:
     def is_contested(self, learner: int, own: Collection[int]) -> bool:
         """Return whether another process runs a new learner with the same parameters.
 
-        Args:
-            learner: the id of the new one.
-            own: new learners of this process, of which one looks at a time, under the lock.
+        The `own` ones of this process look one at a time, under its lock.
         """
         return any(i in self.runs and i not in own for i in self.alike(learner))
 

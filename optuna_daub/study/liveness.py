@@ -25,6 +25,7 @@ import psutil
 from optuna_daub.study import log
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -129,6 +130,13 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
         created.number,
     )
     return run
+
+
+def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
+    """End a run that others have given up or failed; return what its objective is to raise."""
+    if trial.number not in worker_of(study).look().unfinished:
+        come_back(study, trial)
+    return TurnOverError(GIVEN_UP)
 
 
 def release_own(study: optuna.Study, worker: Worker, number: int) -> None:

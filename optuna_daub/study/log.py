@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import contextmanager
 from contextlib import suppress
 from typing import Any
 from typing import TypeAlias
@@ -22,13 +24,11 @@ from optuna.trial import TrialState
 from optuna_daub.core.curve import Observation
 from optuna_daub.study import host
 from optuna_daub.study import records
+from optuna_daub.study.learner import Learner
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
 
-
-_UNSAID = "settings that do not say it"
-"""The settings of a study in a record that does not say them."""
 
 AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
 """A trial as the objective has it, or as samplers and callbacks have it."""
@@ -37,12 +37,7 @@ AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
 
 
 def check_study(study: object) -> None:
-    """Raise if an argument `study` is none, or has several objectives.
-
-    Raises:
-        ValueError: if it is no study.
-        NotImplementedError: if it has several objectives, as `Trial.report` does.
-    """
+    """Raise if an argument `study` is none, or has several objectives, as `Trial.report` does."""
     if not isinstance(study, optuna.Study):
         raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
     if len(study.directions) > 1:
@@ -148,9 +143,14 @@ def is_over(study: optuna.Study, trial: AnyTrial) -> bool:
     return as_stored(study, trial).state.is_finished()
 
 
-def is_of_grid(trial: optuna.Trial) -> bool:
-    """Return whether GridSampler has given a running trial a point of its grid."""
-    return records.GRID_POINT in as_stored(trial.study, trial).system_attrs
+@contextmanager
+def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
+    """Break off what writes to a trial once others have finished it, as they fail one."""
+    try:
+        yield
+    except host.FinishedTrialError:
+        if not is_over(study, trial):  # in Optuna 4.0 other errors are of this class too
+            raise
 
 
 def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
@@ -202,23 +202,15 @@ def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
     """Store how long a size took, if Optuna's own `trial.report` has stored its score.
 
-    Nothing is stored if `report` has done so, or there is no score.
-
-    Args:
-        study: the study.
-        trial: the trial that was trained.
-        size: the training size that was handed out.
-        since: when it was (`time.perf_counter`).
+    Nothing is stored if `report` has done so, or there is no score. The size was handed out at
+    `since` (`time.perf_counter`).
     """
     now = as_stored(study, trial)
     if size not in now.intermediate_values or f"{records.OBSERVATION}{size}" in now.system_attrs:
         return
     timed = Observation(size, math.nan, seconds=time.perf_counter() - since)
-    try:
+    with unless_over(study, trial):
         write_observation(study, trial, timed)
-    except host.FinishedTrialError:  # of a run that others have taken over
-        if not is_over(study, trial):
-            raise
 
 
 def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
@@ -241,22 +233,18 @@ def write_exhaustion(study: optuna.Study, trial: AnyTrial) -> None:
 
 
 def write_inheritance(
-    study: optuna.Study,
-    trial: FrozenTrial,
-    scores: Mapping[int, float],
-    user_attrs: Mapping[str, Any],
-    constraints: Mapping[str, Any],
+    study: optuna.Study, trial: FrozenTrial, learner: Learner, sign: int
 ) -> None:
     """Give a resumed learner's new trial what its earlier runs have left.
 
     So its plot is whole, and the study's best trial is as feasible as the learner. Constraints
     that the objective sets are left to it, which sets them anew (see `write_constraints`).
     """
-    storage, trial_id = study._storage, trial._trial_id
-    for size, score in scores.items():
-        if size not in trial.intermediate_values:
-            storage.set_trial_intermediate_value(trial_id, size, score)
-    for name, value in user_attrs.items():
+    storage, trial_id, constraints = study._storage, trial._trial_id, learner.constraints
+    for seen in learner.curve.observations:
+        if seen.size not in trial.intermediate_values:
+            storage.set_trial_intermediate_value(trial_id, seen.size, sign * seen.score)
+    for name, value in learner.user_attrs.items():
         if name not in trial.user_attrs:
             storage.set_trial_user_attr(trial_id, name, value)
     if records.CONSTRAINTS in constraints:
@@ -316,9 +304,6 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     """Store what a study is started with, or compare with what it was started with.
 
     As long as nothing was observed (`is_begun` is False) the settings may still be mended.
-
-    Raises:
-        ValueError: if the training sizes or the direction differ.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
     begun = study_attrs(study).get(records.SETTINGS)
@@ -326,7 +311,7 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
         study._storage.set_study_system_attr(study._study_id, records.SETTINGS, settings)
         return
     for name, value in settings.items():
-        if (before := begun.get(name, _UNSAID)) != value:
+        if (before := begun.get(name, "settings that do not say it")) != value:
             raise ValueError(
                 f"A study must go on with the {name} it was begun with: study "
                 f"'{study.study_name}' was begun with {before}, but now has {value}. Use "

@@ -309,6 +309,11 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
     return {name: value for name, value in attrs if not name.startswith((PREFIX, FIXED))}
 
 
+def is_chosen(trial: FrozenTrial) -> bool:
+    """Return whether the user, or another sampler such as GridSampler, has chosen its point."""
+    return bool(enqueued_params(trial) or marks_of_others(trial))
+
+
 def is_of_generation(trial: FrozenTrial) -> bool:
     """Return whether a sampler counts the trial in a generation, as NSGA-II and CMA-ES do."""
     return any(name.endswith(GENERATION) for name in trial.system_attrs)

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NoReturn
 
 import numpy as np
 import optuna
@@ -20,12 +19,10 @@ from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.intervals.confidence import check_probe
 from optuna_daub.core.policies.policy import Policy
-from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import settle
-from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
 from optuna_daub.study.records import point
@@ -74,20 +71,16 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     [[250], [250]]
     """
     _check_trial(trial)
-    pruner, worker = _pruner_of(trial), worker_of(trial.study)
+    study, pruner, worker = trial.study, _pruner_of(trial), worker_of(trial.study)
     run = worker.known.runs.get(trial.number)
-    if run is None:
-        if records.read_run(log.as_stored(trial.study, trial)) is not None:
-            _end_lost(trial, worker)
+    if run is None and records.read_run(log.as_stored(study, trial)) is None:
         return _all_sizes(trial, pruner.policy)
-    try:
-        run = settle(trial.study, trial, pruner.policy, run)
-    except host.FinishedTrialError:
-        if not log.is_over(trial.study, trial):
-            raise
-        _end_lost(trial, worker)
-    _check_same_point(trial, worker, run)
-    return _sizes_of_run(trial, pruner, run)
+    if run is not None:
+        with log.unless_over(study, trial):
+            run = settle(trial, pruner.policy, run)
+            _check_same_point(trial, worker, run)
+            return _sizes_of_run(trial, pruner, run)
+    raise liveness.end_lost(study, trial)
 
 
 def report(
@@ -120,57 +113,30 @@ def report(
             do not catch it.
     """
     _check_trial(trial)
-    worker = worker_of(trial.study)
+    worker, study, place = worker_of(trial.study), trial.study, trial.number
     with _ending_before_first(worker):
-        _report(trial, worker, size, score, training_score, n_validation, seconds)
-
-
-def _report(
-    trial: optuna.Trial,
-    worker: Worker,
-    size: int,
-    score: float,
-    training_score: float | None,
-    n_validation: int | None,
-    seconds: float | None,
-) -> None:
-    """Check one observation, and store it (see `report`)."""
-    size = whole_number("size", size)
-    turn = worker.turns.get(trial.number)
-    if turn is None:
-        _check_size(trial, size)
-    elif turn.size != size:
-        raise ValueError(
-            f"`size` must be the one that was handed out, but got {size:,} while "
-            f"trial {trial.number} was to train on {turn.size:,}."
-        )
-    was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
-    if was_reported or size in _own_steps(trial, worker):  # by `trial.report`
-        raise ValueError(
-            f"A size must be reported once, but {size:,} was reported for trial "
-            f"{trial.number} before."
-        )
-    if seconds is None and turn is not None:
-        seconds = time.perf_counter() - turn.since
-    seen = _checked(size, score, training_score, n_validation, seconds)
-    if isinstance(trial.study.pruner, AllocationPruner):
-        _check_needs(trial.study.pruner, seen, trial)
-    if turn is not None and turn.is_run:
-        records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial))
-        # Just before the write: whoever has taken the learner over trains this size as well.
-        _check_held(trial, worker)
-    try:
-        # What `trial.report` cannot hold goes first: a worker that is killed in between leaves
-        # facts without a score, which count for nothing, and no score without its facts.
-        log.write_observation(trial.study, trial, seen)
-        trial.report(seen.score, size)
-    except host.FinishedTrialError:
-        # Of a trial that others have failed meanwhile. In Optuna 4.0 other errors look the same.
-        if not log.is_over(trial.study, trial):
-            raise
-        _end_lost(trial, worker)
-    if turn is not None:
-        worker.turns[trial.number] = replace(turn, is_reported=True)
+        size = whole_number("size", size)
+        turn = worker.turns.get(place)
+        _check_size(trial, worker, size)
+        if seconds is None and turn is not None:
+            seconds = time.perf_counter() - turn.since
+        seen = _checked(size, score, training_score, n_validation, seconds)
+        if isinstance(study.pruner, AllocationPruner):
+            _check_needs(study.pruner, seen, trial)
+        if turn is not None and turn.is_run:
+            records.check_steps(_pruner_of(trial).policy.sizes, place, _steps(trial))
+            # Just before the write: whoever has taken the learner over trains this size as well.
+            if not worker.holds(place):
+                raise liveness.end_lost(study, trial)
+        with log.unless_over(study, trial):
+            # What `trial.report` cannot hold goes first: a worker that is killed in between leaves
+            # facts without a score, which count for nothing, and no score without its facts.
+            log.write_observation(study, trial, seen)
+            trial.report(seen.score, size)
+            if turn is not None:
+                worker.turns[place] = replace(turn, is_reported=True)
+            return
+        raise liveness.end_lost(study, trial)
 
 
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
@@ -204,31 +170,37 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     """Yield the sizes of a run for as long as it is its learner's turn."""
     if run.learner is None:
         raise TurnOverError(run.reason)
-    worker, number = worker_of(trial.study), trial.number
+    study, worker, place = trial.study, worker_of(trial.study), trial.number
     following: Go | End = Go(run.size)
-    if number in worker.turns:  # the objective calls `training_sizes` a second time
+    if place in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
     while isinstance(following, Go):
         size = following.size
-        _check_held(trial, worker, run.learner)
+        # The worker may have been paused: what others have taken over is not trained once more.
+        if not worker.holds(place, run.learner):
+            raise liveness.end_lost(study, trial)
         curve = worker.known.curves[run.learner]
         if size not in curve.sizes:
-            yield _hand_out(trial, worker, size, is_run=True)
-            if not (turn := worker.turns[number]).is_reported:  # else `report` has seen to both
-                records.check_steps(pruner.policy.sizes, number, _steps(trial))
-                log.write_seconds(trial.study, trial, size, turn.since)
+            worker.turns[place] = Turn(size, time.perf_counter(), is_run=True)
+            yield size
+            if not (turn := worker.turns[place]).is_reported:  # else `report` has seen to both
+                records.check_steps(pruner.policy.sizes, place, _steps(trial))
+                log.write_seconds(study, trial, size, turn.since)
             worker.look()
-            _check_held(trial, worker, run.learner)
+            if not worker.holds(place, run.learner):
+                raise liveness.end_lost(study, trial)
             curve = worker.known.curves[run.learner]
             if size not in curve.sizes:
                 with _ending_before_first(worker):
                     raise ValueError(_not_reported(trial, size))
         if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
-            _check_alive(trial, worker)
-            return
-        following = worker.turn(pruner.policy, number)
-    _check_alive(trial, worker)
-    raise TurnOverError(following.reason)
+            break
+        following = worker.turn(pruner.policy, place)
+    # Others may have failed the run: Optuna would store its end, and raise.
+    if log.is_failed(study, trial):
+        raise liveness.end_lost(study, trial)
+    if isinstance(following, End):
+        raise TurnOverError(following.reason)
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
@@ -251,47 +223,18 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         )
 
 
-def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None) -> None:
-    """End a run whose learner others have taken over, before it repeats their work.
-
-    The worker may have been paused at any point since its last look.
-    """
-    if time.monotonic() - worker.seen_at > worker.patience.checked:
-        worker.look()
-    run = worker.known.runs.get(trial.number)
-    if run is None or (learner is not None and run.learner != learner):
-        _end_lost(trial, worker)
-
-
-def _check_alive(trial: optuna.Trial, worker: Worker) -> None:
-    """End a run that others have failed, before Optuna would store its end and raise."""
-    if log.is_failed(trial.study, trial):
-        _end_lost(trial, worker)
-
-
-def _end_lost(trial: optuna.Trial, worker: Worker) -> NoReturn:
-    """End a run that others have given up or failed."""
-    if trial.number not in worker.look().unfinished:
-        liveness.come_back(trial.study, trial)
-    raise TurnOverError(GIVEN_UP)
-
-
 def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
     """Yield all sizes for a trial of another sampler, until the pruner prunes it."""
+    turns = worker_of(trial.study).turns
     for size in policy.sizes:
-        yield _hand_out(trial, worker_of(trial.study), size, is_run=False)
+        turns[trial.number] = Turn(size, time.perf_counter(), is_run=False)
+        yield size
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
             raise optuna.TrialPruned(
                 f"pruned at {size:,}: its bound is worse than a score already reached"
             )
-
-
-def _hand_out(trial: optuna.Trial, worker: Worker, size: int, *, is_run: bool) -> int:
-    """Record the start of a training on a size, and return the size."""
-    worker.turns[trial.number] = Turn(size, time.perf_counter(), is_run)
-    return size
 
 
 def _check_trial(trial: object) -> None:
@@ -319,12 +262,6 @@ def _is_stored(trial: optuna.Trial, size: int) -> bool:
 def _steps(trial: optuna.Trial) -> Iterable[int]:
     """Return all steps reported so far, inherited ones included."""
     return trial._cached_frozen_trial.intermediate_values.keys()
-
-
-def _own_steps(trial: optuna.Trial, worker: Worker) -> Iterable[int]:
-    """Return the steps reported in this run, without inherited ones."""
-    run = worker.known.runs.get(trial.number)
-    return [step for step in _steps(trial) if run is None or step > run.inherited]
 
 
 def _not_reported(trial: optuna.Trial, size: int) -> str:
@@ -382,13 +319,26 @@ def _checked(
     return seen
 
 
-def _check_size(trial: optuna.Trial, size: int) -> None:
-    """Raise a ValueError if a run reports a size that is not one of the pruner's."""
-    pruner = trial.study.pruner
-    if not isinstance(pruner, AllocationPruner) or size in pruner.policy.sizes:
-        return
-    if trial.number in worker_of(trial.study).known.runs:
+def _check_size(trial: optuna.Trial, worker: Worker, size: int) -> None:
+    """Raise a ValueError if a size was not handed out, or was reported before."""
+    pruner, place = trial.study.pruner, trial.number
+    turn, run = worker.turns.get(place), worker.known.runs.get(place)
+    if turn is not None and turn.size != size:
         raise ValueError(
-            f"`size` must be one that was handed out, of {pruner.policy.sizes}, but got "
-            f"{size}. Take it from `training_sizes(trial)`."
+            f"`size` must be the one that was handed out, but got {size:,} while "
+            f"trial {place} was to train on {turn.size:,}."
+        )
+    if turn is None and run is not None and isinstance(pruner, AllocationPruner):
+        sizes = pruner.policy.sizes
+        if size not in sizes:
+            raise ValueError(
+                f"`size` must be one that was handed out, of {sizes}, but got {size}. Take it "
+                "from `training_sizes(trial)`."
+            )
+    was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
+    # By `trial.report`, in this run: inherited steps are those of earlier ones.
+    is_own = size in _steps(trial) and (run is None or size > run.inherited)
+    if was_reported or is_own:
+        raise ValueError(
+            f"A size must be reported once, but {size:,} was reported for trial {place} before."
         )

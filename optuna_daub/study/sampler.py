@@ -7,9 +7,10 @@ import logging
 import math
 import secrets
 import threading
-import time
 import weakref
+from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
 from contextlib import nullcontext
 from typing import Any
 
@@ -28,8 +29,10 @@ from optuna_daub.study import ending
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study import starting
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.claims import assign
 from optuna_daub.study.earlier import Earlier
@@ -48,6 +51,10 @@ MOST_LEARNERS = 10**9
 """Learners of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
 
 _logger = logging.getLogger(__name__)
+
+_VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.WeakKeyDictionary()
+"""The studies as their base samplers see them. By study: storages hand out the same trial ids, and
+so does one whose study was deleted."""
 
 
 def checked_n_learners(n_learners: object) -> int:
@@ -134,10 +141,6 @@ class DataAllocationSampler(BaseSampler):
         self._seconds = seconds
         self._stale_after = stale_after
         self._earlier = Earlier.of(earlier)
-        # By study: storages hand out the same trial ids, and so does one whose study was deleted.
-        self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
-            weakref.WeakKeyDictionary()
-        )
         self._has_warned = False
 
     @property
@@ -149,14 +152,6 @@ class DataAllocationSampler(BaseSampler):
     def seconds(self) -> float | None:
         """Seconds that each `study.optimize` may take; None if that was not said."""
         return self._seconds
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave what belongs to this process to this process."""
-        return {**vars(self), "_views": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin with no view of any study."""
-        vars(self).update(state, _views=weakref.WeakKeyDictionary())
 
     def reseed_rng(self) -> None:
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
@@ -178,13 +173,15 @@ class DataAllocationSampler(BaseSampler):
         if policy is None:
             self._base_sampler.before_trial(study, trial)
             return
-        explores = False
+        explores, number = False, trial.number
         with starting.failing(study, trial):
             worker = worker_of(study)
-            starting.check(study, policy, self._n_learners)
+            patience = liveness.patience_with(study, self._stale_after)
+            asking = Asking(study, worker, trial, policy, self._n_learners, patience)
+            starting.check(asking)
             self._earlier.check(study)
             starting.release_left_behind(study, worker)
-            worker.horizon = starting.horizon(study, self._seconds)
+            worker.horizon = starting.horizon(study, worker, self._seconds)
             if math.isinf(worker.limit):
                 worker.limit = worker.sign * limit_of(study)
             worker.proposer = LikeRecent()
@@ -195,17 +192,19 @@ class DataAllocationSampler(BaseSampler):
                 # It may take as long as a training of others: a heart that did not beat
                 # meanwhile would cost the trial its learner.
                 with log.beating(study, trial):
-                    patience = liveness.patience_with(study, self._stale_after)
-                    run = assign(study, trial, policy, self._n_learners, patience)
+                    run = assign(asking)
                     if starting.is_new(worker, trial, run):
-                        self._base_sampler.before_trial(self._fresh_view(study), trial)
+                        view = self._view(study)
+                        view._thread_local.cached_all_trials = None  # of the last trial
+                        self._base_sampler.before_trial(view, trial)
                 if self._n_learners is not None:
-                    host.show_progress(worker.known.to_come(trial.number) or 0)
+                    host.show_progress(worker.known.to_come(number) or 0)
                 # Another `optimize` has other seconds: what was too late may be in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
-                    worker.begin = begin, trial.number
-                # Only now: GridSampler has marked the point that it proposes.
-                explores = starting.explores(study, worker, trial, run)
+                    worker.begin = begin, number
+                # After repeats. Only now: GridSampler has marked the point that it proposes.
+                if run.learner == number and worker.known.repeats:
+                    explores = not records.is_chosen(log.as_stored(study, trial))
             except (TakenError, host.FinishedTrialError) as error:
                 # Others have this very trial, or took this worker for dead meanwhile.
                 is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
@@ -216,11 +215,9 @@ class DataAllocationSampler(BaseSampler):
         with worker.lock:  # of two threads the second takes another point
             point = self._earlier.next_point(study, worker, trial, run)
             here, is_optimizing = threading.get_ident(), host.is_optimizing(study)
-            worker.assigned[trial.number] = Assigned(
-                run, here, is_optimizing, time.monotonic(), explores, point
-            )
+            worker.assigned[trial.number] = Assigned(run, here, is_optimizing, explores, point)
         if run.learner is None:
-            starting.stop_if_over(study, trial, policy, self._n_learners)
+            starting.stop_if_over(asking, trial.number)
 
     @host.one_blas_thread()
     def infer_relative_search_space(
@@ -231,11 +228,9 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
         if run.learner == trial.number:
-            in_ask = (
-                starting.failing(study, trial) if host.is_asking() else nullcontext()
-            )  # Optuna < 4.6
-            with in_ask, starting.proposing(study, trial):
-                proposer = self._proposer(study, trial)
+            # Optuna before 4.6 asks within `study.ask`.
+            in_ask = starting.failing(study, trial) if host.is_asking() else nullcontext()
+            with in_ask, self._proposing(study, trial) as proposer:
                 return proposer.infer_relative_search_space(self._view(study), trial)
         if run.learner is None:
             return {}
@@ -254,8 +249,7 @@ class DataAllocationSampler(BaseSampler):
         if run is None:
             return self._base_sampler.sample_relative(study, trial, search_space)
         if run.learner == trial.number:
-            with starting.proposing(study, trial):
-                proposer = self._proposer(study, trial)
+            with self._proposing(study, trial) as proposer:
                 return proposer.sample_relative(self._view(study), trial, search_space)
         if run.learner is not None:
             params = worker_of(study).known.learners[run.learner].params
@@ -291,16 +285,14 @@ class DataAllocationSampler(BaseSampler):
         if run.learner not in (None, trial.number):
             params = worker_of(study).known.learners[run.learner].params
             if param_name in params:  # enqueued, or out of its distribution
-                starting.warn_of_range(
-                    run.learner, param_name, params[param_name], param_distribution
-                )
-                return params[param_name]
+                kept = params[param_name]
+                starting.warn_of_range(run.learner, param_name, kept, param_distribution)
+                return kept
             rows = view.get_trials(deepcopy=False)
             row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
             row.params = {**row.params, **trial.params}  # what this run has just suggested
             row.distributions = {**row.distributions, **trial.distributions}
-        with starting.proposing(study, trial):
-            proposer = self._proposer(study, trial)
+        with self._proposing(study, trial) as proposer:
             return proposer.sample_independent(view, row, param_name, param_distribution)
 
     @host.one_blas_thread()
@@ -325,17 +317,11 @@ class DataAllocationSampler(BaseSampler):
             return view.is_stopped
 
         try:
-            with log.beating(study, trial):  # Optuna's own heartbeats end before
+            # Optuna's own heartbeats end before. Others who have failed it say how it ended.
+            with log.beating(study, trial), log.unless_over(study, trial):
                 ending.close(study, trial, policy, state, values, learn)
-        except host.FinishedTrialError:
-            # Others have failed it, and it is theirs to say how it ended. In Optuna 4.0 other
-            # errors are of this class too.
-            if not log.is_over(study, trial):
-                raise
-        except BaseException as error:
-            starting.end_interrupted(
-                study, error
-            )  # Optuna stores how the trial ended all the same
+        except BaseException as error:  # Optuna stores how the trial ended all the same
+            starting.end_interrupted(study, error)
             raise
         # Others may take this worker for dead while it tells how the run ended. Optuna then raises
         # out of `study.optimize`, unless another trial takes what it stores next.
@@ -345,33 +331,35 @@ class DataAllocationSampler(BaseSampler):
                 ending.take_back(worker_of(study), values)
         raise_anew(host.error_of_run())
 
-    def _proposer(self, study: optuna.Study, trial: FrozenTrial) -> BaseSampler:
-        """Return what proposes the parameters of a trial: the base sampler, or a wrapper of it."""
-        worker = worker_of(study)
+    @contextmanager
+    def _proposing(self, study: optuna.Study, trial: FrozenTrial) -> Iterator[BaseSampler]:
+        """Let the base sampler, or a wrapper of it, propose parameters of a new learner.
+
+        Raises:
+            optuna.TrialPruned: if others have taken the trial for dead meanwhile.
+        """
+        starting.check_held(study, trial)
+        worker, policy, proposer = worker_of(study), self._policy_of(study), self._base_sampler
         assigned = worker.assigned.get(trial.number)
-        if assigned is not None and assigned.point is not None:
-            return FromEarlier(self._base_sampler, assigned.point, worker)
-        if assigned is not None and assigned.explores:
-            return Exploring(self._base_sampler, worker.known)
-        policy = self._policy_of(study)
-        if not self._proposes or policy is None:
-            return self._base_sampler
-        pool, space = worker.pool(policy, trial.number, proposes=True), worker.known.drawn
-        return ModelSampler(self._base_sampler, pool, policy, {**space}, self._seed)
+        with log.beating(study, trial):
+            if assigned is not None and assigned.point is not None:
+                proposer = FromEarlier(proposer, assigned.point, worker)
+            elif assigned is not None and assigned.explores:
+                proposer = Exploring(proposer, worker.known)
+            elif self._proposes and policy is not None:
+                pool, space = worker.pool(policy, trial.number, proposes=True), worker.known.drawn
+                proposer = ModelSampler(proposer, pool, policy, {**space}, self._seed)
+            yield proposer
+        starting.check_held(study, trial)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
         """Return the study as the base sampler sees it."""
         policy = self._policy_of(study)
         assert policy is not None
-        view = self._views.get(study)
-        if view is None or view.policy is not policy:  # the study was given another pruner
-            view = self._views[study] = BaseSamplerStudy(study, worker_of(study), policy)
-        return view
-
-    def _fresh_view(self, study: optuna.Study) -> BaseSamplerStudy:
-        """Return the view for a new trial, with nothing kept from the last one."""
-        view = self._view(study)
-        view._thread_local.cached_all_trials = None
+        view = _VIEWS.get(study)
+        # The study may have been given another pruner, or another sampler.
+        if view is None or view.policy is not policy or view.sampler is not study.sampler:
+            view = _VIEWS[study] = BaseSamplerStudy(study, worker_of(study), policy)
         return view
 
     def _policy_of(self, study: optuna.Study) -> Policy | None:

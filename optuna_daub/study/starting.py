@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -21,34 +20,32 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub.core.decision import Finish
-from optuna_daub.core.policies.policy import Policy
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
-from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
 from optuna_daub.study.stored_policy import write_policy
 from optuna_daub.study.worker import Worker
-from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
 
 
 _logger = logging.getLogger(__name__)
 
 
-def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
+def check(asking: Asking) -> None:
     """Raise if the study, the pruner and this sampler do not fit together."""
-    worker = worker_of(study)
+    study, worker, policy = asking.study, asking.worker, asking.policy
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
             "`PartialFixedSampler` must be the base sampler of DataAllocationSampler, not the "
             "other way round, as a learner that is resumed keeps its parameters: pass "
             "`sampler=DataAllocationSampler(PartialFixedSampler(fixed_params, base_sampler))`."
         )
-    if n_learners is None and policy.needs.closed_pool:
+    if asking.n_learners is None and policy.needs.closed_pool:
         raise ValueError(
             f"{type(study.pruner).__name__} with {type(policy).__name__} compares a known "
             "number of learners, but `n_learners` is None: pass `n_learners=...` to "
@@ -72,90 +69,49 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
             liveness.release_own(study, worker, place)
 
 
-def horizon(study: optuna.Study, seconds: float | None) -> float | None:
+def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float | None:
     """Return when the seconds of this `optimize` are over, by the monotonic clock."""
     if seconds is None:
         left = host.seconds_left(study)  # of the `timeout`
         return None if left is None else time.monotonic() + left
     elapsed = host.seconds_since_begin(study)
-    if elapsed is None:  # ask-and-tell: from the first question on
-        worker = worker_of(study)
-        worker.asked_since = worker.asked_since or time.monotonic()
-        return worker.asked_since + seconds
-    return time.monotonic() - elapsed + seconds
+    if elapsed is not None:
+        return time.monotonic() - elapsed + seconds
+    worker.asked_since = worker.asked_since or time.monotonic()  # ask-and-tell
+    return worker.asked_since + seconds
 
 
-def stop_if_over(
-    study: optuna.Study, trial: FrozenTrial, policy: Policy, n_learners: int | None
-) -> None:
-    """End the study of an idle trial if nothing is left to be done."""
-    worker = worker_of(study)
-    decision = worker.answer(policy)[1]
-    is_asked_for_more = n_learners is not None and not _has_just_ended(study)
-    is_alone = [*worker.known.unfinished] == [trial.number]
-    if isinstance(decision, Finish) and is_asked_for_more and is_alone:
-        _logger.warning(
-            "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
-            "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
-            study.study_name,
-            trial.number,
-        )
+def stop_if_over(asking: Asking, number: int) -> None:
+    """End the study of the idle trial `number` if nothing is left to be done."""
+    study, worker, begun = asking.study, asking.worker, host.begin(asking.study)
+    decision = worker.answer(asking.policy)[1]
+    is_alone = [*worker.known.unfinished] == [number]
+    if isinstance(decision, Finish) and is_alone and asking.n_learners is not None:
+        # If this `optimize` has ended a trial, maybe in another thread, nobody asked for more.
+        ends = [each.datetime_complete for each in study.get_trials(deepcopy=False)]
+        if begun is None or not any(end is not None and end >= begun for end in ends):
+            _logger.warning(
+                "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
+                "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
+                study.study_name,
+                number,
+            )
     if worker.is_over(decision):
         host.stop(study)
 
 
-def _has_just_ended(study: optuna.Study) -> bool:
-    """Return whether the thread's `study.optimize` has ended a trial, maybe in another thread."""
-    begun = host.begin(study)
-    if begun is None:
-        return False
-    ends = (trial.datetime_complete for trial in study.get_trials(deepcopy=False))
-    return any(end is not None and end >= begun for end in ends)
-
-
 def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether the base sampler has to have its say on a learner yet.
-
-    Also on one whose first worker died before it could.
-    """
+    """Return whether a learner is still to be proposed: its first worker may have died before."""
     if run.learner is None or run.inherited:
         return False
     return run.learner == trial.number or not worker.known.learners[run.learner].params
 
 
-def explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a new learner is one that nobody has asked for, after repeats."""
-    if run.learner != trial.number or not worker.known.repeats:
-        return False
-    as_it_is = log.as_stored(study, trial)
-    return not (records.enqueued_params(as_it_is) or records.marks_of_others(as_it_is))
-
-
-@contextmanager
-def proposing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Let the base sampler propose, and end a trial that was taken for dead meanwhile.
-
-    Raises:
-        optuna.TrialPruned: out of the objective that asks for parameters.
-    """
-    _check_held(study, trial)
-    with log.beating(study, trial):
-        yield
-    _check_held(study, trial)
-
-
-def _check_held(study: optuna.Study, trial: FrozenTrial) -> None:
-    worker, now = worker_of(study), time.monotonic()
-    assigned = worker.assigned.get(trial.number)
-    if assigned is None or now - assigned.since < worker.patience.checked:
-        return
-    worker.assigned[trial.number] = replace(assigned, since=now)
-    asked, known = host.trial_of_caller(), looking(study).known
-    if asked is None or host.is_asking() or trial.number in known.runs:
-        return
-    if trial.number not in known.unfinished:
-        liveness.come_back(study, asked)
-    raise optuna.TrialPruned(GIVEN_UP)
+def check_held(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Raise out of an objective that asks for parameters of a trial that was taken for dead."""
+    is_held, asked = worker_of(study).holds(trial.number), host.trial_of_caller()
+    if not is_held and asked is not None and not host.is_asking():
+        raise liveness.end_lost(study, asked)
 
 
 def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:

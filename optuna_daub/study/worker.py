@@ -56,8 +56,6 @@ class Assigned:
     """The thread that started it (`threading.get_ident`)."""
     is_optimizing: bool
     """True in `study.optimize`, in which a thread has one trial at a time."""
-    since: float
-    """When it was known to be this process's own for the last time (`time.monotonic`)."""
     explores: bool = False
     """True of a new learner in the stead of one that the base sampler would repeat."""
     point: Mapping[str, Any] | None = None
@@ -73,20 +71,6 @@ class Turn:
     is_run: bool
     """True if the trial runs a learner of the pair, which others may take over."""
     is_reported: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """True if a run of the pair was handed it out and has not reported it."""
-        return self.is_run and not self.is_reported
-
-
-@dataclass(frozen=True)
-class Seen:
-    """When this process saw an unfinished trial change last (`time.monotonic`)."""
-
-    sign_of_life: tuple[Any, ...]
-    """All that changes of a trial as long as its worker goes on."""
-    since: float
 
 
 @dataclass(frozen=True)
@@ -163,8 +147,9 @@ class Worker:
     newcomers: dict[int, bool] = field(default_factory=dict)
     """The running new learners by trial number: whether each is settled, that is, found to be the
     only one with its parameters."""
-    seen: dict[int, Seen] = field(default_factory=dict)
-    """Signs of life of each unfinished trial, of whatever process, by number."""
+    seen: dict[int, tuple[tuple[Any, ...], float]] = field(default_factory=dict)
+    """The sign of life of each unfinished trial, of whatever process, by number, and since when it
+    has been the same."""
     seen_at: float = -math.inf
     """When it looked last. It may be stopped itself, and others go on meanwhile: what it has not
     looked at is no silence of theirs."""
@@ -218,9 +203,8 @@ class Worker:
                         remembered.pop(trial.number, None)
                     continue
                 life = _sign_of_life(trial)
-                before = self.seen.get(trial.number)
-                if before is None or before.sign_of_life != life:
-                    self.seen[trial.number] = Seen(life, now)
+                if self.seen.get(trial.number, ((), now))[0] != life:
+                    self.seen[trial.number] = life, now
             if news:
                 self._settled = self._settled.with_trials([t for t in news if t.is_finished])
                 self.known = self._settled.with_trials([*self.reader.unfinished.values()])
@@ -325,20 +309,23 @@ class Worker:
             self.warned.add(kind)
             _logger.warning("%s", text)
 
+    def holds(self, number: int, learner: int | None = None) -> bool:
+        """Return whether a running trial is still this process's, and runs a learner, if given.
+
+        The process may have been paused at any point since it looked last.
+        """
+        if time.monotonic() - self.seen_at > self.patience.checked:
+            self.look()
+        run = self.known.runs.get(number)
+        return run is not None and learner in (None, run.learner)
+
     def silence(self, number: int) -> float:
         """Return for how many seconds an unfinished trial was the same whenever it was seen."""
-        return self.seen_at - self.seen[number].since
+        return self.seen_at - self.seen[number][1]
 
     def has_changed(self, number: int) -> bool:
         """Return whether an unfinished trial has changed since it was seen last."""
-        return _sign_of_life(self.reader.now(number)) != self.seen[number].sign_of_life
-
-    def failed_here(self, worker: str) -> frozenset[int]:
-        """Return the learners that a worker has failed at their next size, if others can try."""
-        there = {run.worker for run in self.known.runs.values()}
-        recently = time.monotonic() - self.patience.recent
-        there |= {other for other, at in self.heard_of.items() if at > recently}
-        return self.known.failed_by(worker) if there - {worker} else frozenset()
+        return _sign_of_life(self.reader.now(number)) != self.seen[number][0]
 
     def _rule_out(self, drops: dict[int, str]) -> None:
         if drops != self.known.drops:

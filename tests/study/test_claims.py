@@ -68,7 +68,7 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
     nothing: Any = None
-    run = claims.assign(table_study(), nothing, nothing, 1, None)
+    run = claims.assign(Asking(table_study(), nothing, nothing, nothing, 1, None))
     assert run is assigned
     return slept
 
@@ -275,9 +275,10 @@ def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
     """The time ends while its worker looks at the study."""
     study = workers[0]
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
-    looking(study).horizon = time.monotonic() - 0.01
+    worker = looking(study)
+    worker.horizon = time.monotonic() - 0.01
     monkeypatch.setattr(host, "seconds_left", lambda study: left)
-    run = claims.assign(study, trial, study.pruner.policy, 2, None)
+    run = claims.assign(Asking(study, worker, trial, study.pruner.policy, 2, None))
     assert (run.learner is not None) == is_run
 
 
