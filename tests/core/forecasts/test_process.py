@@ -276,6 +276,31 @@ def test_learners_nearby_say_more_than_learners_far_away() -> None:
     assert found.level_variance[0] < found.level_variance[1] < found.level_variance[2]
 
 
+@pytest.mark.parametrize("algorithms", [2, 3, 6])
+def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
+    algorithms: int,
+) -> None:
+    """Five learners of each algorithm, which has three parameters of its own."""
+    rng = np.random.default_rng(0)
+    rows = np.full((5 * algorithms, 1 + 3 * algorithms), np.nan)
+    for place in range(algorithms):
+        mine = slice(5 * place, 5 * place + 5)
+        rows[mine, 0] = place
+        rows[mine, 1 + 3 * place : 4 + 3 * place] = rng.random((5, 3))
+    learner = np.arange(len(rows))
+    nothing = np.zeros(len(rows))
+    is_word = np.arange(rows.shape[1]) == 0
+    seen = Seen(rows, is_word, learner, nothing, rng.standard_normal(len(rows)))
+    medians, _ = PRIOR.theta(rows.shape[1], seen.n_varying)
+    assert medians[0] == pytest.approx(math.log(PRIOR.median.length * math.sqrt(4.0)))
+    # What one learner says of the next of its algorithm does not depend on the others.
+    one = Seen(rows[:1], is_word, learner[:1], nothing[:1], np.ones(1))
+    told = condition(medians, one).lines(rows[[1, 5]]).level
+    assert told[0] > told[1], "a learner of another algorithm is less alike"
+    alone = Seen(rows[:5, :4], is_word[:4], learner[:5], nothing[:5], np.ones(5))
+    assert alone.n_varying == 3.0
+
+
 def test_without_parameters_a_learner_says_of_others_what_all_share() -> None:
     seen = Seen(np.empty((2, 0)), np.empty(0, bool), np.array([0]), np.zeros(1), np.array([2.0]))
     theta = PRIOR.theta(0, 0)[0]
