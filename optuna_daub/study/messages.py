@@ -9,6 +9,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import why_not
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
@@ -50,5 +51,5 @@ def status(
     if curve.size >= policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"
     if curve.observations:
-        return f"suspended {at}: {sentence(policy.explain(pool, learner), sign, limit)}"
+        return f"suspended {at}: {sentence(why_not(decision, learner), sign, limit)}"
     return f"suspended {at}: {sentence(decision.reason, sign, limit)}"

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from optuna_daub.core.checks import flag
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
@@ -26,6 +28,7 @@ from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.intervals import hoeffding
@@ -175,22 +178,6 @@ class ABC(Policy):
                 return Finish(leader, Reason(text, (largest,)))
         return self._extension(pool, started)
 
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why another learner than `learner` goes on."""
-        decision = pool.once(self.decide)
-        if isinstance(decision, Propose):
-            return Reason("learners still to come have not had their first size yet")
-        if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
-            return decision.reason
-        if not pool.curves[decision.learner].observations:
-            return Reason(f"learner {decision.learner} has not had its first size yet")
-        own, other = self.interval(pool, learner), self.interval(pool, decision.learner)
-        return Reason(
-            f"undecided between {{0}} and {{1}}; the turn goes to learner {decision.learner} "
-            "between {2} and {3}",
-            (own.lower, own.upper, other.lower, other.upper),
-        )
-
     def promise(self, pool: Pool, learner: int) -> str:
         """Return the promise for a learner: its distance to the best, probability and conditions.
 
@@ -330,7 +317,16 @@ class ABC(Policy):
         assert size is not None
         ends = self.interval(pool, chosen.learner)
         text = f"undecided between {{0}} and {{1}}, one of {len(started)} left"
-        return Extend(chosen.learner, size, Reason(text, (ends.lower, ends.upper)))
+        reason = Reason(text, (ends.lower, ends.upper))
+        return Extend(chosen.learner, size, reason, self._ranking(pool, started))
+
+    def _ranking(self, pool: Pool, started: Sequence[LearningCurve]) -> Ranking:
+        """Return the ranking by upper end, from which schedulers may deviate."""
+        intervals, undecided = pool.once(self._intervals), {curve.learner for curve in started}
+        learners = pool.curves.learners
+        upper = [intervals[i].upper if i in undecided else -math.inf for i in learners.tolist()]
+        excluded = "it has no score yet"
+        return Ranking("upper end", learners, np.array(upper), excluded=excluded)
 
     def _extent(self, probes: Sequence[Observation]) -> str:
         """Return the sentence on the trainings behind a promise."""

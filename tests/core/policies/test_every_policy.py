@@ -38,6 +38,7 @@ from optuna_daub.core import gradient_ci
 from optuna_daub.core import next_of_grid
 from optuna_daub.core import round_robin
 from optuna_daub.core import ucb
+from optuna_daub.core.decision import why_not
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import massart
 from tests.core.intervals import INEQUALITIES
@@ -182,7 +183,7 @@ def every_suspended_learner_is_told_why(policy: Policy, step: Step) -> None:
     assert_sentence(step.decision.reason)
     for curve in step.pool.curves.values():
         if not curve.dropped and curve.size < policy.sizes[-1]:
-            assert_sentence(policy.explain(step.pool, curve.learner))
+            assert_sentence(why_not(step.decision, curve.learner))
 
 
 def the_leader_is_a_learner_that_was_seen(policy: Policy, step: Step) -> None:
