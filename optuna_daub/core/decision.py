@@ -23,8 +23,8 @@ class Reason:
     """
 
     sentence: str
-    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for what their
-    direction decides."""
+    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for words that
+    depend on their direction."""
     scores: tuple[float, ...] = ()
     """Scores in the sentence, in the order of its numbers."""
     is_mirrored: bool = False

@@ -59,7 +59,7 @@ class Measurements:
 
     @property
     def missing(self) -> Measured:
-        """A fold of a candidate without measurements: nan in each column."""
+        """Measurements of a fold on which the candidate was not trained: NaN in each column."""
         some = next(iter(self.folds.values()))[0]
         return by_scorer([dict.fromkeys(some, np.nan)], self.shown)[0]
 

@@ -35,9 +35,9 @@ SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
 a few clear favourites."""
 
 GAIN = 0.045
-"""Mean factor of (n / N)^-0.35 - 1 by which a simulated score at n is below that at N, in units of
-the score. At the second widest spread, the first doubling from N / 16 gains 0.3 of the spread
-(LCDB 1.1, see `core.forecasts.joint`)."""
+"""Height of simulated curves: on n of N examples a score is GAIN ((N / n)^0.35 - 1) below that at
+N on average, in units of the score. So at the second widest spread the first doubling from N / 16
+gains 0.3 of the spread, as in LCDB 1.1 (see `core.forecasts.joint`)."""
 
 DECAY = 0.35
 """Exponent of simulated curves, which rise as n^-0.35: the median of LCDB 1.1."""
@@ -137,11 +137,10 @@ def plan(
     Args:
         study: a study of DataAllocationSampler, started or not, or the training
             sizes, increasing, which the default rule would use.
-        n_learners: how many learners to choose among; where it is None, what the study's sampler
-            was given.
-        probe_seconds: how long a training on the smallest size takes, from 1e-9 to 1e9. Others
-            are taken to grow in proportion. Where it is None, the times that the study has
-            measured; before there are any, nothing is said of seconds.
+        n_learners: number of learners to choose among; None: as the study's sampler was given.
+        probe_seconds: seconds of a training on the smallest size, from 1e-9 to 1e9. Larger ones
+            are assumed to take longer in proportion. None: the times that the study has
+            measured; if there are none, the plan has no seconds.
 
     Raises:
         ValueError: if no rule of `optuna_daub` has allocated the study, or an argument breaks its
@@ -212,15 +211,15 @@ def plan(
 
 @dataclass(frozen=True)
 class _Given:
-    """A rule, and what is known of the study that it is to allocate."""
+    """A rule, and the facts about the study that it will allocate."""
 
     policy: Policy
     curves: Curves = field(default_factory=Curves)
-    """Learners that were trained already."""
+    """Learning curves of learners that were trained already."""
     n_learners: int | None = None
     """Number of learners that the study's sampler was given."""
     seconds: float | None = None
-    """Seconds that it was given."""
+    """Seconds that the study's sampler was given; None without a limit."""
 
 
 def _of_study(study: optuna.Study) -> _Given:
@@ -241,7 +240,7 @@ def _of_sizes(sizes: Sequence[int]) -> _Given:
 def _times_of(
     curves: Curves, sizes: Sequence[int], probe_seconds: float | None
 ) -> list[float | None]:
-    """Return the mean seconds of a training on each size, None if they are not known."""
+    """Return the mean seconds of a training on each size; None if they are not known."""
     if probe_seconds is not None:
         return [probe_seconds * size / sizes[0] for size in sizes]
     times = [[*expected_seconds(curves, size, sizes[-1]).values()] for size in sizes]

@@ -1,4 +1,4 @@
-"""Replays of a study's measurements under another rule."""
+"""Replays of a study's scores and seconds under another rule."""
 
 from __future__ import annotations
 
@@ -165,9 +165,9 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
 
 
 def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:
-    """Return the curves with guesses for the sizes that were not measured.
+    """Return the curves with guesses for sizes that were not measured.
 
-    Learners that failed get no guesses: they would fail again.
+    Learners that failed get no guesses, since they would fail again.
     """
     started = {i: curve for i, curve in pool.curves.items() if curve.observations}
     known = Pool(Curves([replace(curve, dropped="") for curve in started.values()]))
@@ -192,7 +192,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
 
 
 def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
-    """Return the median gain of curves for each doubling of the examples, after their start."""
+    """Return the median gain in score per doubling of the examples, without each curve's start."""
     starts = [seen[:2] for seen in curves if len(seen) > 1]
     gains = [
         (later.score - first.score) / math.log2(later.size / first.size)
@@ -203,7 +203,7 @@ def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
 
 
 def _guess(seen: Sequence[Observation], size: int, forecast: float, gain: float) -> Observation:
-    """Return a curve's observation at a size that was not measured.
+    """Return the guessed observation of a curve at a size that was not measured.
 
     Args:
         seen: measured observations, sizes increasing.

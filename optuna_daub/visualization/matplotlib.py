@@ -172,5 +172,5 @@ def _draw_bars(axes: Axes, layers: Sequence[Bars]) -> None:
 
 
 def _text(text: str) -> str:
-    """Return a text of the user's as matplotlib shows it, which reads formulas between $."""
+    """Return a user's text without meaning for matplotlib, which reads formulas between $."""
     return text.replace("$", r"\$")

@@ -214,12 +214,12 @@ class _Study(NamedTuple):
     own: Numbers
     """Posterior variance of e."""
     walk: Numbers
-    """Variance of the walk for A = 1."""
+    """Variance of `walk` (see the module) for A = 1, shape (learners,)."""
     first: tuple[Numbers, Numbers, Numbers, Numbers]
     """First size of each learner, score there, q there, and the walk's variance for A = 1."""
 
     def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
-        """Return A from each of some sizes to a size, and the regression's rows."""
+        """Return A from the sizes `since` to `size`, and the rows of the regression."""
         ways = _ways(self.prior, self.first_size, since, np.maximum(since, float(size)))
         way = ways.sum(axis=1)
         return way, np.column_stack([ways, way * q])
@@ -248,7 +248,7 @@ class _Study(NamedTuple):
         return np.asarray(shared + own)
 
     def first_ahead(self, size: int) -> tuple[Numbers, Numbers]:
-        """Return the same as if only first scores were known."""
+        """Return the result of `ahead` from first scores alone."""
         since, score, q, variance = self.first
         way, rows = self.rows(size, since, q)
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)

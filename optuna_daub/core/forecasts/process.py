@@ -288,7 +288,7 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
 
 @by_content
 def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
-    """Return `process.lines(rows, own)`, remembered."""
+    """Return `process.lines(rows, own)`; the last results are cached."""
     return process.lines(rows, own)
 
 

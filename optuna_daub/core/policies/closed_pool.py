@@ -246,7 +246,7 @@ def _stops(sizes: tuple[int, ...]) -> list[int]:
 
 
 def _first(size: int) -> Reason:
-    """Return why a learner starts."""
+    """Return the reason of a learner's first training."""
     return Reason(f"every learner is first trained on {size:,}")
 
 
