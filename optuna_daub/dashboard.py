@@ -47,8 +47,10 @@ from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from optuna_daub.visualization._allocations import AllocationsRecord
 from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
 from optuna_daub.visualization._axes import UNITS
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import tick_sizes
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._study import sign_of
 
@@ -278,9 +280,8 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     page = _page(log.study_id(study))
     text = (
         f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({page}), "
-        "one trial each. Its value is the score on all the data where `daub:forecast` is false, "
-        "and the forecast of it where it is true. Written anew while the study runs: reload the "
-        "page."
+        "one trial each. The value is the score on all the data if `daub:forecast` is false, else "
+        "the forecast of it. This study is written anew while the other one runs: reload the page."
     )
     news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
     if study.metric_names is not None:
@@ -311,6 +312,9 @@ def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
     for graph_id, plot in GRAPHS.items():
         figure = plot(study)
         figure.update_layout(_for_any_theme())
+        if sizes := figure.layout.xaxis.tickvals:  # a card has half the width of a window
+            few = tick_sizes(sizes, MAX_TICKS_OF_NARROW)
+            figure.update_xaxes(tickvals=few, ticktext=[f"{size:,}" for size in few])
         attrs |= _pieces(f"dashboard:plot_data:{graph_id}:", figure.to_json(), stored)
     return attrs
 

@@ -5,7 +5,7 @@
 Seconds come from three sources: two tables of named models, the surrogate of random forests, and
 `--measure` CPU seconds of real training on little data, whose rows go to results/seconds.jsonl.
 From each problem studies are made: some learners, each timed on some sizes, most on the smallest
-only. Constants are those whose predictions of the sizes not timed and of learners not begun have
+only. Constants are those whose predictions of the sizes not timed and of learners not started have
 the largest log score; half of the problems are fitted on, the other half is judged, and the other
 way round. There are few kinds of problems, so that constants are drawn towards `FIRST`, and how
 all learners' seconds grow (`GIVEN`) is not fitted: forests of a surrogate would decide it alone.

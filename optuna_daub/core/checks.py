@@ -1,6 +1,6 @@
 """Checks of arguments: each returns the converted value, or raises a ValueError that names it.
 
-It is a ValueError also if the type is wrong.
+A wrong type is a ValueError too.
 """
 
 from __future__ import annotations

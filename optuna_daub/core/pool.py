@@ -356,7 +356,7 @@ def _checked(curves: object) -> list[LearningCurve]:
 
 
 def rows_of(curves: Curves, space: Space) -> Rows:
-    """Return the learners' points, shape (learners, parameters); ask it by `curves.once`."""
+    """Return the learners' points, shape (learners, parameters); call it by `curves.once`."""
     return curves.columns(_row, space).reshape(len(curves), len(space.dimensions))
 
 
@@ -365,7 +365,7 @@ def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
 
 
 def candidates_of(pool: Pool) -> Rows:
-    """Return the candidates of a pool; ask it by `pool.once`."""
+    """Return the candidates of a pool; call it by `pool.once`, which caches them."""
     content = pool.content
     return content.proposer.candidates(content) if pool is content else content.once(candidates_of)
 

@@ -110,9 +110,9 @@ def check_fingerprint(
                 for text in (before, value)
             )
             raise ValueError(
-                f"A study must go on with the {name} it was begun with: study "
-                f"'{study.study_name}' was begun with {then}, but now has {now}. Its scores "
-                "would be mixed with others. Use what it was begun with, or another `study_name`."
+                f"A study must go on with the {name} it was started with: study "
+                f"'{study.study_name}' was started with {then}, but now has {now}. Its scores "
+                "would be mixed with others. Use the earlier ones, or another `study_name`."
             )
     return True
 

@@ -366,7 +366,7 @@ def _complaint(known: Known, trial: FrozenTrial) -> str:
     if not held:
         return (
             f"Trial {trial.number} has waited {COMPLAINT:.0f} s for enqueued trials that other "
-            "workers have taken and not begun."
+            "workers have taken and not started."
         )
     return (
         f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "

@@ -182,7 +182,7 @@ def _keep_value(ending: _Ending, values: Sequence[float]) -> None:
         worker.warn(
             "value",
             f"The objective returned {values[0]}, but has reported {seen} at all {full_size:,} "
-            "examples: the score reported is kept as the trial's value, so that learners are "
+            "examples: the score reported is kept as the trial's value, so learners are "
             "compared by one score. Return the last score that was reported.",
         )
         if isinstance(values, list) and math.isfinite(seen):
@@ -206,7 +206,7 @@ def _keep_score(ending: _Ending, score: float) -> None:
     log.write_score(study, trial, seen)
     worker.warn(
         "sizes",
-        "The objective asks for no training sizes, so that every learner is trained on all "
+        "The objective asks for no training sizes, so every learner is trained on all "
         f"{full_size:,} examples. To save time, train on those of `training_sizes(trial)`.",
     )
     worker.look()
@@ -325,7 +325,7 @@ def _warn_of_direction(worker: Worker) -> None:
         worker.warn(
             "direction",
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
-            "more training examples, as those of accuracy do: where larger scores are better, "
+            "more training examples, as those of accuracy do: if larger scores are better, "
             'create the study with `direction="maximize"`.',
         )
 
@@ -354,7 +354,7 @@ def _watch(worker: Worker, run: Run, state: TrialState) -> None:
     if len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
         _logger.warning(
             "The last %d learners that worker %s trained have all failed. Look for the error "
-            "above: where it is the machine's (memory, a missing package), stop this worker, "
+            "above: if it is the machine's (memory, a missing package), stop this worker, "
             "and others will try these learners again.",
             MANY_FAILURES,
             liveness.this_worker(),

@@ -83,8 +83,8 @@ def trials_asked_for() -> tuple[int, int] | None:
 def trials_left() -> int | None:
     """Return the number of trials that the thread's `study.optimize` has not ended yet.
 
-    These are the ones still to start and those of its other threads, without the current one. None
-    without a limit.
+    They include trials that have not started, and running ones of its other threads, but not the
+    current one. None without a limit.
     """
     shared = _of_jobs()
     limit = shared["n_trials"] if shared else _of_caller("n_trials")
@@ -174,9 +174,9 @@ def is_waiting_for_its_jobs(thread: int) -> bool:
 
 
 def is_only_job() -> bool:
-    """Return whether the calling thread is the only one in a `study.optimize`.
+    """Return whether the calling thread certainly is the only one in a `study.optimize`.
 
-    That is known only for the main thread in a `study.optimize` without `n_jobs`.
+    Only the main thread can be certain, in a `study.optimize` without `n_jobs`.
     """
     if threading.current_thread() is not threading.main_thread():
         return False

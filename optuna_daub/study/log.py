@@ -331,9 +331,9 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     for name, value in settings.items():
         if (before := begun.get(name, _UNSAID)) != value:
             raise ValueError(
-                f"A study must go on with the {name} it was begun with: study "
-                f"'{study.study_name}' was begun with {before}, but now has {value}. Use "
-                "the earlier settings, or begin a study of another name."
+                f"A study must go on with the {name} it was started with: study "
+                f"'{study.study_name}' was started with {before}, but now has {value}. Use "
+                "the earlier settings, or start a study with another name."
             )
 
 

@@ -97,7 +97,7 @@ class Plan:
             line = f"{row.size:>18,}{row.share:>8.1%}"
             lines.append(line + ("" if row.seconds is None else f"{row.seconds:>12,.2f}"))
         learners = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
-        rows = [(f"first probe of {learners}, {self.first_size:,} each", self.first_probes)]
+        rows = [(f"first training of {learners}, {self.first_size:,} each", self.first_probes)]
         rows.append(("last training on all the data, in reserve", self.last_training))
         lines.append("")
         lines += [f"{what:<52}{self._cost(cost)}" for what, cost in rows]
@@ -106,14 +106,14 @@ class Plan:
             lines.append(f"{'all in all, at least':<52}{self._cost(self.least)}, {shares[0]:.0%}")
             lines.append(f"{'all in all, at most':<52}{self._cost(self.most)}, {shares[1]:.0%}")
             lines.append(f"{'every learner on all the data':<52}{self._cost(self.everything)}")
-            lines.append("(on made learning curves that rise as those of LCDB do)")
+            lines.append("(on simulated learning curves that rise like those of LCDB)")
         if self.newcomers is not None:
             assert self.seconds is not None
             said = f"{self.seconds:,.4g} seconds are"
             if self.seconds < self.last_training.seconds:
                 lines.append(f"{said} too short for a training on all the data")
             else:
-                lines.append(f"{said} enough for {self.newcomers:,} first probes")
+                lines.append(f"{said} enough for {self.newcomers:,} first trainings")
                 lines[-1] += " and the last training"
         return "\n".join(lines)
 
@@ -155,7 +155,7 @@ def plan(
                  8,000   50.0%        4.00
                 16,000  100.0%        8.00
     <BLANKLINE>
-    first probe of 20 learners, 1,000 each                      20,000 examples        10.0 seconds
+    first training of 20 learners, 1,000 each                   20,000 examples        10.0 seconds
     last training on all the data, in reserve                   16,000 examples         8.0 seconds
     all in all, at least ...
     """

@@ -357,12 +357,12 @@ def _record(kind: type[_Record], stored: Any) -> _Record:
     if not isinstance(stored, Mapping):
         raise ValueError(
             f"A stored {kind.__name__.lower()} must be a mapping, but this study has {stored!r}. "
-            "It was changed by hand or by another program: begin a study of another name."
+            "It was changed by hand or by another program: start a study with another name."
         )
     if missing := [name for name in _REQUIRED[kind] if name not in stored]:
         raise ValueError(
             f"A stored {kind.__name__.lower()} must have {missing}, but this study has one of "
             f"{sorted(stored)}. It was changed by hand or is of another version of optuna_daub: "
-            "update it, or begin a study of another name."
+            "update it, or start a study with another name."
         )
     return kind(**{name: value for name, value in stored.items() if name in _KNOWN[kind]})

@@ -351,7 +351,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
             check_probe(seen, where, needs.n_validation)
     elif needs.training_scores == "required" and is_missing:
         raise ValueError(
-            f"{name} needs the training score of every probe, but got none: pass "
+            f"{name} needs the training score of every training, but got none: pass "
             "`training_score=` to `report`."
         )
     elif needs.training_scores == "helpful" and is_missing and not pruner.has_warned:

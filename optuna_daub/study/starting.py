@@ -95,7 +95,7 @@ def stop_if_over(
     is_alone = [*worker.known.unfinished] == [trial.number]
     if isinstance(decision, Finish) and is_asked_for_more and is_alone:
         _logger.warning(
-            "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
+            "Study '%s' has come to its end, so trial %d is empty: Optuna starts a trial "
             "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
             study.study_name,
             trial.number,

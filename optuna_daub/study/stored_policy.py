@@ -98,7 +98,7 @@ def policy_of(study: optuna.Study) -> Policy:
     raise ValueError(
         f"The results of a study depend on its rule, but {whose}: load it with "
         "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the pruner and the sizes it was "
-        f"begun with, in place of {type(study.pruner).__name__}."
+        f"started with, in place of {type(study.pruner).__name__}."
     )
 
 

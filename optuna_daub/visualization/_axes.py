@@ -50,6 +50,9 @@ MAX_OTHERS = 48
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
 
+MAX_TICKS_OF_NARROW = 6
+"""Largest number of sizes written under a narrow picture, of 300 pixels or 4 inches."""
+
 
 class Look(NamedTuple):
     """The line of a learner in some state."""
@@ -115,9 +118,9 @@ def size_scale(sizes: Sequence[int]) -> Scale:
     return Scale("training examples", ends, tick_sizes(sizes), is_log=True)
 
 
-def tick_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes that can be written at a logarithmic axis, the last in any case."""
-    room = math.log(sizes[-1] / sizes[0]) / MAX_TICKS
+def tick_sizes(sizes: Sequence[int], most: int = MAX_TICKS) -> tuple[int, ...]:
+    """Return the sizes to write at a logarithmic axis, `most` and the last one at most."""
+    room = math.log(sizes[-1] / sizes[0]) / most
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
         if math.log(ticks[-1] / size) >= room:

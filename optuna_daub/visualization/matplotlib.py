@@ -15,7 +15,9 @@ from typing import Literal
 import optuna
 
 from optuna_daub.visualization._allocations import allocations_picture
+from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
 from optuna_daub.visualization._axes import Unit
+from optuna_daub.visualization._axes import tick_sizes
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._learning_curves import learning_curves_picture
 from optuna_daub.visualization._marks import SYMBOLS
@@ -118,8 +120,9 @@ def _scale(axes: Axes, picture: Picture) -> None:
         axes.set_xscale("log")
         axes.minorticks_off()
     if x.ticks is not None:
-        names = [f"{tick:,}" for tick in x.ticks]
-        axes.set_xticks(x.ticks, names, rotation=45, ha="right")
+        is_narrow = axes.figure.get_figwidth() < NARROW
+        ticks = tick_sizes(x.ticks, MAX_TICKS_OF_NARROW) if is_narrow else x.ticks
+        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45, ha="right")
     if x.is_amount:
         axes.xaxis.set_major_formatter("{x:,g}")
     if x.limits is not None:

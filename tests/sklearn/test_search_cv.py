@@ -594,7 +594,7 @@ def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
     Search(LogisticRegression(), C, **(SETTINGS | given)).fit(X, Y)
     n_trials = len(optuna.load_study(study_name="s", storage=storage).trials)
     search = Search(LogisticRegression(), C, **(SETTINGS | given)).set_params(**changes)
-    with pytest.raises(ValueError, match=f"must go on with the {name} it was begun with"):
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
         search.fit(X, y)
     assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
     again = Search(LogisticRegression(), C, **(SETTINGS | given | {"n_candidates": 3}))
@@ -666,7 +666,7 @@ def test_what_a_stored_search_was_begun_with_is_compared_in_full(
     search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
     search.set_params(**before).fit(X, Y)
     n_trials = len(search.study_.trials)
-    with pytest.raises(ValueError, match=f"must go on with the {name} it was begun with"):
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
         clone(search).set_params(**after).fit(X, Y)
     assert len(search.study_.trials) == n_trials
 
@@ -1136,7 +1136,7 @@ def test_a_stored_study_is_continued(tmp_path: Any) -> None:
     assert more.n_candidates_ == 6
     assert more.best_score_ >= search.best_score_
     assert len(learning_curves(more.study_)) == 6
-    with pytest.raises(ValueError, match=r"begun with 3 folds, .* but now has 4 folds"):
+    with pytest.raises(ValueError, match=r"started with 3 folds, .* but now has 4 folds"):
         clone(more).set_params(cv=KFold(4), max_resources=200, min_resources=25).fit(X, Y)
 
 

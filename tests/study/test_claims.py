@@ -231,7 +231,7 @@ def test_a_long_wait_names_what_is_waited_for() -> None:
     assert f"one of the learners {held.number} (trial {held.number})" in claims._complaint(
         known, waiting
     )
-    assert "taken and not begun" in claims._complaint(replace(known, unfinished={}), waiting)
+    assert "taken and not started" in claims._complaint(replace(known, unfinished={}), waiting)
 
 
 # Two workers, one place

@@ -184,7 +184,7 @@ def test_a_trial_enqueued_after_the_end_is_one_more_learner() -> None:
 def test_a_finished_study_that_is_asked_for_more_says_so_once(
     n_trials: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Optuna begins a trial before it asks its sampler: one is forced."""
+    """Optuna starts a trial before it asks its sampler: one is forced."""
     study = table_study()
     study.optimize(TableObjective(RIVALS))
     n_before, best = len(study.trials), best_learner(study)

@@ -115,7 +115,9 @@ class Process(Forecaster):
         return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the standard deviation of the change of forecasts at N by scores at `at`.
+        """Return the expected change of each forecast at N by a score at `at`.
+
+        It is a standard deviation, as in `Forecaster.look`.
 
         Raises:
             ValueError: if `size` is not N.

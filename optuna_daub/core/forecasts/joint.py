@@ -162,9 +162,9 @@ class Joint(Forecaster):
         return Student(middle, math.sqrt(spread**2 + float(variance.mean())))
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the scale of the change of forecasts at `size` by scores at `at`.
+        """Return the expected change of each forecast at `size` by a score at `at`.
 
-        There is one array for learners and one for candidates. The scale is at most that of the
+        It is a scale, in one array for learners and one for candidates: at most that of the
         forecast, 0 for learners trained on `at` examples or more, and NaN for those without a
         score.
 

@@ -180,7 +180,7 @@ class Lines(NamedTuple):
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
     def look(self, share: float, noise: float) -> Numbers:
-        """Return the standard deviation of the change of the level's mean by a score at a size.
+        """Return the expected change of each level by a score at a size, a standard deviation.
 
         Args:
             share: phi of that size.

@@ -341,7 +341,7 @@ class ABC(Policy):
         seconds = sum(seen.seconds or 0.0 for seen in probes)
         all_scored = self.n_validation or max(scored, default=0)
         return (
-            f"{sum(sizes):,} training examples in {len(probes)} probes of {_range(sizes)} "
+            f"{sum(sizes):,} training examples in {len(probes)} trainings of {_range(sizes)} "
             f"(all: {self.sizes[-1]:,}), scored on {_range(scored)} (all: {all_scored:,}), "
             f"in {seconds:,.1f} s"
         )

@@ -140,7 +140,7 @@ def decide(pool: Pool, terms: Terms) -> Decision:
                 text += "; to beat is {1}"
             return Extend(int(learners[chosen]), int(found.size[chosen]), Reason(text, values))
     if (table.is_alive & ~free).any():
-        return Wait(Reason("what the learners being trained reach decides which goes on"))
+        return Wait(Reason("the scores of the learners being trained decide which goes on"))
     return _end(pool, terms)
 
 

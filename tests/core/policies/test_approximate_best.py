@@ -472,5 +472,5 @@ def test_without_the_number_of_validation_examples_all_are_scored() -> None:
 
 def test_a_probe_without_training_score_stops_the_run() -> None:
     pool = Pool().put(LearningCurve(4, (Observation(1000, 0.8, n_validation=2000),)))
-    with pytest.raises(ValueError, match="training score of every probe, but learner 4 at 1,000"):
+    with pytest.raises(ValueError, match="training score of every training, but learner 4 at"):
         ABC(GRID, 10_000).decide(pool)
