@@ -464,7 +464,7 @@ def _go_on(study: optuna.Study, n_trials: int, callback: DashboardCallback) -> N
 
 
 class TestJournals:
-    """What is written to a journal stays in it, so that only news may be written."""
+    """A journal keeps all that is written, so only news may be written."""
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:

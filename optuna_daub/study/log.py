@@ -269,7 +269,7 @@ def write_inheritance(
 def write_constraints(
     study: optuna.Study, trial: FrozenTrial, constraints: Mapping[str, Any]
 ) -> None:
-    """Copy those of a learner's constraints to a run that the run has not measured itself."""
+    """Copy a learner's constraints to a run, except those that the run has measured itself."""
     for name, value in constraints.items():
         if name not in trial.system_attrs:
             _set(study, trial, name, value)

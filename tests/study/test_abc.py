@@ -311,7 +311,7 @@ def undecided_to_the_end() -> list[LearningCurve]:
 
 
 def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
-    """Also where a learner that was dropped later had been trained on all the data."""
+    """Also if a learner that was dropped later had been trained on all the data."""
     known = undecided_to_the_end()
     sizes = {"max_resource": GRID[-1], "n_validation": 10_000}
     study = abc_study(2, **sizes, delta=0.01, refit=False)

@@ -257,7 +257,7 @@ def stands(study: optuna.Study, trial: FrozenTrial, run: Run) -> bool:
 
 @pytest.fixture
 def workers() -> list[optuna.Study]:
-    """Two workers on a study of two learners, of which one has begun."""
+    """Two workers on a study of two learners, of which one has started."""
     storage = InMemoryStorage()
     table_study(2, storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
     return [table_study(2, storage=storage, base=RandomSampler()) for _ in range(2)]

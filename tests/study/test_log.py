@@ -1,4 +1,4 @@
-"""What is written under a key is what is read, on every kind of storage."""
+"""Values are read as they were written, under every key and on every kind of storage."""
 
 from __future__ import annotations
 

@@ -404,7 +404,7 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
 
 
 def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
-    """Of two storages in memory each begins with trial id 0; one is asked and left."""
+    """Two storages in memory both start with trial id 0; one trial is asked for and left."""
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
     pruner = DAUBPruner.paper(sizes=SIZES)
     one, other = (

@@ -1,4 +1,4 @@
-"""What all pictures share."""
+"""Choices that all pictures share."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Prior:
     spread: float
     """s: spread between learners, as a share of their gain and of q."""
     spread_weight: float
-    """Weight of the prior of s, in observed gains."""
+    """Weight of the prior of s, as a number of observed gains."""
     of_gain: float
     """f: share of the expected gain in the spread between learners, beside q."""
     least: float

@@ -185,7 +185,7 @@ class TestOneUnluckyProbe:
     def test_hands_the_turn_to_the_others_as_the_paper_has_it(self) -> None:
         """A lower end that did not rise grows slower than any upper end falls, whatever these do.
 
-        So the likely best waits until no other can go on: dear, and the answer holds.
+        So the likely best waits until no other can go on: expensive, and the answer holds.
         """
         probes = self.run(gradient_ci)
         waiting = probes[probes.index((0, 2000)) + 1 : probes.index((0, 4000))]
