@@ -79,8 +79,11 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
     marks: tuple[Band | Line, ...] = ()
     if sizes:
         highs = [row.upper for row in record.sizes]
+        ends = [end for pair in zip(lows, highs, strict=True) for end in (*pair, None)]
+        at = [place for size in sizes for place in (size, size, None)]
         marks = (
             Band(sizes, lows, highs, COLOR, 0.2, group=label),
+            Line(at, ends, COLOR, width=1.5, opacity=0.5, group=label),  # an area needs two sizes
             Line(
                 sizes,
                 [row.rank_correlation for row in record.sizes],
