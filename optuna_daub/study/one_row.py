@@ -98,7 +98,9 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         curves = {curve.learner: curve for curve in learning_curves(study)}
         policy, known = policy_of(study), worker.known
         pool = worker.pool(policy, is_at_work=False)
-    forecasts = Joint().forecasts(pool, policy.sizes[-1])
+    # Rules of closed pools may bound scores instead of forecasting them, as DAUB's paper does.
+    of_rule = None if policy.needs.closed_pool else policy.forecasts(pool, policy.sizes[-1])
+    forecasts = of_rule or Joint().forecasts(pool, policy.sizes[-1])
     limit = worker.sign * limit_of(study)
     cut = np.minimum(forecasts.all.mean, limit).tolist()
     means = dict(zip(forecasts, cut, strict=True))

@@ -52,6 +52,8 @@ from optuna_daub.core.prices import table_of
 NO_HOPE = 1e-200
 """Share of the largest price below which a price may be 0 by rounding alone: floats end at 1e-308,
 and scores may be as small as 1e-100."""
+NEXT_TO_NOTHING = 1e-6
+"""Share of the largest price below which a reason has these words instead of a number."""
 
 
 @dataclass(frozen=True)
@@ -195,8 +197,9 @@ class ValuePerSecond(Policy):
                 return Reason("another learner is the first to get all the data")
             return Reason("with all the data it would be too late")
         what = f"learner {decision.learner}" if isinstance(decision, Extend) else "a new learner"
-        text = f"promises {own:.2g} of improvement per {unit}; {what} promises {known.value:.2g}"
-        return Reason(text)
+        mine_is = f"{own:.2g}" if own >= NEXT_TO_NOTHING * known.value else "next to nothing"
+        theirs = f"{what} promises {known.value:.2g} of improvement per {unit}"
+        return Reason(f"promises {mine_is}; {theirs}")
 
     def prices(self, pool: Pool) -> Prices:
         """Return the price of every step of an open search (see `core.prices`).

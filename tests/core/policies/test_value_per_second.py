@@ -25,6 +25,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import Wait
+from optuna_daub.core.policies.value_per_second import NEXT_TO_NOTHING
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
@@ -369,6 +370,10 @@ def test_every_learner_is_explained() -> None:
         assert "nan" not in text
         if isinstance(chosen, Extend) and learner == chosen.learner:
             assert text == str(chosen.reason)
+        elif "promises" in text:
+            own = float(POLICY.prices(pool).learners[learner].max())
+            is_tiny = own < NEXT_TO_NOTHING * POLICY.prices(pool).value
+            assert ("promises next to nothing" if is_tiny else f"promises {own:.2g};") in text
     assert "too late" in str(POLICY.explain(replace(pool, left=Cost(0, 5.0)), 11))
     early = pool_of(full=0)
     texts = {str(POLICY.explain(replace(early, left=Cost(0, 5.0)), i)) for i in early.curves}
