@@ -18,7 +18,9 @@ import optuna
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.projection import Projection
+from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import empirical_bernstein
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
 from optuna_daub.core.policies.approximate_best import ABC
@@ -45,7 +47,9 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "Projection": Projection,
     "SuccessiveHalving": SuccessiveHalving,
     "ValuePerSecond": ValuePerSecond,
+    "chernoff": chernoff.half_width,
     "clopper_pearson": clopper_pearson.half_width,
+    "empirical_bernstein": empirical_bernstein.half_width,
     "gradient_ci": gradient_ci,
     "hoeffding": hoeffding.half_width,
     "massart": massart.half_width,
