@@ -96,7 +96,7 @@ def draw(picture: Picture) -> Axes:
     short = [textwrap.shorten(text, 2 * room - 20, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(_text(text), room)]
     axes.set_title("\n".join([picture.title, *lines]), fontsize="medium")
-    _scale(axes, picture)
+    _scale(axes, picture, is_narrow=width < NARROW)
     found = axes.get_legend_handles_labels()
     handles = dict(zip(found[1], found[0], strict=True))
     labels = [_text(label) for label in picture.legend]
@@ -114,13 +114,12 @@ def draw(picture: Picture) -> Axes:
     return axes
 
 
-def _scale(axes: Axes, picture: Picture) -> None:
+def _scale(axes: Axes, picture: Picture, *, is_narrow: bool) -> None:
     x, y = picture.x, picture.y
     if x.is_log:
         axes.set_xscale("log")
         axes.minorticks_off()
     if x.ticks is not None:
-        is_narrow = axes.figure.get_figwidth() < NARROW
         ticks = tick_sizes(x.ticks, MAX_TICKS_OF_NARROW) if is_narrow else x.ticks
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45, ha="right")
     if x.is_amount:
