@@ -1,10 +1,10 @@
-"""What a trial costs in a study of 20,000 learners and 50,000 trials, and what memory it takes.
+"""Time and memory of a trial in a study of 20,000 learners and 50,000 trials.
 
     OMP_NUM_THREADS=1 python benchmarks/large_studies.py [--smoke] [--time-limit S]
         [--storages memory sqlite journal] [--learners 0 2000 20000]
 
 A study is filled with learners of two to three runs each, two and a half on average, as a search
-leaves them; then trials go on, as in a search that is resumed. The objective does nothing, so that
+leaves them; then trials go on, as in a search that is resumed. The objective does nothing, so
 all that is left is Optuna, its storage, sampler and pruner. Per trial: CPU milliseconds of a first
 block, in which the study is read, and of the last one, and by how much the process grows. Each
 study is in a process of its own. Rows go to results/large_studies.jsonl, the table to

@@ -1,14 +1,14 @@
-"""The pictures and reasons of a running study on the pages of optuna-dashboard.
+"""Pictures and reasons of a running study, on the pages of optuna-dashboard.
 
-What those pages show is kept in system attributes of the study: figures and notes, cut into
-pieces. They are written here directly, in the format that optuna-dashboard has to go on reading
-from older databases, since its own functions are made for one figure at the end of a study:
-`save_plotly_graph_object` writes pieces of 2,045 characters, one second for 128 KB on SQLite, and
-a page that is loaded meanwhile gets broken JSON; `save_note` reads all attributes of the study
-several times for each note. Only what has changed is written.
+Those pages show figures and notes from system attributes of the study, cut into pieces. They are
+written here directly, in the format that optuna-dashboard must go on reading from older databases.
+Its own functions are made for one figure at the end of a study. `save_plotly_graph_object` writes
+pieces of 2,045 characters, which takes a second for 128 KB on SQLite, and a page loaded meanwhile
+gets broken JSON. `save_note` reads all attributes of the study several times for each note. Here
+only changes are written.
 
-The pages that optuna-dashboard makes of trials, such as importances and contours, say little of a
-study whose trials are runs. So a second study beside it has one trial per learner.
+The pages on trials, such as importances and contours, are of little use if a learner has several
+trials. So a second study beside the first one has one trial per learner.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from optuna_daub.visualization._allocations import AllocationsRecord
 from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
 from optuna_daub.visualization._axes import UNITS
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import tick_sizes
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._study import sign_of
 
@@ -78,8 +80,9 @@ LONGEST_PAUSE = 3600.0
 """Largest number of seconds between two drawings."""
 
 GROWTH = 1.25
-"""Growth of the number of trials after which everything is drawn again on a journal. So pictures
-take a constant number of bytes per trial, some three times those of the trial itself."""
+"""Ratio of the numbers of trials between two complete drawings on a journal, which keeps all that
+was ever written. So pictures take a constant number of bytes per trial, some three times those of
+the trial itself."""
 
 MAX_TABLE_LEARNERS = 20
 """Largest number of learners in the table of the study's note."""
@@ -116,7 +119,7 @@ def _read_drawing(study: optuna.Study) -> _Drawing | None:
     stored = log.read_mark(study, "drawing")
     if stored is None:
         return None
-    trials = int(stored.get("trials", 0))  # not said by versions that always drew all
+    trials = int(stored.get("trials", 0))  # older versions always drew all
     return _Drawing(str(stored["mark"]), float(stored["pause"]), trials)
 
 
@@ -196,8 +199,8 @@ class DashboardCallback:
         begun = time.monotonic()
         known, last = self._last, _read_drawing(study)
         if last is not None and last != known and not is_ending:
-            # Another worker has drawn since this one looked last. The clocks of two machines are
-            # not compared: the pause counts from here. How long ago it was is not known at first.
+            # Another worker has drawn since this one looked last. Clocks of two machines are not
+            # compared, so the pause counts from now; before the first look nothing is known.
             self._last = last
             self._next = begun + (last.pause if known else min(last.pause, self._every))
             return
@@ -222,8 +225,8 @@ class DashboardCallback:
 def update_dashboard(study: optuna.Study) -> None:
     """Draw the pictures of a study and write its notes for optuna-dashboard, at once.
 
-    For a study that is over, or was run without `DashboardCallback`. The study "<name>
-    (learners)" beside it is brought up to date too.
+    Call it on a study that is over, or that ran without `DashboardCallback`. It also updates the
+    study "<name> (learners)" beside it.
 
     Raises:
         ImportError: if plotly is not installed.
@@ -277,9 +280,8 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     page = _page(log.study_id(study))
     text = (
         f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({page}), "
-        "one trial each. Its value is the score on all the data where `daub:forecast` is false, "
-        "and the forecast of it where it is true. Written anew while the study runs: reload the "
-        "page."
+        "one trial each. The value is the score on all the data if `daub:forecast` is false, else "
+        "the forecast of it. This study is written anew while the other one runs: reload the page."
     )
     news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
     if study.metric_names is not None:
@@ -310,14 +312,17 @@ def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
     for graph_id, plot in GRAPHS.items():
         figure = plot(study)
         figure.update_layout(_for_any_theme())
+        if sizes := figure.layout.xaxis.tickvals:  # a card has half the width of a window
+            few = tick_sizes(sizes, MAX_TICKS_OF_NARROW)
+            figure.update_xaxes(tickvals=few, ticktext=[f"{size:,}" for size in few])
         attrs |= _pieces(f"dashboard:plot_data:{graph_id}:", figure.to_json(), stored)
     return attrs
 
 
 def _for_any_theme() -> dict[str, Any]:
-    """Return a layout that is legible on light and dark pages, which draw figures as they are.
+    """Return a layout that is legible on light and on dark pages; the pages do not adapt figures.
 
-    Zoom and hidden lines outlive a redrawing (`uirevision`).
+    Zoom and hidden lines survive a new drawing (`uirevision`).
     """
     axis = {"gridcolor": _GRID, "zeroline": False, "linecolor": _GREY, "automargin": True}
     return {
@@ -341,7 +346,7 @@ def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes on runs that have ended; a user's own note is left alone."""
+    """Return the notes on ended runs, except on runs with a note of the user's."""
     ended: dict[int, list[tuple[FrozenTrial, Run]]] = {}
     known = looking(study).known
     for trial in study.get_trials(deepcopy=False):
@@ -375,7 +380,7 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _literal(text: str) -> str:
-    """Return a text of the user's, such as a category or an error, as Markdown that shows it.
+    """Return a user's text, such as a category or an error, as Markdown that shows it unchanged.
 
     >>> print(_literal("<b> | a_b*"))
     \\<b\\> \\| a\\_b\\*
@@ -384,7 +389,7 @@ def _literal(text: str) -> str:
 
 
 def _joined(key: str, stored: Mapping[str, Any]) -> str:
-    """Return a text that is stored in pieces."""
+    """Return a text that was stored in pieces."""
     pieces: list[str] = []
     while (piece := stored.get(f"{key}{len(pieces)}")) is not None:
         pieces.append(piece)
@@ -429,7 +434,7 @@ def _summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int 
 
 
 def _ranking(study: optuna.Study) -> str:
-    """Return how well the smallest samples rank the learners; empty if too few are known."""
+    """Return a sentence on how well the smallest samples rank the learners; empty if unknown."""
     found = sample_agreement(study).sizes
     if not found:
         return ""

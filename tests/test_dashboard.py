@@ -104,6 +104,13 @@ class TestPages:
             assert not layout.get("template")
             assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0, 0, 0, 0)"
 
+    def test_few_sizes_are_written_in_the_width_of_a_card(self) -> None:
+        study = studies.crowded(2, n_sizes=12)
+        update_dashboard(study)
+        axis = figures(study)["daub-learning-curves"]["layout"]["xaxis"]
+        assert len(axis["tickvals"]) == len(axis["ticktext"]) <= 7
+        assert axis["ticktext"][-1] == f"{study.pruner.policy.sizes[-1]:,}"
+
     def test_a_long_figure_is_cut_and_put_together_again(self) -> None:
         study = studies.finished()
         figure = {"data": [*range(20_000)]}
@@ -457,7 +464,7 @@ def _go_on(study: optuna.Study, n_trials: int, callback: DashboardCallback) -> N
 
 
 class TestJournals:
-    """What is written to a journal stays in it, so that only news may be written."""
+    """A journal keeps all that is written, so only news may be written."""
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:

@@ -39,7 +39,7 @@ class Trace:
 
     @property
     def moves(self) -> int:
-        """How often another file is entered than the last one."""
+        """Number of times that another file is entered than the last one."""
         return sum(later != earlier for earlier, later in pairwise(["", *self.files]))
 
     def within(self, layer: str) -> Trace:
@@ -138,7 +138,7 @@ def test_no_file_of_the_study_layer_is_long() -> None:
      "exploring", "reporting", "pruner", "liveness"],
 )  # fmt: skip
 def test_no_function_of_a_study_s_state_branches_often(file: str) -> None:
-    """As one counts by hand: conditions, loops, and where several conditions are joined."""
+    """As one counts by hand: conditions, loops, and if several conditions are joined."""
     for node in ast.walk(ast.parse((STUDY / f"{file}.py").read_text())):
         if isinstance(node, ast.FunctionDef):
             branches = 1 + sum(isinstance(each, BRANCHES) for each in ast.walk(node))

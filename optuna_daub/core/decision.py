@@ -29,8 +29,8 @@ class Reason:
     """
 
     sentence: str
-    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for what their
-    direction decides."""
+    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for words that
+    depend on their direction."""
     scores: tuple[float, ...] = ()
     """Scores in the sentence, in the order of its numbers."""
     is_mirrored: bool = False
@@ -185,7 +185,11 @@ def why_not(decision: Decision, learner: int) -> Reason:
 
 
 def _digits(values: tuple[float, ...]) -> list[str]:
-    """Return amounts with two digits, or more if different ones would look equal."""
+    """Return amounts with two digits, or more if different ones would look equal.
+
+    Beside the largest, less than a thousandth of it is nothing.
+    """
+    values = tuple(0.0 if value < max(values) / 1000 else value for value in values)
     different = len({*values})
     for digits in range(2, 8):
         texts = [f"{value:.{digits}g}" for value in values]

@@ -1,11 +1,13 @@
-"""Many writes at once, where Optuna's storages have them one by one.
+"""Many writes in one transaction; Optuna's storages write one value at a time.
 
-A study of 1,000 learners has 20,000 numbers to be written each time it is drawn. Through Optuna's
-storage that takes 46 ms of processor time a trial on SQLite, and a finished trial cannot be
-written again. In a relational database it is one transaction here, on the tables of Optuna's
-models, which are the same in all releases from 4.0 to 5.0: no reader sees half of it. Other
-storages are written by their own methods. Only what this package alone writes is written so: what
-optuna-dashboard shows of a study, and the study of learners beside it.
+A study of 1,000 learners has 20,000 numbers to write each time it is drawn. Through Optuna's
+storage this takes 46 ms of processor time per trial on SQLite, and a finished trial cannot be
+written again. In a relational database all of them are one transaction here, so no reader sees
+half of it. It writes to the tables of Optuna's models, which are the same in all releases from 4.0
+to 5.0. Other storages are written by their own methods.
+
+Only data that no other program writes are written in this way: the pictures and notes for
+optuna-dashboard, and the study with one trial per learner.
 """
 
 from __future__ import annotations
@@ -24,11 +26,11 @@ from optuna.trial import FrozenTrial
 
 
 MOST_VARIABLES = 500
-"""In one statement: SQLite took 999 until 2020."""
+"""Largest number of variables in one SQL statement; SQLite allowed 999 until 2020."""
 
 
 def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any]) -> None:
-    """Store system attributes of a study, all in the same moment where the storage can."""
+    """Store system attributes of a study, in a database all of them at once."""
     database = _database(storage)
     if database is None or not attrs:
         for name, value in attrs.items():
@@ -50,15 +52,15 @@ def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any
 
 
 def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTrial]) -> int:
-    """Make `rows` the trials of a study, in place of those it has; return the study's id.
+    """Replace the trials of a study by `rows`, and return the study's id.
 
-    In a database the study and its trials keep their ids. Elsewhere, where anything has changed,
-    it is deleted and made anew: it has another id then, and its attributes are lost.
+    In a database the study and its trials keep their ids. In any other storage a changed study is
+    deleted and created anew: it gets a new id and loses its attributes.
 
     Args:
-        storage: where the study is.
-        study_id: of a study of one objective that this package has made.
-        rows: the trials, which are given numbers from 0 on.
+        storage: storage of the study.
+        study_id: id of a study with one objective, created by this package.
+        rows: new trials; they get the numbers 0, 1, 2, ...
     """
     database = _database(storage)
     if database is None:
@@ -86,7 +88,7 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
         models.TrialSystemAttributeModel,
     )
     with database.engine.begin() as connection:
-        # The first statement writes, so that two workers come one after the other on SQLite too.
+        # The first statement writes, so two workers take turns on SQLite too.
         connection.execute(trials.delete().where(mine, trials.c.number >= len(rows)))
         for part in parts:
             ids = trials.select().where(mine).with_only_columns(trials.c.trial_id)
@@ -119,25 +121,27 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
 
 
 def keeps_all(storage: BaseStorage) -> bool:
-    """Return whether what is written anew takes more room: journals only grow."""
+    """Return whether a storage keeps what is overwritten, and so grows with each write, as
+    journals do."""
     return _database(storage) is None and not isinstance(storage, InMemoryStorage)
 
 
 def _database(storage: BaseStorage) -> RDBStorage | None:
-    """Return the relational database behind a storage, None where there is none."""
-    storage = getattr(storage, "_backend", storage)  # which is wrapped in a cache by default
+    """Return the relational database behind a storage; None if there is none."""
+    storage = getattr(storage, "_backend", storage)  # by default it is wrapped in a cache
     return storage if isinstance(storage, RDBStorage) else None
 
 
 def _shown(row: FrozenTrial) -> tuple[Any, ...]:
-    """Return all of a trial that anybody sees, except its place."""
+    """Return all visible contents of a trial, except its number."""
     times = row.datetime_start, row.datetime_complete
     attrs = row.user_attrs, row.system_attrs
     return row.state, row.values, row.params, row.intermediate_values, attrs, times
 
 
 def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
-    """Return when a trial started and ended, as the release of Optuna stores it."""
+    """Return the start and the end of a trial, in the columns of the installed release of
+    Optuna."""
     as_stored = model(datetime_start=row.datetime_start, datetime_complete=row.datetime_complete)
     columns = [model.__table__.c[name] for name in ("datetime_start", "datetime_complete")]
     return {
@@ -147,7 +151,7 @@ def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
 
 
 def _facts(models: Any, part: Any, row: FrozenTrial) -> list[dict[str, Any]]:
-    """Return what a trial has to be written to one of the tables."""
+    """Return the rows that a trial has in one of the tables."""
     if part is models.TrialParamModel:
         return [
             {

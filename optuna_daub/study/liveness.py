@@ -154,7 +154,8 @@ def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool
         is_any = True
         log.enqueue_anew(study, worker.reader.trial(number))
         _logger.warning(
-            "Enqueued trial %d was begun and left; its parameters are enqueued once more.", number
+            "Enqueued trial %d was started and abandoned; its parameters are enqueued again.",
+            number,
         )
     return is_any
 

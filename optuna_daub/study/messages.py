@@ -27,7 +27,7 @@ def sentence(reason: Reason, sign: int, limit: float = math.inf) -> str:
 
 
 def repetition(learner: int) -> str:
-    """Return why a new learner with the parameters of `learner` ends."""
+    """Return the reason for which a new learner with the parameters of `learner` ends."""
     return f"has the parameters of learner {learner}: the same parameters are one learner"
 
 
@@ -39,7 +39,7 @@ def status(
     decision: Decision,
     limit: float = math.inf,
 ) -> str:
-    """Return why a learner goes on or does not, given what the policy wants done next."""
+    """Return why a learner goes on or does not, given the policy's decision."""
     curve = pool.curves[learner]
     at = f"at {curve.size:,}" if curve.observations else "before its first size"
     if curve.dropped:

@@ -157,15 +157,15 @@ def _report(
         _check_needs(trial.study.pruner, seen, trial)
     if turn is not None and turn.is_run:
         records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial))
-        # Just before the write: whoever has taken the learner over trains this size as well.
+        # Check just before the write: whoever took over the learner trains on this size too.
         _check_held(trial, worker)
     try:
-        # What `trial.report` cannot hold goes first: a worker that is killed in between leaves
-        # facts without a score, which count for nothing, and no score without its facts.
+        # Facts that `trial.report` cannot hold go first. A worker killed in between leaves facts
+        # without a score, which count for nothing, and never a score without its facts.
         log.write_observation(trial.study, trial, seen)
         trial.report(seen.score, size)
     except host.FinishedTrialError:
-        # Of a trial that others have failed meanwhile. In Optuna 4.0 other errors look the same.
+        # The trial was failed by others meanwhile. In Optuna 4.0 other errors look the same.
         if not log.is_over(trial.study, trial):
             raise
         _end_lost(trial, worker)
@@ -186,9 +186,10 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
 
 @contextmanager
 def _ending_before_first(worker: Worker) -> Iterator[None]:
-    """Turn a ValueError into one of set-up as long as no learner of the study was trained.
+    """Turn a ValueError into a SetupError until a first learner was trained.
 
-    Then it is not one learner's, and with `catch` every trial would fail like the first.
+    Before that it cannot be the fault of one learner, and with `catch` every trial would fail like
+    the first.
     """
     try:
         yield
@@ -214,7 +215,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         curve = worker.known.curves[run.learner]
         if size not in curve.sizes:
             yield _hand_out(trial, worker, size, is_run=True)
-            if not (turn := worker.turns[number]).is_reported:  # else `report` has seen to both
+            if not (turn := worker.turns[number]).is_reported:  # else `report` has done this
                 records.check_steps(pruner.policy.sizes, number, _steps(trial))
                 log.write_seconds(trial.study, trial, size, turn.since)
             worker.look()
@@ -232,9 +233,9 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
-    """Raise before a learner is trained further with other parameters than it has.
+    """Raise an error if a resumed learner would be trained with other parameters than before.
 
-    Optuna does not ask the sampler where a range has a single value.
+    Optuna does not ask the sampler about a range with a single value.
     """
     if run.learner is None or not run.inherited or run.learner not in worker.known.learners:
         return
@@ -252,7 +253,7 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
 
 
 def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None) -> None:
-    """End a run whose learner others have taken over, before it repeats their work.
+    """End a run whose learner others have taken over, so their work is not repeated.
 
     The worker may have been paused at any point since its last look.
     """
@@ -264,7 +265,8 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
 
 
 def _check_alive(trial: optuna.Trial, worker: Worker) -> None:
-    """End a run that others have failed, before Optuna would store its end and raise."""
+    """End a run that others have failed; else Optuna would raise an error when it stores the
+    end."""
     if log.is_failed(trial.study, trial):
         _end_lost(trial, worker)
 
@@ -349,7 +351,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
             check_probe(seen, where, needs.n_validation)
     elif needs.training_scores == "required" and is_missing:
         raise ValueError(
-            f"{name} needs the training score of every probe, but got none: pass "
+            f"{name} needs the training score of every training, but got none: pass "
             "`training_score=` to `report`."
         )
     elif needs.training_scores == "helpful" and is_missing and not pruner.has_warned:
@@ -363,7 +365,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
 def _checked(
     size: int, score: object, training_score: object, n_validation: object, seconds: object
 ) -> Observation:
-    """Return an observation, or raise a ValueError that says which number is none."""
+    """Return an observation; raise a ValueError that names a value that is not a number."""
     seen = Observation(
         size,
         _score("score", score),

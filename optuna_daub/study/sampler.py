@@ -46,7 +46,8 @@ from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Learners of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
+"""Largest number of learners in a closed pool; Optuna's databases store trial numbers in 32
+bits."""
 
 _logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def checked_n_learners(n_learners: object) -> int:
     """Return a number of learners.
 
     Raises:
-        ValueError: if it is none, or more than can ever be started.
+        ValueError: if it is not a whole number from 1 to a thousand million.
     """
     count = whole_number("n_learners", n_learners)
     if count < 1:
@@ -68,15 +69,15 @@ def checked_n_learners(n_learners: object) -> int:
 class DataAllocationSampler(BaseSampler):
     """Propose new learners and resume suspended ones, as the policy of the study's pruner says.
 
-    It works with `DAUBPruner` and its like. A resumed learner keeps its parameters and inherits
-    its curve. In an open pool, the default, the base sampler proposes as long as the study runs.
-    With `n_learners` the study also stops by itself when the answer is known. With a pruner of
-    another library this sampler is its base sampler and nothing more.
+    Use it with `DAUBPruner`, `ABCPruner` or another `AllocationPruner`. A resumed learner keeps
+    its parameters and inherits its curve. In an open pool, the default, the base sampler proposes
+    as long as the study runs. With `n_learners` the study also stops by itself when the answer is
+    known. With any other pruner this sampler acts like its base sampler alone.
 
     Args:
-        base_sampler: any Optuna sampler; it sees one trial per learner, whose value is its score
-            on all the data or the forecast of it. In an open pool the default rule takes off the
-            cost of training on all the data. Default: the model that also allocates the data
+        base_sampler: any Optuna sampler. It sees one trial per learner, whose value is the score
+            on all the data or the forecast of it; in an open pool the default rule subtracts the
+            cost of a training on all the data. Default: the model that also allocates the data
             proposes the point whose training promises most per second.
         n_learners: number of learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. There are fewer if the base sampler runs out of proposals
@@ -86,11 +87,11 @@ class DataAllocationSampler(BaseSampler):
             `timeout` of `study.optimize`, if it has one.
         stale_after: seconds without a report after which a run counts as dead. None (the default)
             waits, except for processes of this machine. Give more than the longest training takes.
-        seed: of the default base sampler, in [0, 2^32); None (the default): any.
-        earlier: studies of this search space on other data, or on earlier data, with the same
-            direction. The first new learners have the parameters of their best ones, five at
-            most, cheap ones first, if these are in the ranges of this study. Scores are not taken
-            over. Default: none.
+        seed: seed of the default base sampler, in [0, 2^32). None (the default): a random one.
+        earlier: studies of this search space on other or older data, with the same direction.
+            The first new learners take the parameters of their best learners, five at most, cheap
+            ones first, if they are in the ranges of this study. Scores are not used. Default:
+            none.
 
     Raises:
         ValueError: if an argument breaks its rule, or a study in `earlier` has no learner that was
@@ -135,7 +136,8 @@ class DataAllocationSampler(BaseSampler):
         self._seconds = seconds
         self._stale_after = stale_after
         self._earlier = Earlier.of(earlier)
-        # By study: storages hand out the same trial ids, and so does one whose study was deleted.
+        # By study object: two storages may use the same ids, and an id may be used again after a
+        # study was deleted.
         self._views: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = (
             weakref.WeakKeyDictionary()
         )
@@ -152,11 +154,11 @@ class DataAllocationSampler(BaseSampler):
         return self._seconds
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave what belongs to this process to this process."""
+        """Return the state without the views, which belong to this process."""
         return {**vars(self), "_views": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin with no view of any study."""
+        """Restore the sampler, without views of studies."""
         vars(self).update(state, _views=weakref.WeakKeyDictionary())
 
     def reseed_rng(self) -> None:
@@ -193,8 +195,8 @@ class DataAllocationSampler(BaseSampler):
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)
             asked = host.trial_of_caller()
             try:
-                # It may take as long as a training of others: a heart that did not beat
-                # meanwhile would cost the trial its learner.
+                # This may wait as long as a training of others. Without heartbeats meanwhile the
+                # trial would lose its learner.
                 with log.beating(study, trial):
                     patience = liveness.patience_with(study, self._stale_after)
                     run = assign(study, trial, policy, self._n_learners, patience)
@@ -202,19 +204,20 @@ class DataAllocationSampler(BaseSampler):
                         self._base_sampler.before_trial(self._fresh_view(study), trial)
                 if self._n_learners is not None:
                     host.show_progress(worker.known.to_come(trial.number) or 0)
-                # Another `optimize` has other seconds: what was too late may be in time.
+                # Another `optimize` has another time limit, so what was too late before may now be
+                # in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, trial.number
-                # Only now: GridSampler has marked the point that it proposes.
+                # Only now, since GridSampler has just marked the point that it proposes.
                 explores = starting.explores(study, worker, trial, run)
             except (TakenError, host.FinishedTrialError) as error:
-                # Others have this very trial, or took this worker for dead meanwhile.
+                # Another worker has this same trial, or this worker was declared dead meanwhile.
                 is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
                 if asked is None or not is_theirs:
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial
-        with worker.lock:  # of two threads the second takes another point
+        with worker.lock:  # so a second thread takes another point
             point = self._earlier.next_point(study, worker, trial, run)
             here, is_optimizing = threading.get_ident(), host.is_optimizing(study)
             worker.assigned[trial.number] = Assigned(
@@ -227,7 +230,7 @@ class DataAllocationSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the base sampler's space for a new learner, a resumed one's own otherwise."""
+        """Return the base sampler's space for a new learner, or the space of a resumed one."""
         run = _run_of(study, trial)
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
@@ -246,10 +249,10 @@ class DataAllocationSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the base sampler's proposal for a new learner, a resumed one's parameters.
+        """Return the base sampler's proposal for a new learner, or a resumed one's parameters.
 
         Raises:
-            optuna.TrialPruned: for an idle trial, out of the objective that asks for parameters.
+            optuna.TrialPruned: if the objective of an idle trial asks for parameters.
         """
         run = _run_of(study, trial)
         if run is None:
@@ -276,9 +279,9 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value, to a resumed learner its own.
+        """Return the base sampler's value for a new learner, or the value of a resumed one.
 
-        Where a resumed one has none, it is what the base sampler would have given it.
+        If a resumed learner lacks the parameter, the base sampler proposes a value.
 
         Raises:
             optuna.TrialPruned: if the base sampler has nothing left to propose.
@@ -298,7 +301,7 @@ class DataAllocationSampler(BaseSampler):
                 return params[param_name]
             rows = view.get_trials(deepcopy=False)
             row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
-            row.params = {**row.params, **trial.params}  # what this run has just suggested
+            row.params = {**row.params, **trial.params}  # suggested by this run a moment ago
             row.distributions = {**row.distributions, **trial.distributions}
         with starting.proposing(study, trial):
             proposer = self._proposer(study, trial)
@@ -326,20 +329,20 @@ class DataAllocationSampler(BaseSampler):
             return view.is_stopped
 
         try:
-            with log.beating(study, trial):  # Optuna's own heartbeats end before
+            with log.beating(study, trial):  # Optuna's own heartbeats stop earlier
                 ending.close(study, trial, policy, state, values, learn)
         except host.FinishedTrialError:
-            # Others have failed it, and it is theirs to say how it ended. In Optuna 4.0 other
-            # errors are of this class too.
+            # Others have failed it, and have stored how it ended. In Optuna 4.0 other errors have
+            # this class too.
             if not log.is_over(study, trial):
                 raise
         except BaseException as error:
             starting.end_interrupted(
                 study, error
-            )  # Optuna stores how the trial ended all the same
+            )  # Optuna stores the end of the trial in any case
             raise
-        # Others may take this worker for dead while it tells how the run ended. Optuna then raises
-        # out of `study.optimize`, unless another trial takes what it stores next.
+        # Others may declare this worker dead while it stores the end of the run. Optuna would then
+        # raise an error out of `study.optimize`, so a new trial takes the rest.
         if log.is_failed(study, trial):
             liveness.come_back(study, trial)
             if state == TrialState.COMPLETE:
@@ -347,7 +350,8 @@ class DataAllocationSampler(BaseSampler):
         raise_anew(host.error_of_run())
 
     def _proposer(self, study: optuna.Study, trial: FrozenTrial) -> BaseSampler:
-        """Return what proposes the parameters of a trial: the base sampler, or a wrapper of it."""
+        """Return the sampler that proposes a trial's parameters: the base sampler, or a wrapper of
+        it."""
         worker = worker_of(study)
         assigned = worker.assigned.get(trial.number)
         if assigned is not None and assigned.point is not None:
@@ -370,7 +374,7 @@ class DataAllocationSampler(BaseSampler):
         return view
 
     def _fresh_view(self, study: optuna.Study) -> BaseSamplerStudy:
-        """Return the view for a new trial, with nothing kept from the last one."""
+        """Return a new view for a trial, without anything kept from the last one."""
         view = self._view(study)
         view._thread_local.cached_all_trials = None
         return view
@@ -389,7 +393,7 @@ class DataAllocationSampler(BaseSampler):
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
-    """Return what a trial of this process was assigned, None if it is not the pair's."""
+    """Return the run of a trial of this process; None if the trial is not of the pair."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
     assigned = worker_of(study).assigned.get(trial.number)

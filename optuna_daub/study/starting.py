@@ -1,4 +1,4 @@
-"""Starting: what is checked, and given up, before a new trial is assigned a learner."""
+"""Checks and clean-up before a new trial is assigned a learner."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
-    """Raise if the study, the pruner and this sampler do not fit together."""
+    """Raise an error if the study, the pruner and this sampler do not fit together."""
     worker = worker_of(study)
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
@@ -54,7 +54,7 @@ def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
             "number of learners, but `n_learners` is None: pass `n_learners=...` to "
             "DataAllocationSampler, or take `DAUBPruner(max_resource=...)` for an open search."
         )
-    if worker.agreed is not policy:  # asks the storage until that is sure
+    if worker.agreed is not policy:  # ask the storage until that is certain
         is_begun = worker.look().is_begun
         log.check_settings(study, policy.sizes, is_begun=is_begun)
         write_policy(study, policy)
@@ -62,23 +62,23 @@ def check(study: optuna.Study, policy: Policy, n_learners: int | None) -> None:
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Give up trials that threads of this process started and left: by `SystemExit`, say."""
+    """Give up trials that a thread of this process started and abandoned, as by `SystemExit`."""
     here, begun = threading.get_ident(), worker.assigned
     for place, assigned in [*begun.items()]:
         if not assigned.is_optimizing:
-            continue  # what one thread has asked for may be told by any other
+            continue  # any thread may tell a trial that was asked for
         is_left = assigned.thread == here or not liveness.is_thread_alive(assigned.thread)
-        if is_left and begun.pop(place, None) is not None:  # else another thread has it
+        if is_left and begun.pop(place, None) is not None:  # else another thread has taken it
             liveness.release_own(study, worker, place)
 
 
 def horizon(study: optuna.Study, seconds: float | None) -> float | None:
-    """Return when the seconds of this `optimize` are over, by the monotonic clock."""
+    """Return the time (`time.monotonic`) at which the seconds of this `optimize` are over."""
     if seconds is None:
         left = host.seconds_left(study)  # of the `timeout`
         return None if left is None else time.monotonic() + left
     elapsed = host.seconds_since_begin(study)
-    if elapsed is None:  # ask-and-tell: from the first question on
+    if elapsed is None:  # ask-and-tell: since the first trial was asked for
         worker = worker_of(study)
         worker.asked_since = worker.asked_since or time.monotonic()
         return worker.asked_since + seconds
@@ -88,14 +88,14 @@ def horizon(study: optuna.Study, seconds: float | None) -> float | None:
 def stop_if_over(
     study: optuna.Study, trial: FrozenTrial, policy: Policy, n_learners: int | None
 ) -> None:
-    """End the study of an idle trial if nothing is left to be done."""
+    """End the study of an idle trial if there is nothing left to do."""
     worker = worker_of(study)
     decision = worker.answer(policy)[1]
     is_asked_for_more = n_learners is not None and not _has_just_ended(study)
     is_alone = [*worker.known.unfinished] == [trial.number]
     if isinstance(decision, Finish) and is_asked_for_more and is_alone:
         _logger.warning(
-            "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
+            "Study '%s' has come to its end, so trial %d is empty: Optuna starts a trial "
             "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
             study.study_name,
             trial.number,
@@ -105,7 +105,7 @@ def stop_if_over(
 
 
 def _has_just_ended(study: optuna.Study) -> bool:
-    """Return whether the thread's `study.optimize` has ended a trial, maybe in another thread."""
+    """Return whether the thread's `study.optimize` has ended a trial, in any thread."""
     begun = host.begin(study)
     if begun is None:
         return False
@@ -114,9 +114,9 @@ def _has_just_ended(study: optuna.Study) -> bool:
 
 
 def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether the base sampler has to have its say on a learner yet.
+    """Return whether the base sampler must still propose the learner's parameters.
 
-    Also on one whose first worker died before it could.
+    This includes a learner whose first worker died before it could ask.
     """
     if run.learner is None or run.inherited:
         return False
@@ -124,7 +124,10 @@ def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
 
 
 def explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a new learner is one that nobody has asked for, after repeats."""
+    """Return whether a new learner should avoid known points, because proposals were repeated.
+
+    Enqueued points, and points of another sampler's grid, are kept.
+    """
     if run.learner != trial.number or not worker.known.repeats:
         return False
     as_it_is = log.as_stored(study, trial)
@@ -133,10 +136,10 @@ def explores(study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run) 
 
 @contextmanager
 def proposing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Let the base sampler propose, and end a trial that was taken for dead meanwhile.
+    """Keep the trial alive while the base sampler proposes, and end it if it was declared dead.
 
     Raises:
-        optuna.TrialPruned: out of the objective that asks for parameters.
+        optuna.TrialPruned: in an objective that asks for parameters of a trial that is over.
     """
     _check_held(study, trial)
     with log.beating(study, trial):
@@ -159,15 +162,15 @@ def _check_held(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
-    """End the transaction that an interrupt has broken off, so that its worker can write again.
+    """End a transaction that an interrupt has broken off, so this worker can write again.
 
-    On SQLite it locks the whole file, also to the worker itself, which then cannot store how its
-    trial ended, while others wait with it.
+    On SQLite such a transaction locks the whole file for all workers, including this one, which
+    then could not store how its trial ended.
     """
     if error is None or isinstance(error, Exception):
         return  # Optuna has rolled it back
     while error is not None:
-        # A statement is alive as long as the frames of the traceback that have it.
+        # A statement stays open as long as a frame of the traceback refers to it.
         for frame, _ in traceback.walk_tb(error.__traceback__):
             if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
                 frame.clear()
@@ -179,21 +182,21 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
         from sqlalchemy.pool import QueuePool
 
         if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
-            engine.dispose()  # a commit that was broken off has gone back to the pool as it was
+            engine.dispose()  # a broken commit went back to the pool unchanged
 
 
 @contextmanager
 def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Leave no running trial behind if assigning it a learner raises: Optuna would.
+    """End a trial if assigning it a learner raises an error; Optuna would leave it running.
 
-    An enqueued one that was assigned nothing yet goes back to the queue.
+    An enqueued trial without a learner goes back to the queue.
     """
     try:
         yield
     except BaseException as error:
         end_interrupted(study, error)
         if isinstance(error, TakenError):
-            raise  # it runs, and is another worker's
+            raise  # it is running at another worker
         with suppress(NotImplementedError):  # of several objectives
             worker_of(study).holders.pop(trial.number, None)
         is_enqueued = records.is_enqueued(log.as_stored(study, trial))
@@ -205,7 +208,7 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
 def warn_of_range(
     learner: int | None, name: str, kept: Any, distribution: BaseDistribution
 ) -> None:
-    """Warn of a learner that goes on outside a range that was narrowed."""
+    """Warn of a resumed learner whose parameter is outside the range suggested now."""
     is_number = isinstance(distribution, FloatDistribution | IntDistribution)
     if is_number and not holds(distribution, kept):
         _logger.warning(

@@ -18,12 +18,12 @@ from optuna_daub.study import host
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run a block, or a decorated function, on one BLAS thread; the number is restored after it.
+    """Run a block, or a decorated function, on one BLAS thread; then restore the old number.
 
-    The number belongs to the whole process. While another Python thread may be training
-    (`n_jobs`, other `study.optimize` calls, ask-and-tell beside any thread) it stays as it is:
-    that training would be slowed, and a library in it that saves the number and restores it
-    later, as scikit-learn's KMeans does, would leave the process with one thread for good.
+    The number belongs to the whole process. While another Python thread may be training (`n_jobs`,
+    other `study.optimize` calls, ask-and-tell beside any thread) it stays unchanged. Otherwise
+    that training would become slow. And a library in it that saves and restores the number, as
+    scikit-learn's KMeans does, could leave the process with one thread for good.
     """
     if threading.active_count() > 1 and not host.is_only_job():
         yield
@@ -36,8 +36,8 @@ def one_blas_thread() -> Iterator[None]:
 def _controller() -> ThreadpoolController:
     """Return the handle of the BLAS libraries that decisions use, found once per process.
 
-    Finding them takes some 10 ms, a limit 0.02 ms. What the user loads later is not among them,
-    and no decision runs on it.
+    Finding them takes some 10 ms, setting the number 0.02 ms. Libraries that the user loads later
+    are not included; no decision runs on them.
     """
     import scipy.linalg  # noqa: F401  # loads scipy's BLAS, another one than numpy's
 

@@ -105,6 +105,11 @@ def test_a_ranking_of_scores_is_mirrored_and_one_of_amounts_is_not() -> None:
     assert str(gains.merit(None)) == said
 
 
+def test_next_to_nothing_is_nothing_beside_the_largest() -> None:
+    gains = Ranking("gain", np.array([4, 7]), np.array([7e-17, 2e-6]), unit="per second")
+    assert str(gains.compared(4, 7)) == "gain 0 per second < 2e-06 of learner 7"
+
+
 @given(values=st.lists(st.floats(-1.0, 1.0) | st.just(-math.inf), max_size=6), new=st.floats(0, 1))
 def test_the_rival_is_the_best_of_all_others(values: list[float], new: float) -> None:
     learners = np.arange(len(values)) * 3

@@ -1,7 +1,7 @@
 """A study that several processes work on: storages that they share, and workers to be killed.
 
-A learner's curve is a formula of its only parameter, so that nothing is trained and every process
-knows the truth. Each worker writes a line before each probe, which tells probes begun from
+A learner's curve is a formula of its only parameter, so nothing is trained and every process
+knows the truth. Each worker writes a line before each probe, which tells probes started from
 probes stored.
 """
 
@@ -154,47 +154,47 @@ def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseS
 
 
 class HarmError(Exception):
-    """What a plan's objective raises."""
+    """The error that a plan's objective raises."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What all workers of a study agree on."""
+    """Settings that all workers of a study share."""
 
     address: str
     folder: Path
     n_learners: int = 12
     seconds: float = 0.01
-    """How long each probe sleeps."""
+    """Seconds that each training sleeps."""
     n_jobs: int = 1
     """Threads of each worker."""
     is_scattered: bool = False
-    """Whether each worker believes that it is on a machine of its own."""
+    """True if each worker believes that it is on a machine of its own."""
     clone: str = ""
-    """Which of several machines with one id and one name the worker is on; empty where there is
-    one only."""
+    """Name of the worker's machine among several with one id and one host name; empty if there is
+    only one."""
     slow_claims: float = 0.0
     """Seconds that pass at most, by chance, before a claim is written: others claim meanwhile."""
     dies_withdrawing: float = 0.0
-    """How often a worker is killed that has written a claim and is about to take it back."""
+    """Probability that a worker is killed after it wrote a claim and before it takes it back."""
     is_enqueued: bool = False
-    """Whether `create` enqueues the learners."""
+    """True if `create` enqueues the learners."""
     stale_after: float | None = None
     """Seconds of silence after which the sampler gives up a run."""
     heartbeat: bool = False
-    """Whether trials without a sign of life for 2 s fail; of databases only."""
+    """True if trials without a sign of life for 2 s fail; for databases only."""
     retries: bool = False
-    """Whether Optuna's callback enqueues such trials again."""
+    """True if Optuna's callback enqueues such trials again."""
     harm: type[BaseException] | None = None
-    """What the probe `harmed` raises."""
+    """Error that the training `harmed` raises; None for none."""
     harmed: tuple[float, int] = (0.5, SIZES[1])
     """(x, size) of that probe."""
     times: int = 1
-    """How often it does so, in all processes together."""
+    """Number of times that it raises it, in all processes together."""
     deadly: tuple[int, ...] = ()
     """Trials whose worker is killed as soon as it has taken them; given up after 1 s."""
     catch: tuple[type[Exception], ...] = ()
-    """What the workers go on after."""
+    """Errors after which the workers go on."""
     n_trials: int = 0
     """Trials after which a study whose pool is open ends; 0 for a closed pool."""
     lock_seconds: int = 4
@@ -239,7 +239,7 @@ class Plan:
         return worker
 
     def begun(self) -> list[tuple[float, int]]:
-        """Return the probes begun, (x, size), as the workers wrote them down."""
+        """Return the probes started, (x, size), as the workers wrote them down."""
         return [(float(x), int(size)) for x, size, _ in self._lines("begun")]
 
     def stored(self) -> list[tuple[float, int]]:
@@ -260,7 +260,7 @@ class Plan:
         ]
 
     def last_to_begin(self) -> int:
-        """Return the process id of the worker that began the latest probe."""
+        """Return the process id of the worker that started the latest probe."""
         return int(self._lines("begun")[-1][2])
 
     def withdrawing(self) -> set[int]:
@@ -435,7 +435,7 @@ def finish(plan: Plan, n_workers: int) -> None:
 
 
 def wait_for_probes(plan: Plan, number: int) -> None:
-    """Wait until so many probes were begun."""
+    """Wait until so many probes were started."""
     deadline = time.monotonic() + PATIENCE
     while len(plan.begun()) < number:
         assert time.monotonic() < deadline, plan.errors()
@@ -443,7 +443,7 @@ def wait_for_probes(plan: Plan, number: int) -> None:
 
 
 def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> optuna.Study:
-    """Assert that nothing was lost and nothing was done twice, but for probes that were killed."""
+    """Assert that nothing was lost and nothing was done twice, except probes that were killed."""
     study = plan.study()
     curves = learning_curves(study)
     assert len(curves) == plan.n_learners
@@ -484,7 +484,7 @@ def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
 
 
 def is_blank(trial: optuna.trial.FrozenTrial) -> bool:
-    """Return whether a worker began a trial and was killed before it was assigned a learner.
+    """Return whether a worker started a trial and was killed before it was assigned a learner.
 
     Optuna makes the trial, or takes it from the queue, before it asks the sampler.
     """

@@ -1,4 +1,4 @@
-"""Which process is dead is known for this machine only, and never guessed."""
+"""Dead processes are known for this machine only, and never guessed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_process_lives_until_it_has_ended() -> None:
 
 @pytest.mark.parametrize("pid", [os.getppid(), os.getpid()], ids=["parent", "this"])
 def test_a_process_id_that_was_given_again_is_another_process(pid: int) -> None:
-    """Of a container started again, every first process has the number 1."""
+    """In a container that is started again, the first process always has the number 1."""
     machine, _, _ = liveness.this_worker().split("|")
     assert liveness.is_dead(f"{machine}|{pid}|{liveness._boot()}/1")
 
@@ -196,7 +196,8 @@ def test_each_process_is_a_worker_of_its_own() -> None:
 
 
 AT_ONCE = Patience(checked=0.0)
-"""Of a worker that looks at every step whether its run is still its own, not once a second."""
+"""Patience of a worker that checks at every step that its run is still its own, not once a
+second."""
 
 
 class Stall:
@@ -527,7 +528,7 @@ def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
         finally:
             storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
 
-    # Where the objective returned a value, Optuna trips over its own error.
+    # If the objective returned a value, Optuna trips over its own error.
     either = "Cannot tell a FAIL trial|Should not reach"
     with pytest.raises((ValueError, AssertionError), match=either):
         study.optimize(failed_at_its_end)
@@ -592,7 +593,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
 def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
     moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it saw before may be long ago: others have gone on since."""
+    """The last look may be long ago, and others have gone on since."""
     storage = InMemoryStorage()
     other = table_study(storage=storage)
     trial = other.ask()

@@ -1,4 +1,4 @@
-"""What the user returned, reported and asked for is what is stored, or a sentence says so."""
+"""Values that the user returned, reported and asked for are stored, or a sentence says why not."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
 def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     n_processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it does on SQLite, where nothing is locked while a worker looks for a waiting trial."""
+    """As it does on SQLite, if nothing is locked while a worker looks for a waiting trial."""
     study = table_study(4)
     study.enqueue_trial({"row": 4})
     first = study.ask()
@@ -206,7 +206,7 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
 
 
 def test_a_claim_of_a_dead_worker_counts_only_while_there_is_room() -> None:
-    """Of two that claim the last place the higher steps back, unless it is killed before."""
+    """If two claim the last place, the higher one steps back, unless it is killed before."""
     study = table_study(2)
     study.ask()
     for number in (1, 2):

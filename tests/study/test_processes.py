@@ -121,7 +121,7 @@ def test_chaos_changes_nothing(
             time.sleep(chance.uniform(0.5, 2.0))
             assert time.monotonic() < deadline, plan.errors()
             if len(plan.begun()) < progress:
-                continue  # on a slow machine workers would be killed before they have begun
+                continue  # on a slow machine workers would be killed before they have started
             progress = len(plan.begun()) + n_workers
             alive = [number for number, worker in enumerate(crew) if worker.is_alive()]
             if alive:
@@ -196,7 +196,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
                 other.execute("BEGIN EXCLUSIVE")
                 begun = len(plan.begun())
                 time.sleep(2.0)
-                assert len(plan.begun()) <= begun + 3  # those that were about to begin
+                assert len(plan.begun()) <= begun + 3  # those that were about to start
                 other.rollback()
             assert ended(crew) == [0, 0, 0], plan.errors()
         check_consistency(plan)

@@ -96,7 +96,7 @@ LEVEL_SD = 4.0
 WALKS = 6
 """Iterations of reweighting and of scales."""
 CHECKS = 10.0
-"""Weight of the prior that variances are right, in learners."""
+"""Weight of the prior belief that the stated variances are right, as a number of learners."""
 FARTHEST = 3.0
 """Largest error that counts, in standard deviations, so one learner does not decide."""
 MOST_TUNED = 100
@@ -130,11 +130,12 @@ class Points:
         return cls(rows, is_word, centre, n_words, float(distances.sum() / pairs) or 1.0)
 
     def at(self, rows: Rows) -> Points:
-        """Return other points with the same centre, columns and reach."""
+        """Return other points, with the centre, columns and reach of these."""
         return Points(rows, self.is_word, self.centre, self.n_words, self.reach)
 
     def linear(self, prior: Prior) -> tuple[Array, Array]:
-        """Return the columns of the linear part, and each point's variance beyond them."""
+        """Return the columns of the linear part, and each point's prior variance of it, shape
+        (points,)."""
         numbers, words = self._columns(prior.bend)
         columns = np.concatenate([numbers, words], axis=1) - self.centre
         unseen = (_words(self.rows, self.is_word) + 2 > np.array(self.n_words)).sum(axis=1)
@@ -331,7 +332,7 @@ class Fitted:
 
 @by_content
 def predicted(model: Fitted, rows: Rows, log_size: ArrayLike) -> tuple[Array, Array]:
-    """Return `model.predict(rows, log_size)` of new points, remembered."""
+    """Return `model.predict(rows, log_size)` of new points; the last results are cached."""
     return model.predict(rows, log_size)
 
 

@@ -185,7 +185,7 @@ class Lines(NamedTuple):
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
     def look(self, share: float, noise: float) -> Numbers:
-        """Return the standard deviation of the change of the level's mean by a score at a size.
+        """Return the expected change of each level by a score at a size, a standard deviation.
 
         Args:
             share: phi of that size.
@@ -293,7 +293,7 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
 
 @by_content
 def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
-    """Return `process.lines(rows, own)`, remembered."""
+    """Return `process.lines(rows, own)`; the last results are cached."""
     return process.lines(rows, own)
 
 

@@ -59,7 +59,8 @@ which."""
 
 @dataclass(frozen=True)
 class BestGuess:
-    """A learner, and how near to the best it is with which probability ([1] Appendix D.2).
+    """A learner, with its largest distance from the best one and the probability of that bound
+    ([1] Appendix D.2).
 
     >>> str(BestGuess(3, 0.0342, 0.95))
     'learner 3 is within 0.035 of the best with probability 0.95'
@@ -70,7 +71,7 @@ class BestGuess:
     gap: float
     """Largest distance of its full-data score below the best one, in [0, 1]."""
     probability: float
-    """Probability of that, 1 - delta."""
+    """Probability that the distance is at most `gap`: 1 - delta."""
 
     def __str__(self) -> str:
         gap = math.ceil(self.gap * 1000) / 1000  # round up: the sentence must stay true
@@ -246,8 +247,9 @@ class ABC(Policy):
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
         others = []
         for i, ends in intervals.items():
-            # One was ruled out for an upper end within `epsilon` of the largest lower one. That
-            # may have been of a learner that failed since, so that `limit` does not hold of it.
+            # A learner was dropped because its upper end was within `epsilon` of the largest lower
+            # end. If the learner with that lower end has failed since, `limit` need not hold for
+            # the dropped one.
             is_lost = pool.curves[i].cause not in ("", "ruled out")
             if i != learner:
                 others.append(min(ends.upper, limit) if is_lost else ends.upper)
@@ -289,7 +291,7 @@ class ABC(Policy):
     def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
         """Return the last decisions for the only learner left."""
         gap = self.guess(pool, winner.learner).gap
-        # It is more where a learner that failed had ruled others out, or where the winner's own
+        # The gap is larger if a learner that failed had ruled others out, or if the winner's own
         # lower end has fallen since.
         gap = self.epsilon if gap <= self.epsilon else math.ceil(gap * 1000) / 1000
         promise = f"within {gap:g} of the best with probability {1 - self.delta:g}"
@@ -335,7 +337,7 @@ class ABC(Policy):
         seconds = sum(seen.seconds or 0.0 for seen in probes)
         all_scored = self.n_validation or max(scored, default=0)
         return (
-            f"{sum(sizes):,} training examples in {len(probes)} probes of {_range(sizes)} "
+            f"{sum(sizes):,} training examples in {len(probes)} trainings of {_range(sizes)} "
             f"(all: {self.sizes[-1]:,}), scored on {_range(scored)} (all: {all_scored:,}), "
             f"in {seconds:,.1f} s"
         )

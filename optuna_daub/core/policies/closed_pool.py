@@ -139,7 +139,7 @@ def decide(pool: Pool, terms: Terms) -> Decision:
             size = int(found.size[chosen])
             return Extend(learner, size, ranking.merit(learner), ranking)
     if (table.is_alive & ~free).any():
-        return Wait(Reason("what the learners being trained reach decides which goes on"))
+        return Wait(Reason("the scores of the learners being trained decide which goes on"))
     return _end(pool, terms)
 
 
@@ -245,7 +245,7 @@ def _stops(sizes: tuple[int, ...]) -> list[int]:
 
 
 def _first(size: int) -> Reason:
-    """Return why a learner starts."""
+    """Return the reason of a learner's first training."""
     return Reason(f"every learner is first trained on {size:,}")
 
 

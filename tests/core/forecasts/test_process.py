@@ -50,7 +50,7 @@ def some_theta(seen: Seen, seed: int = 0) -> Numbers:
 
 
 def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers]:
-    """What the posterior is given of scores."""
+    """Return the scores as `negative_log_posterior` takes them."""
     off = seen.score + PRIOR.mean_gain * seen.share
     return seen.apart(seen.rows), seen.learner, seen.share, off
 
@@ -75,7 +75,8 @@ class Slowly:
         return (1.0 + r + r * r / 3.0) * math.exp(-r)
 
     def covariance(self, first: list[Quantity], second: list[Quantity]) -> Numbers:
-        """Of quantities: a row, its learner (-1: none), and the weights of A and of B."""
+        """Return the covariance of quantities: a row, its learner (-1: none), and the weights of A
+        and of B."""
         found = np.empty((len(first), len(second)))
         for i, (row, learner, a, b) in enumerate(first):
             for j, (other, another, c, d) in enumerate(second):

@@ -186,7 +186,7 @@ class TestOneUnluckyProbe:
     def test_hands_the_turn_to_the_others_as_the_paper_has_it(self) -> None:
         """A lower end that did not rise grows slower than any upper end falls, whatever these do.
 
-        So the likely best waits until no other can go on: dear, and the answer holds.
+        So the likely best waits until no other can go on: expensive, and the answer holds.
         """
         probes = self.run(gradient_ci)
         waiting = probes[probes.index((0, 2000)) + 1 : probes.index((0, 4000))]
@@ -472,5 +472,5 @@ def test_without_the_number_of_validation_examples_all_are_scored() -> None:
 
 def test_a_probe_without_training_score_stops_the_run() -> None:
     pool = Pool().put(LearningCurve(4, (Observation(1000, 0.8, n_validation=2000),)))
-    with pytest.raises(ValueError, match="training score of every probe, but learner 4 at 1,000"):
+    with pytest.raises(ValueError, match="training score of every training, but learner 4 at"):
         ABC(GRID, 10_000).decide(pool)

@@ -1,4 +1,4 @@
-"""What every policy must satisfy: a new one is one line in the list."""
+"""Laws that every policy must satisfy: a new one is one line in the list."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Case:
 
     policy: Policy
     slack: float = 0.0
-    """By how much the answer may miss the best score where nothing is uncertain."""
+    """By how much the answer may miss the best score if nothing is uncertain."""
 
 
 SIZES = (6, 9, 15, 24, 36)

@@ -51,7 +51,7 @@ def truth(point: dict[str, Any], size: int) -> Observation:
 
 @dataclass(frozen=True)
 class Step:
-    """What the rule was shown, and what it answered."""
+    """A pool that the rule was shown, and its answer."""
 
     pool: Pool
     decision: Decision
