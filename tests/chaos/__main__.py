@@ -91,6 +91,7 @@ def long(other: str) -> tuple[Scenario, ...]:
         ("postgresql", SILENT, 20),
         ("postgresql", BEAT, 20),
         ("journal", SILENT, 40),
+        ("redis", SILENT, 20),
         ("grpc_postgresql", SILENT, 10),
     ):
         name = "stalls, by heartbeat" if plan is BEAT else "stalls"
