@@ -30,8 +30,11 @@ from tests.chaos.scenario import Scenario
 from tests.chaos.scenario import run
 
 
-POOL = (("n_learners", 40), ("seconds", 0.1))
-OPEN = (("n_trials", 120), ("seconds", 0.1))
+LOCK = ("lock_seconds", 15)
+"""The lock of a journal file is taken from a worker that has held it for so long. Twelve processes
+on one core may leave a living one asleep for 4 s, and it then ends by an error of Optuna's."""
+POOL = (("n_learners", 40), ("seconds", 0.1), LOCK)
+OPEN = (("n_trials", 120), ("seconds", 0.1), LOCK)
 """An open pool, with the default rule."""
 SCATTERED = (*POOL, ("is_scattered", True))
 BEAT = (*SCATTERED, ("heartbeat", True))
@@ -41,7 +44,13 @@ takes it away after 30 s, and two then write at a time."""
 
 QUEUE = (*POOL, ("is_enqueued", True))
 """All learners are enqueued."""
-CLAIMS = (("n_learners", 12), ("seconds", 0.1), ("slow_claims", 0.3), ("dies_withdrawing", 0.5))
+CLAIMS = (
+    ("n_learners", 12),
+    ("seconds", 0.1),
+    ("slow_claims", 0.3),
+    ("dies_withdrawing", 0.5),
+    LOCK,
+)
 """Many workers claim the last places of a small pool, and die before they step back."""
 CLONED = (*POOL, ("stale_after", 30.0), ("lock_seconds", 100))
 """Whether a worker of the other clone is dead can only be told by its silence."""
