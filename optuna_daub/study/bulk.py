@@ -10,7 +10,11 @@ optuna-dashboard shows of a study, and the study of learners beside it.
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+from collections import Counter
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -22,9 +26,15 @@ from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
+from optuna_daub.study import records
+
 
 MOST_VARIABLES = 500
 """In one statement: SQLite took 999 until 2020."""
+
+SIGHT = 0.01
+"""Least change of a forecast that is written to a journal, as a share of the range of all values:
+four pixels of a page's picture."""
 
 
 def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any]) -> None:
@@ -52,8 +62,10 @@ def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any
 def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTrial]) -> int:
     """Make `rows` the trials of a study, in place of those it has; return the study's id.
 
-    In a database the study and its trials keep their ids. Elsewhere, where anything has changed,
-    it is deleted and made anew: it has another id then, and its attributes are lost.
+    In a database the study and its trials keep their ids. Elsewhere finished trials cannot be
+    written again. There the rows that are new are added at the end, and unfinished ones are left
+    out. Only if a row has changed otherwise is the study deleted and made anew: it has another id
+    then, and its attributes are lost.
 
     Args:
         storage: where the study is.
@@ -62,15 +74,14 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
     """
     database = _database(storage)
     if database is None:
-        if [*map(_shown, storage.get_all_trials(study_id, deepcopy=False))] == [
-            *map(_shown, rows)
-        ]:
-            return study_id
-        name = storage.get_study_name_from_id(study_id)
-        directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
-        storage.delete_study(study_id)
-        study_id = storage.create_new_study(directions, name)
-        for row in rows:
+        rows = [row for row in rows if row.state.is_finished()] if keeps_all(storage) else rows
+        news = _news(storage, storage.get_all_trials(study_id, deepcopy=False), rows)
+        if news is None:
+            name = storage.get_study_name_from_id(study_id)
+            directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
+            storage.delete_study(study_id)
+            study_id, news = storage.create_new_study(directions, name), rows
+        for row in news:
             storage.create_new_trial(study_id, row)
         return study_id
     import sqlalchemy
@@ -129,11 +140,68 @@ def _database(storage: BaseStorage) -> RDBStorage | None:
     return storage if isinstance(storage, RDBStorage) else None
 
 
-def _shown(row: FrozenTrial) -> tuple[Any, ...]:
-    """Return all of a trial that anybody sees, except its place."""
-    times = row.datetime_start, row.datetime_complete
+def _news(
+    storage: BaseStorage, stored: Sequence[FrozenTrial], rows: Sequence[FrozenTrial]
+) -> Sequence[FrozenTrial] | None:
+    """Return the rows to add to those stored; None if one of these is no longer right."""
+    if not keeps_all(storage):
+        return [] if [*map(_shown, stored)] == [*map(_shown, rows)] else None
+    values = [row.values[0] for row in rows if row.values and math.isfinite(row.values[0])]
+    least = SIGHT * (max(values) - min(values)) if values else 0.0
+    left = dict(_keyed(rows))
+    for key, before in _keyed(stored):
+        row = left.pop(key, None)
+        if row is None or not _looks_like(before, row, least):
+            return None
+    return [*left.values()]
+
+
+def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
+    """Yield rows with what tells them apart: the learner, or all of a trial of others.
+
+    The same trial may have been added twice.
+    """
+    met: Counter[Any] = Counter()
+    for row in rows:
+        learner = records.read_summary(row, "learner")
+        key = _shown(row) if learner is None else learner
+        met[key] += 1
+        yield (key, met[key]), row
+
+
+def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
+    """Return whether two rows of a learner differ only in what each decision moves a little.
+
+    That is its forecast and its bound, by at most `least`, and the words that say why it waits.
+    """
+    moving = {*records.prefixed(dict.fromkeys(("bound", "reason")))}
+    resting = []
+    for each in (before, row):
+        copied = copy.copy(each)
+        copied.values = None if each.values is None else [0.0]
+        copied.user_attrs = {k: v for k, v in each.user_attrs.items() if k not in moving}
+        resting.append(_shown(copied))
+    if resting[0] != resting[1]:
+        return False
+    pairs = [*zip(before.values or (), row.values or (), strict=True)]
+    pairs.append((records.read_summary(before, "bound"), records.read_summary(row, "bound")))
+    return all(
+        one == other
+        or (None not in (one, other) and math.isclose(one, other, rel_tol=0.0, abs_tol=least))
+        for one, other in pairs
+    )
+
+
+def _shown(row: FrozenTrial) -> str:
+    """Return all of a trial that anybody sees, except its place, as a storage gives it back.
+
+    In JSON a tuple is a list, and NaN is NaN.
+    """
+    times = [str(row.datetime_start), str(row.datetime_complete)]
+    steps = sorted(row.intermediate_values.items())
     attrs = row.user_attrs, row.system_attrs
-    return row.state, row.values, row.params, row.intermediate_values, attrs, times
+    facts = row.state.name, row.values, row.params, steps, attrs, times
+    return json.dumps(facts, sort_keys=True, default=repr)
 
 
 def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
