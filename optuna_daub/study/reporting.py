@@ -223,8 +223,14 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             if size not in curve.sizes:
                 with _ending_before_first(worker):
                     raise ValueError(_not_reported(trial, size))
-        if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
+        full_size = pruner.policy.sizes[-1]
+        if curve.size == full_size and curve.observations[-1].is_finite:
             _check_alive(trial, worker)
+            # Only who has trained on all the data has a last score to return. Another that was
+            # taken for dead may have ended late, as this one was about to train the learner.
+            last = worker.turns.get(number)
+            if last is None or last.size != full_size:
+                raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
             return
         following = worker.turn(pruner.policy, number)
     _check_alive(trial, worker)

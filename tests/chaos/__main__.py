@@ -30,9 +30,9 @@ from tests.chaos.scenario import Scenario
 from tests.chaos.scenario import run
 
 
-LOCK = ("lock_seconds", 15)
-"""The lock of a journal file is taken from a worker that has held it for so long. Twelve processes
-on one core may leave a living one asleep for 4 s, and it then ends by an error of Optuna's."""
+LOCK = ("lock_seconds", 30)
+"""The lock of a journal file is taken from a worker that has held it for so long, by default in
+Optuna. On a busy core a living one may be asleep for 15 s, and then ends by an error of Optuna's."""
 POOL = (("n_learners", 40), ("seconds", 0.1), LOCK)
 OPEN = (("n_trials", 120), ("seconds", 0.1), LOCK)
 """An open pool, with the default rule."""

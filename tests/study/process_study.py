@@ -447,9 +447,9 @@ def at_work(plan: Plan, n_workers: int) -> Iterator[list[BaseProcess]]:
             kill(worker)
 
 
-def ended(crew: list[BaseProcess]) -> list[int | None]:
+def ended(crew: list[BaseProcess], patience: float = PATIENCE) -> list[int | None]:
     """Wait until all workers have ended by themselves and return their exit codes."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     for worker in crew:
         worker.join(max(0.0, deadline - time.monotonic()))
     return [worker.exitcode for worker in crew]
