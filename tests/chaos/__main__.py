@@ -31,8 +31,8 @@ from tests.chaos.scenario import run
 
 
 LOCK = ("lock_seconds", 30)
-"""The lock of a journal file is taken from a worker that has held it for so long, by default in
-Optuna. On a busy core a living one may be asleep for 15 s, and then ends by an error of Optuna's."""
+"""The lock of a journal file is taken from a worker that has held it for so long, as by default in
+Optuna. On a busy core a living one may sleep for 15 s, and then ends by an error of Optuna's."""
 POOL = (("n_learners", 40), ("seconds", 0.1), LOCK)
 OPEN = (("n_trials", 120), ("seconds", 0.1), LOCK)
 """An open pool, with the default rule."""
