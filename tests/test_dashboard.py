@@ -497,11 +497,15 @@ def _move_forecast(row: Any, least: float) -> None:
     row.values = [row.values[0] - least]
 
 
+def _other_reason(row: Any) -> dict[str, str]:
+    return {"daub:reason": "waits: promises 3"} if row.user_attrs["daub:forecast"] else {}
+
+
 CHANGES: dict[str, Callable[[Any, float], object]] = {
     "nothing": lambda row, least: None,
     "forecast": _move_forecast,
     "bound": _move_bound,
-    "reason": lambda row, least: row.user_attrs.update({"daub:reason": "waits: promises 3"}),
+    "reason": lambda row, least: row.user_attrs.update(_other_reason(row)),
 }
 
 
@@ -575,6 +579,15 @@ class TestJournals:
         moved[0].values = [rows[0].values[0] + 0.02 * _range(rows)]
         study_id = bulk.replace_trials(kept, study._study_id, moved)
         assert [row.values for row in kept.get_all_trials(study_id)] == [r.values for r in moved]
+
+    def test_that_another_is_the_best_now_is_written(self, kept: Any) -> None:
+        study, rows = _rows_of(kept)
+        changed = copy.deepcopy(rows)
+        (best,) = [row for row in changed if row.user_attrs["daub:reason"].startswith("best")]
+        best.user_attrs["daub:reason"] = "trained on all 800 examples"
+        study_id = bulk.replace_trials(kept, study._study_id, changed)
+        stored = [row.user_attrs["daub:reason"] for row in kept.get_all_trials(study_id)]
+        assert not any(reason.startswith("best") for reason in stored)
 
     @pytest.mark.parametrize("change", [*CHANGES])
     def test_what_nobody_sees_is_not_written(self, kept: Any, change: str) -> None:

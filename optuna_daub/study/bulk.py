@@ -172,23 +172,22 @@ def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
 def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
     """Return whether two rows of a learner differ only in what each decision moves a little.
 
-    That is its forecast and its bound, by at most `least`, and the words that say why it waits.
+    That is its forecast and its bound, by at most `least`, and before it has its full-data score
+    the words that say why it waits.
     """
-    moving = {*records.prefixed(dict.fromkeys(("bound", "reason")))}
-    resting = []
+    moving = ("bound", "reason") if records.read_summary(row, "forecast") else ("bound",)
+    names = records.prefixed(dict.fromkeys(moving))
+    resting, moved = [], []
     for each in (before, row):
-        copied = copy.copy(each)
-        copied.values = None if each.values is None else [0.0]
-        copied.user_attrs = {k: v for k, v in each.user_attrs.items() if k not in moving}
-        resting.append(_shown(copied))
-    if resting[0] != resting[1]:
-        return False
-    pairs = [*zip(before.values or (), row.values or (), strict=True)]
-    pairs.append((records.read_summary(before, "bound"), records.read_summary(row, "bound")))
-    return all(
+        rest = copy.copy(each)
+        rest.values = None if each.values is None else [0.0]
+        rest.user_attrs = {k: v for k, v in each.user_attrs.items() if k not in names}
+        resting.append(_shown(rest))
+        moved.append([*(each.values or ()), records.read_summary(each, "bound")])
+    return resting[0] == resting[1] and all(
         one == other
         or (None not in (one, other) and math.isclose(one, other, rel_tol=0.0, abs_tol=least))
-        for one, other in pairs
+        for one, other in zip(*moved, strict=True)
     )
 
 
