@@ -75,13 +75,13 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
     database = _database(storage)
     if database is None:
         rows = [row for row in rows if row.state.is_finished()] if keeps_all(storage) else rows
-        news = _news(storage, storage.get_all_trials(study_id, deepcopy=False), rows)
-        if news is None:
+        added = _news(storage, storage.get_all_trials(study_id, deepcopy=False), rows)
+        if added is None:
             name = storage.get_study_name_from_id(study_id)
             directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
             storage.delete_study(study_id)
-            study_id, news = storage.create_new_study(directions, name), rows
-        for row in news:
+            study_id, added = storage.create_new_study(directions, name), rows
+        for row in added:
             storage.create_new_trial(study_id, row)
         return study_id
     import sqlalchemy

@@ -105,9 +105,9 @@ def test_sixteen_processes_lose_nothing_and_train_nothing_twice(
     address: str, tmp_path: Path
 ) -> None:
     """Prints what a trial takes, with `-s`; probes sleep for half a second."""
-    plan = Plan(address, tmp_path, n_learners=48, seconds=0.5).create()
+    plan = Plan(address, tmp_path, n_learners=32, seconds=0.5).create()
     with at_work(plan, 16) as crew:
-        assert ended(crew, 4 * PATIENCE) == [0] * 16, plan.errors()
+        assert ended(crew, 6 * PATIENCE) == [0] * 16, plan.errors()
     study = check_consistency(plan)
     known = {(curve.params["x"], o.size) for curve in learning_curves(study)
              for o in curve.observations}  # fmt: skip
