@@ -124,7 +124,8 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
         # One thread looks at a time, and sees whom the others have settled: else two with the
         # same parameters could each find the other unsettled, and both go on.
         with worker.lock:
-            if number not in known.runs or worker.newcomers.get(number):
+            is_ours = number in known.runs and known.runs[number].worker == run.worker
+            if not is_ours or worker.newcomers.get(number):
                 return run  # others have taken it over, or it was settled before
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
             other = known.forerunner(number, settled)

@@ -264,9 +264,15 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
     """
     if time.monotonic() - worker.seen_at > worker.patience.checked:
         worker.look()
-    run = worker.known.runs.get(trial.number)
+    run, assigned = worker.known.runs.get(trial.number), worker.assigned.get(trial.number)
     if run is None or (learner is not None and run.learner != learner):
         _end_lost(trial, worker)
+    # On SQLite Optuna may hand one waiting trial to two workers. Whose record was written last
+    # has it; the other one must not end it.
+    if assigned is not None and run.worker != assigned.run.worker:
+        del worker.assigned[trial.number]
+        liveness.come_back(trial.study, trial)
+        raise TurnOverError(GIVEN_UP)
 
 
 def _check_alive(trial: optuna.Trial, worker: Worker) -> None:
