@@ -100,12 +100,13 @@ def test_eight_processes_race_for_three_learners(address: str, tmp_path: Path) -
     assert cpu < 0.2 * wall, "a worker that waits is busy"
 
 
+@pytest.mark.timeout(1500)
 @pytest.mark.parametrize("kind", ["postgresql"])
 def test_sixteen_processes_lose_nothing_and_train_nothing_twice(
     address: str, tmp_path: Path
 ) -> None:
     """Prints what a trial takes, with `-s`; probes sleep for half a second."""
-    plan = Plan(address, tmp_path, n_learners=32, seconds=0.5).create()
+    plan = Plan(address, tmp_path, n_learners=24, seconds=0.5).create()
     with at_work(plan, 16) as crew:
         assert ended(crew, 6 * PATIENCE) == [0] * 16, plan.errors()
     study = check_consistency(plan)
