@@ -134,11 +134,14 @@ class DashboardCallback:
 
     Beside the study, in the same storage, there is then another one, "<name> (learners)", with
     one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
-    importances, contours, ranks and parallel coordinates speak of learners. It is written anew
-    each time, and the note on the study links to it; reload its open pages to see what changed.
+    importances, contours, ranks and parallel coordinates speak of learners. It is brought up to
+    date each time, and the note on the study links to it; reload its open pages to see what
+    changed.
 
     A journal (file or Redis) keeps all that was ever written. There only the notes are written
     each time; pictures and learners follow when the study has grown by a quarter, and at the end.
+    Of the learners only new ones are written, unless another was trained further or its forecast
+    has moved by a hundredth of the range of all; and a learner follows when it has a score.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -226,7 +229,8 @@ def update_dashboard(study: optuna.Study) -> None:
     """Draw the pictures of a study and write its notes for optuna-dashboard, at once.
 
     Call it on a study that is over, or that ran without `DashboardCallback`. It also updates the
-    study "<name> (learners)" beside it.
+    study "<name> (learners)" beside it. A journal grows by some 100 kB each time, since pictures
+    are written whole; while a study runs the callback writes less.
 
     Raises:
         ImportError: if plotly is not installed.
@@ -281,7 +285,7 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     text = (
         f"{HEADING}\nThe learners of [{_literal(study.study_name)}]({page}), "
         "one trial each. The value is the score on all the data if `daub:forecast` is false, else "
-        "the forecast of it. This study is written anew while the other one runs: reload the page."
+        "the forecast of it. This study is updated while the other one runs: reload the page."
     )
     news = {**mark, **_study_note(attrs, text.removeprefix(f"{HEADING}\n"))}
     if study.metric_names is not None:

@@ -12,7 +12,11 @@ optuna-dashboard, and the study with one trial per learner.
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+from collections import Counter
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -24,9 +28,15 @@ from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
+from optuna_daub.study import records
+
 
 MOST_VARIABLES = 500
 """Largest number of variables in one SQL statement; SQLite allowed 999 until 2020."""
+
+SIGHT = 0.01
+"""Least change of a forecast that is written to a journal, as a share of the range of all values:
+four pixels of a page's picture."""
 
 
 def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any]) -> None:
@@ -54,8 +64,10 @@ def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any
 def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTrial]) -> int:
     """Replace the trials of a study by `rows`, and return the study's id.
 
-    In a database the study and its trials keep their ids. In any other storage a changed study is
-    deleted and created anew: it gets a new id and loses its attributes.
+    In a database the study and its trials keep their ids. Other storages cannot write finished
+    trials again. There new rows are added at the end, and unfinished ones are left out. If a row
+    has changed otherwise, the study is deleted and created anew: it gets a new id and loses its
+    attributes.
 
     Args:
         storage: storage of the study.
@@ -64,15 +76,14 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
     """
     database = _database(storage)
     if database is None:
-        if [*map(_shown, storage.get_all_trials(study_id, deepcopy=False))] == [
-            *map(_shown, rows)
-        ]:
-            return study_id
-        name = storage.get_study_name_from_id(study_id)
-        directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
-        storage.delete_study(study_id)
-        study_id = storage.create_new_study(directions, name)
-        for row in rows:
+        rows = [row for row in rows if row.state.is_finished()] if keeps_all(storage) else rows
+        added = _news(storage, storage.get_all_trials(study_id, deepcopy=False), rows)
+        if added is None:
+            name = storage.get_study_name_from_id(study_id)
+            directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
+            storage.delete_study(study_id)
+            study_id, added = storage.create_new_study(directions, name), rows
+        for row in added:
             storage.create_new_trial(study_id, row)
         return study_id
     import sqlalchemy
@@ -132,11 +143,67 @@ def _database(storage: BaseStorage) -> RDBStorage | None:
     return storage if isinstance(storage, RDBStorage) else None
 
 
-def _shown(row: FrozenTrial) -> tuple[Any, ...]:
-    """Return all visible contents of a trial, except its number."""
-    times = row.datetime_start, row.datetime_complete
+def _news(
+    storage: BaseStorage, stored: Sequence[FrozenTrial], rows: Sequence[FrozenTrial]
+) -> Sequence[FrozenTrial] | None:
+    """Return the rows to add to those stored; None if one of these is no longer right."""
+    if not keeps_all(storage):
+        return [] if [*map(_shown, stored)] == [*map(_shown, rows)] else None
+    values = [row.values[0] for row in rows if row.values and math.isfinite(row.values[0])]
+    least = SIGHT * (max(values) - min(values)) if values else 0.0
+    left = dict(_keyed(rows))
+    for key, before in _keyed(stored):
+        row = left.pop(key, None)
+        if row is None or not _looks_like(before, row, least):
+            return None
+    return [*left.values()]
+
+
+def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
+    """Yield rows with what tells them apart: the learner, or all of a trial of others.
+
+    The same trial may have been added twice.
+    """
+    met: Counter[Any] = Counter()
+    for row in rows:
+        learner = records.read_summary(row, "learner")
+        key = _shown(row) if learner is None else learner
+        met[key] += 1
+        yield (key, met[key]), row
+
+
+def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
+    """Return whether two rows of a learner differ only in what each decision moves a little.
+
+    That is its forecast and its bound, by at most `least`, and before it has its full-data score
+    the words that say why it waits.
+    """
+    moving = ("bound", "reason") if records.read_summary(row, "forecast") else ("bound",)
+    names = records.prefixed(dict.fromkeys(moving))
+    resting, moved = [], []
+    for each in (before, row):
+        rest = copy.copy(each)
+        rest.values = None if each.values is None else [0.0]
+        rest.user_attrs = {k: v for k, v in each.user_attrs.items() if k not in names}
+        resting.append(_shown(rest))
+        moved.append([*(each.values or ()), records.read_summary(each, "bound")])
+    return resting[0] == resting[1] and all(
+        one == other
+        or (None not in (one, other) and math.isclose(one, other, rel_tol=0.0, abs_tol=least))
+        for one, other in zip(*moved, strict=True)
+    )
+
+
+def _shown(row: FrozenTrial) -> str:
+    """Return all of a trial that anybody sees, except its place, as a storage gives it back.
+
+    In JSON a tuple is a list, and NaN is NaN.
+    """
+    times = [str(row.datetime_start), str(row.datetime_complete)]
+    steps = sorted(row.intermediate_values.items())
     attrs = row.user_attrs, row.system_attrs
-    return row.state, row.values, row.params, row.intermediate_values, attrs, times
+    facts = row.state.name, row.values, row.params, steps, attrs, times
+    return json.dumps(facts, sort_keys=True, default=repr)
 
 
 def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:

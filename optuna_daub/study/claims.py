@@ -125,8 +125,9 @@ def settle(study: optuna.Study, trial: optuna.Trial, policy: Policy, run: Run) -
         # One thread compares at a time, and sees the learners that others have settled. Otherwise
         # two with the same parameters could each find the other unsettled, and both go on.
         with worker.lock:
-            if number not in known.runs or worker.newcomers.get(number):
-                return run  # others have taken it over, or it is settled
+            is_ours = number in known.runs and known.runs[number].worker == run.worker
+            if not is_ours or worker.newcomers.get(number):
+                return run  # others have taken it over, or it was settled before
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
             other = known.forerunner(number, settled)
             if other is not None:

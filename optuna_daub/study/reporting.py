@@ -224,8 +224,14 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             if size not in curve.sizes:
                 with _ending_before_first(worker):
                     raise ValueError(_not_reported(trial, size))
-        if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
+        full_size = pruner.policy.sizes[-1]
+        if curve.size == full_size and curve.observations[-1].is_finite:
             _check_alive(trial, worker)
+            # Only who has trained on all the data has a last score to return. Another that was
+            # taken for dead may have ended late, as this one was about to train the learner.
+            last = worker.turns.get(number)
+            if last is None or last.size != full_size:
+                raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
             return
         following = worker.turn(pruner.policy, number)
     _check_alive(trial, worker)
@@ -259,9 +265,15 @@ def _check_held(trial: optuna.Trial, worker: Worker, learner: int | None = None)
     """
     if time.monotonic() - worker.seen_at > worker.patience.checked:
         worker.look()
-    run = worker.known.runs.get(trial.number)
+    run, assigned = worker.known.runs.get(trial.number), worker.assigned.get(trial.number)
     if run is None or (learner is not None and run.learner != learner):
         _end_lost(trial, worker)
+    # On SQLite Optuna may hand one waiting trial to two workers. Whose record was written last
+    # has it; the other one must not end it.
+    if assigned is not None and run.worker != assigned.run.worker:
+        del worker.assigned[trial.number]
+        liveness.come_back(trial.study, trial)
+        raise TurnOverError(GIVEN_UP)
 
 
 def _check_alive(trial: optuna.Trial, worker: Worker) -> None:

@@ -124,7 +124,10 @@ class _Elsewhere:
     """A worker in an interpreter with another Optuna, as `multiprocessing` shows one."""
 
     def __init__(self, plan: Plan, packages: str) -> None:
-        names = ("address", "name", "n_learners", "seconds", "stale_after", "n_trials", "clock")
+        names = (
+            "address", "name", "n_learners", "seconds", "stale_after", "n_trials", "clock",
+            "lock_seconds",
+        )  # fmt: skip
         given = {name: getattr(plan, name) for name in names} | {"folder": str(plan.folder)}
         path = os.pathsep.join([packages, os.getcwd()])
         self._process = subprocess.Popen(

@@ -12,9 +12,11 @@ import datetime
 import math
 import os
 import random
+import resource
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 import uuid
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import psutil
 import pytest
 from optuna.storages import BaseStorage
 from optuna.storages import JournalStorage
@@ -145,6 +148,11 @@ def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseS
                 return JournalStorage(JournalFileBackend(path, lock_obj=lock))
             case "redis", _, _:
                 return JournalStorage(JournalRedisBackend(address))
+            case "dask", _, behind:
+                from optuna_integration import DaskStorage
+
+                # On the scheduler there is one of a name; the first to open it brings it.
+                return DaskStorage(open_storage(behind), name=behind)
             case "grpc", _, port:
                 return optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=int(port))
             case "sqlite", _, _:
@@ -155,6 +163,18 @@ def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseS
 
 class HarmError(Exception):
     """The error that a plan's objective raises."""
+
+
+class HungerError(MemoryError):
+    """Takes more memory than its process is allowed to have."""
+
+    def __init__(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + 2**26, hard))
+        try:
+            self.eaten = bytearray(2**30)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 @dataclass(frozen=True)
@@ -201,6 +221,8 @@ class Plan:
     """Seconds after which the lock of a journal file is taken from a worker that seems dead."""
     clock: float = 0.0
     """Seconds by which the clock of the worker's machine is ahead."""
+    clock_jumps: float = 0.0
+    """Seconds after which it comes to be ahead; until then it is right."""
     name: str = field(default_factory=lambda: f"study-{uuid.uuid4().hex[:8]}")
 
     def create(self, *, is_enqueued: bool = False) -> Plan:
@@ -301,7 +323,8 @@ def score(x: float, size: int) -> float:
 
 def work(plan: Plan) -> None:
     """Work on the study until it ends."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _set_up(plan)
@@ -355,21 +378,25 @@ def _set_up(plan: Plan) -> None:
 
     log.write_given_up = note_given_up
     if plan.clock:
-        shift_clock(plan.clock)
+        shift_clock(plan.clock, plan.clock_jumps)
 
 
-def shift_clock(seconds: float) -> None:
+def shift_clock(seconds: float, after: float = 0.0) -> None:
     """Put this process's clock ahead, as Optuna and this package read it; the monotonic one stays.
 
-    The time of a database's server is its own.
+    It is right for `after` seconds, and then jumps. The time of a database's server is its own.
     """
-    now, shift = time.time, datetime.timedelta(seconds=seconds)
-    time.time = lambda: now() + seconds
+    now, due = time.time, time.monotonic() + after
+
+    def ahead() -> float:
+        return seconds if time.monotonic() >= due else 0.0
+
+    time.time = lambda: now() + ahead()
 
     class Shifted(datetime.datetime):
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> Shifted:  # type: ignore[override]
-            return super().now(tz) + shift
+            return super().now(tz) + datetime.timedelta(seconds=ahead())
 
     for name, module in [*sys.modules.items()]:
         is_ours = name.partition(".")[0] in ("optuna", "optuna_daub")
@@ -420,9 +447,9 @@ def at_work(plan: Plan, n_workers: int) -> Iterator[list[BaseProcess]]:
             kill(worker)
 
 
-def ended(crew: list[BaseProcess]) -> list[int | None]:
+def ended(crew: list[BaseProcess], patience: float = PATIENCE) -> list[int | None]:
     """Wait until all workers have ended by themselves and return their exit codes."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     for worker in crew:
         worker.join(max(0.0, deadline - time.monotonic()))
     return [worker.exitcode for worker in crew]

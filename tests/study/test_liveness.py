@@ -51,6 +51,7 @@ from tests.study.table_study import table_study
 
 
 MADE, WINNER = expected()
+LADDER = (100, 200, 400, 800)
 
 
 def test_this_process_lives() -> None:
@@ -662,6 +663,77 @@ def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
         assert best is not None
         assert best.is_final
         assert best.params == before
+
+
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize("n_before", [0, 1, 2], ids="{} sizes of its own before".format)
+def test_a_run_whose_learner_got_its_full_score_from_another_is_over(
+    place: str, n_before: int, tmp_path: Path
+) -> None:
+    """One taken for dead ends late, while its successor is about to train the learner."""
+    storage = None if place == "memory" else sqlite(tmp_path)
+    study = table_study(1, storage=storage, sizes=LADDER, patience=AT_ONCE)
+    late, went_on = table_study(1, storage=storage or study._storage, sizes=LADDER), study
+    first, reached = late.ask(), LADDER[-1 - n_before :]
+    row = first.suggest_int("row", 0, 0)
+    for n in training_sizes(first):
+        if n == reached[0]:
+            break
+        report(first, n, float(n), training_score=1.0)
+    log.write_given_up(went_on, went_on.trials[0])
+    second, trained = went_on.ask(), list[int]()
+    assert second.suggest_int("row", 0, 0) == row
+
+    def objective() -> float:
+        for n in training_sizes(second):
+            if n == LADDER[-1] or len(trained) == n_before:
+                pytest.fail(f"{n} examples were trained on once more")
+            score = float(n)
+            report(second, n, score, training_score=1.0)
+            trained.append(n)
+            if len(trained) == n_before:
+                come_back()
+        return score
+
+    def come_back() -> None:
+        for n in reached:
+            first.report(float(n), n)
+        late.tell(first, float(LADDER[-1]))
+
+    if not n_before:
+        come_back()
+    with pytest.raises(optuna.TrialPruned, match="another worker has trained it on all 800"):
+        objective()
+    went_on.tell(second, state=TrialState.PRUNED)
+    assert trained == [*reached[:n_before]]
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"]
+    (curve,) = learning_curves(study)
+    assert [seen.size for seen in curve.observations] == [*LADDER]
+    assert (study.best_value, study.best_trial.number) == (800.0, 0)
+
+
+def test_a_late_score_of_a_smaller_size_is_not_trained_again() -> None:
+    study = table_study(1, sizes=LADDER, patience=AT_ONCE)
+    late = table_study(1, storage=study._storage, sizes=LADDER)
+    first = late.ask()
+    first.suggest_int("row", 0, 0)
+    log.write_given_up(study, study.trials[0])
+    second, trained = study.ask(), []
+    second.suggest_int("row", 0, 0)
+    first.report(100.0, LADDER[0])
+    for n in training_sizes(second):
+        trained.append(n)
+        report(second, n, float(n), training_score=1.0)
+    assert trained == [*LADDER[1:]]
+
+
+def test_sizes_asked_for_once_more_after_the_last_one_are_none() -> None:
+    study = table_study(1, sizes=LADDER)
+    trial = study.ask()
+    trial.suggest_int("row", 0, 0)
+    for n in training_sizes(trial):
+        report(trial, n, float(n), training_score=1.0)
+    assert [*training_sizes(trial)] == []
 
 
 # Heartbeats
