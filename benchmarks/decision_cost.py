@@ -1,9 +1,9 @@
-"""What a decision costs: of the rules alone, and of sampler and pruner per trial.
+"""Cost of a decision: of the rules alone, and of sampler and pruner per trial.
 
     python benchmarks/decision_cost.py [--smoke] [--time-limit S] [--storages memory sqlite]
 
 *Alone*: a policy decides on a pool of many learners after each more observation. *Per trial*: all
-methods run an objective that does nothing in one process, a block of trials each in turn, so that
+methods run an objective that does nothing in one process, a block of trials each in turn, so
 what else the machine does falls on all of them; one that has used `--patience` seconds stops.
 Figures are CPU milliseconds; on SQLite there is wall-clock as well, which includes the disk. Rows
 go to results/decision_cost.jsonl, tables to results/decision_cost.md.
@@ -50,21 +50,21 @@ from optuna_daub.core import SuccessiveHalving
 SIZES = (500, 750, 1125, 1688, 2532, 3798, 5000)
 N_TRIALS = {"memory": 20_000, "sqlite": 2_000}
 PARTS = 20
-"""How many figures are kept of each method: means over so many consecutive parts of its trials."""
+"""Number of figures kept of each method: means over consecutive parts of its trials."""
 
 BLOCKS_PER_PART = 5
-"""How often the methods take turns within a part."""
+"""Number of times that the methods take turns within a part."""
 
 N_TRACED = 2_000
 """Trials whose memory is traced."""
 POOLS = (20, 1_000, 20_000)
 """Numbers of learners in the pools on which policies decide."""
 N_DECISIONS = 200
-"""How many decisions are timed on each pool."""
+"""Number of decisions that are timed on each pool."""
 
 
 def score(x: float, size: int) -> float:
-    """Return a score whose bound falls with each size, so that the turn always changes hands."""
+    """Return a score whose bound falls with each size, so the turn always changes hands."""
     return 0.9 + 0.01 * x - 0.05 * SIZES.index(size)
 
 
@@ -93,13 +93,13 @@ class Method:
 
     pruner: Callable[[], optuna.pruners.BasePruner]
     is_pair: bool = False
-    """Whether the sampler is ours too."""
+    """True if the sampler is ours too."""
     runs_per_learner: int | None = None
     """In a closed pool, how often the pair comes back to a learner before all are done."""
 
     @property
     def objective(self) -> Callable[[optuna.Trial], float]:
-        """What is run."""
+        """The objective of the method."""
         return paired if self.is_pair else plain
 
     def study(self, storage: str | None, n_trials: int) -> optuna.Study:

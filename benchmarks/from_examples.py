@@ -1,4 +1,5 @@
-"""What benchmarks take from the examples, which are scripts of one folder and no package."""
+"""Parts of the examples that benchmarks use; the examples are scripts of one folder, no
+package."""
 
 from __future__ import annotations
 

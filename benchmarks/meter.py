@@ -1,4 +1,4 @@
-"""What a run costs: seconds, rows trained on, memory; each run in a process of its own."""
+"""Cost of a run: seconds, rows trained on, memory; each run in a process of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cpu_seconds() -> float:
 class Meter:
     """Counts the seconds and the training rows of a run.
 
-    Fits are counted at their classes, so that nothing handed to a rival is wrapped: a fit inside
+    Fits are counted at their classes, so nothing handed to a rival is wrapped: a fit inside
     another (a step of a pipeline, a tree of a bag) is part of that one.
     """
 
@@ -94,14 +94,14 @@ class Meter:
 def apart(
     prepare: Callable[[], Callable[[], Mapping[str, Any]]], limit: float | None = None
 ) -> Mapping[str, Any]:
-    """Run in a new process, and stop it where it takes too long.
+    """Run in a new process, and stop it if it takes too long.
 
     Args:
         prepare: what is not timed, such as reading data; returns what to run.
         limit: CPU seconds for the run; None for no limit.
 
     Returns:
-        What the run returned; where it was stopped or failed, `stopped` or `failed` and why.
+        What the run returned; if it was stopped or failed, `stopped` or `failed` and why.
     """
     here, there = SPAWN.Pipe()
     worker = SPAWN.Process(target=_work, args=[prepare, limit, there])

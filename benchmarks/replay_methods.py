@@ -36,20 +36,20 @@ from optuna_daub.core.policies.value_per_second import ValuePerSecond
 
 
 LATER_FIRST = 1 / 48
-"""Of N: where Optuna's pruners begin in the variants that begin later."""
+"""First size of Optuna's pruners in the variants that start later, as a share of N."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method chose and what that cost."""
+    """The choice of a method, and its cost."""
 
     learner: int
     cost: float
     """In the problem's unit: seconds, or training examples."""
     probes: int
-    """How many times a learner was trained."""
+    """Number of trainings."""
     scoring_cost: float = 0.0
-    """What training scores cost besides."""
+    """Extra cost of training scores."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Method:
     choose: Callable[[Problem, int], Outcome]
     """The method at work on a problem, for a seed."""
     is_random: bool = False
-    """Whether another seed may give another answer."""
+    """True if another seed may give another answer."""
     needs_n_validation: bool = False
-    """Whether it cannot run where the number of validation examples is unknown."""
+    """True if it needs the number of validation examples."""
 
     def can_run(self, problem: Problem) -> bool:
         """Return whether the problem has what the method needs."""
@@ -144,7 +144,7 @@ def follow(
 
 
 def value_per_second(problem: Problem) -> Policy:
-    """Return the default rule; where seconds are unknown, it weighs examples."""
+    """Return the default rule; if seconds are unknown, it weighs examples."""
     return ValuePerSecond(problem.sizes, Joint(), cost=problem.unit)
 
 

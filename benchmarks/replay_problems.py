@@ -64,7 +64,7 @@ LCDB_STRIDE = 5
 BASELINES = ("DummyClassifier",)
 """Learners left out: guessing the majority class is no model to choose."""
 VALIDATION, TEST = 1, 2
-"""Of the axis (train, validation, test) of LCDB."""
+"""Places in LCDB's axis (train, validation, test)."""
 
 MADE_LEARNERS = 12
 MADE_VALIDATION = 4000
@@ -79,16 +79,16 @@ class Problem:
     sizes: tuple[int, ...]
     """Training sizes, increasing; the last is the full training set (N)."""
     curves: tuple[LearningCurve, ...]
-    """What a method sees of a learner at each size once it has paid for it."""
+    """Learning curves that a method sees, one observation for each training that it pays for."""
     costs: Mapping[tuple[int, int], float]
-    """What training a learner on so many examples costs, in `unit`."""
+    """Cost of training a learner on so many examples, in `unit`."""
     verdicts: Mapping[int, float]
     """The score that a learner is judged by, trained on all the data; only of those that can."""
     unit: Literal["seconds", "examples"] = "examples"
     n_validation: int | None = None
-    """Examples that each score was measured on; None where unknown."""
+    """Examples that each score was measured on; None if unknown."""
     scoring_costs: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """What the training score costs besides, for methods that need it; empty where unknown."""
+    """Extra cost of the training score, for methods that need it; empty if unknown."""
 
     @property
     def full_size(self) -> int:
@@ -240,7 +240,7 @@ class Lcdb:
 
     @property
     def is_choosable(self) -> NDArray[np.bool_]:
-        """Which learners are no baselines."""
+        """True for learners that are no baselines."""
         return np.asarray(~np.isin(self.learner, BASELINES))
 
 
@@ -332,11 +332,11 @@ class Source:
     problems: Callable[[int], Iterator[Problem]]
     """For a seed, one problem or one per data set."""
     path: Path | None
-    """The file that must be there; None where nothing is read."""
+    """The file that must be there; None if nothing is read."""
     seeds: int
-    """How many orders of the learners for Optuna's studies, and draws of the noise."""
+    """Number of orders of the learners for Optuna's studies, and of draws of the noise."""
     is_random: bool = False
-    """Whether another seed gives other scores, orders or times."""
+    """True if another seed gives other scores, orders or times."""
 
 
 def _table(name: str, *, is_shaken: bool = False) -> Source:

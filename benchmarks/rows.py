@@ -1,7 +1,7 @@
-"""What every program shares: its command line, its rows, its tables.
+"""Parts that all programs share: command line, rows and tables.
 
 A row is one JSON line per run, stamped, written as soon as the run is done. A program lists its
-runs; those whose row is in the file already are not repeated, so that a program that was stopped
+runs; those whose row is in the file already are not repeated, so a program that was stopped
 goes on where it stopped. To start over, delete the file.
 """
 
@@ -39,9 +39,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 """Where rows, tables and pictures go; git ignores the rows."""
 
 CHANGED = ("status", "--porcelain", "--", ".", ":!benchmarks/results")
-"""What git is asked for changes of the code: results that are written are none."""
+"""Arguments of git that list changes of the code; results that are written are none."""
 PACKAGES = ("optuna", "numpy", "scikit-learn", "lightgbm", "xgboost")
-"""Whose versions every row states, where they are installed."""
+"""Whose versions every row states, if they are installed."""
 
 Row: TypeAlias = dict[str, Any]
 """JSON-safe names and numbers: what was run, what came out, and the stamp."""
@@ -70,11 +70,11 @@ def results_of(options: argparse.Namespace) -> Path:
 
 
 def is_there(name: str, path: Path | None) -> bool:
-    """Return whether a file can be read, and say what is left out where it cannot.
+    """Return whether a file can be read, and say what is left out if it cannot.
 
     Args:
         name: of what needs the file.
-        path: the file; None where nothing is read.
+        path: the file; None if nothing is read.
     """
     if path is None or path.exists():
         return True
@@ -100,8 +100,8 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
 
     Args:
         runs: what the program consists of.
-        path: the file of JSON lines; made where it is absent.
-        time_limit: seconds after which no further run is begun; None for no limit.
+        path: the file of JSON lines; made if it is absent.
+        time_limit: seconds after which no further run is started; None for no limit.
     """
     deadline = float("inf") if time_limit is None else time.monotonic() + time_limit
     known = {_identity(row["key"]): row for row in read_rows(path)}
@@ -128,7 +128,7 @@ def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) ->
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a file of JSON lines; none where there is no file."""
+    """Return the rows of a file of JSON lines; none if there is no file."""
     if not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -11,7 +11,7 @@ unit of time is the mean cost of training a random candidate on all rows of the 
 
 `RandomizedSearchCV` draws candidates until the time is up: the one being trained then is finished,
 as the last one of `DataAllocationSearchCV` is. `HalvingRandomSearchCV` must know beforehand how
-many candidates it begins with: as many as its rounds have time for, by what a few random
+many candidates it starts with: as many as its rounds have time for, by what a few random
 candidates cost on all rows and on one in 81. That is measured before, and not counted. If it
 ends early it is run again with other candidates for the seconds that are left, and the better
 result counts; if it ends late, its result counts as well. Its rounds keep one in three.
@@ -118,7 +118,7 @@ Part = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class Costs:
-    """What candidates cost, known beforehand."""
+    """Costs of candidates, known beforehand."""
 
     unit: float
     """Mean CPU seconds of a candidate on all rows."""
@@ -128,14 +128,14 @@ class Costs:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search came to."""
+    """The result of a search."""
 
     model: Any
     """Fitted on all training rows."""
     score: float
     """On the validation rows."""
     seconds: float
-    """Of the search alone."""
+    """Seconds of the search alone."""
     n_candidates: int
     n_full: int
     """Candidates trained on all rows of the division."""

@@ -680,7 +680,7 @@ class Method:
     needs: tuple[str, ...] = ()
     """Modules that have to be importable."""
     is_for_rows_only: bool = False
-    """Whether it can run on real data only: it trains by itself, or looks at the wall clock."""
+    """True if it runs on real data only: it trains by itself, or looks at the wall clock."""
 
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -689,7 +689,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "dehb": ("dehb==0.1.2",),  # wants numpy below 2
     "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
 }
-"""What pip is asked for, by environment."""
+"""Packages that pip installs, by environment."""
 
 METHODS: dict[str, Method] = {
     "random": Method(partial(on_all_data, _random), "all data"),
@@ -724,7 +724,7 @@ METHODS: dict[str, Method] = {
 
 
 def environment(home: str) -> Path:
-    """Return the Python of a peer's environment, which is made where it is not there yet."""
+    """Return the Python of a peer's environment, which is made if it is not there yet."""
     folder = CACHE / home
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     done = folder / "installed"

@@ -42,11 +42,11 @@ class Problem(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the problem."""
+        """Name of the problem."""
 
     @property
     def space(self) -> Space:
-        """What is searched."""
+        """Space that is searched."""
 
     @property
     def smallest(self) -> int:
@@ -57,17 +57,17 @@ class Problem(Protocol):
         """N, the number of all rows to train on."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
-        """Return validation score and seconds; infinite seconds where the limit is exceeded."""
+        """Return validation score and seconds; infinite seconds if the limit is exceeded."""
 
     def reference(self) -> dict[str, float]:
         """Return the mean seconds of a full training (`unit`), and the best score known."""
 
     def judge(self) -> float | None:
-        """Return the test score of what was trained last; None where there are no test rows."""
+        """Return the test score of what was trained last; None if there are no test rows."""
 
 
 PERFECT = 1.0
-"""A score that nothing can better, so that the run may end: its curve would not change."""
+"""A score that nothing can better, so the run may end: its curve would not change."""
 MOST_TRAININGS = 2000
 """After which a run ends whatever the clock shows. Few do: those that have found a corner of a
 surrogate where training costs next to nothing, and where some methods would think for hours."""
@@ -95,10 +95,10 @@ class Race:
         """Seconds, validation score and test score of each full-data model better than before."""
 
     def evaluate(self, config: Config, size: int) -> tuple[float, float]:
-        """Train, charge the seconds, and note the score where it is the best of a full training.
+        """Train, charge the seconds, and note the score if it is the best of a full training.
 
         Raises:
-            OutOfBudgetError: where the clock has run out before or during the training.
+            OutOfBudgetError: if the clock has run out before or during the training.
         """
         return self.charge(partial(self.problem.train, config, size), size)
 
@@ -286,7 +286,7 @@ HELD_OUT = 0.15
 MOST_HELD_OUT = 20_000
 """Share and number of rows that are to validate on; as many again are to test on."""
 NEAR_SMALLEST = 5_000
-"""Rows that the smallest size is near, where data are large: N over a power of 3, 27 to 243."""
+"""Rows that the smallest size is near, if data are large: N over a power of 3, 27 to 243."""
 UNIT_DRAWS = 2
 """Random configurations of each algorithm whose full training is timed for the unit."""
 UNIT_CAP = 120.0
@@ -468,7 +468,7 @@ class Training:
         n_steps = round(math.log(self.full / NEAR_SMALLEST, 3)) if self.full > 1 else 0
         self.smallest = max(self.full // 3 ** min(max(n_steps, 3), 5), 1)
         self.model: Any = None
-        """What was trained last."""
+        """Model that was trained last."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Train and score; a model that cannot be trained has score 0."""
@@ -523,9 +523,9 @@ class Source:
     open: Callable[[int], Problem]
     """For a seed: real data are shuffled by it."""
     path: Path | None = None
-    """The file that must be there; None where nothing is read."""
+    """The file that must be there; None if nothing is read."""
     is_real: bool = False
-    """Whether training is real, and budgets are seconds."""
+    """True if training is real, and budgets are seconds."""
 
     @property
     def is_there(self) -> bool:

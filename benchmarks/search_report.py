@@ -66,7 +66,7 @@ class Results:
         )
 
     def has_none(self, units: float) -> NDArray[np.bool_]:
-        """Return where there is no model after so many units."""
+        """Return if there is no model after so many units."""
         return np.array(
             [
                 [reached(row, units * self.units[name]) is None for row in of_cell]
@@ -75,7 +75,7 @@ class Results:
         )
 
     def by_problem(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return means over seeds, one line per problem; all seeds where there is one problem."""
+        """Return means over seeds, one line per problem; all seeds if there is one problem."""
         names = np.array([name for name, _ in self.cells])
         if len(set(names)) == 1:
             return values
@@ -83,13 +83,13 @@ class Results:
 
 
 def reached(row: Row, seconds: float) -> float | None:
-    """Return the best full-data score of a run after some seconds; None where there is none."""
+    """Return the best full-data score of a run after some seconds; None if there is none."""
     scores = [score for when, score, *_ in row["curve"] if when <= seconds]
     return scores[-1] if scores else None
 
 
 def family(problem: str) -> str:
-    """Return what a problem's name begins with: problems of one family share a table."""
+    """Return what a problem's name starts with: problems of one family share a table."""
     return problem.split("-")[0]
 
 
@@ -162,7 +162,7 @@ def _tables(results: Results) -> list[str]:
         regret = results.regret(units)
         means, medians = results.by_problem(regret).mean(axis=0), np.median(regret, axis=0)
         regrets.append([f"{a:.2f} ({b:.2f})" for a, b in zip(means, medians, strict=True)])
-        # Rounded, so that rank does not hang on the last digit of a sum.
+        # Rounded, so rank does not hang on the last digit of a sum.
         ranked = results.by_problem(np.array([rankdata(line) for line in regret.round(6)]))
         ranks.append(_with_errors(ranked, 1))
         nones.append([f"{PERCENT * x:.0f} %" for x in results.has_none(units).mean(axis=0)])
@@ -182,7 +182,7 @@ def _tables(results: Results) -> list[str]:
 
 
 def _with_errors(values: NDArray[np.float64], decimals: int) -> list[str]:
-    """Return the mean of each column and, where there are several lines, its standard error."""
+    """Return the mean of each column and, if there are several lines, its standard error."""
     means = [f"{mean:.{decimals}f}" for mean in values.mean(axis=0)]
     if len(values) == 1:
         return means

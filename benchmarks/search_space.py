@@ -1,4 +1,4 @@
-"""What a method of the search benchmark sees of a problem: a space, and a clock that runs out.
+"""A problem as methods of the search benchmark see it: a space, and a clock that runs out.
 
 Standard library only, because peers that need other versions of numpy import it too.
 """
@@ -32,17 +32,17 @@ class Parameter:
     name: str
     low: float = 0.0
     high: float = 1.0
-    """Of numbers; both ends belong to the range."""
+    """Largest value of a number; both ends belong to the range."""
     is_int: bool = False
     is_log: bool = False
     choices: tuple[str, ...] = ()
-    """Of a categorical parameter; empty for numbers."""
+    """Choices of a categorical parameter; empty for numbers."""
     parent: str = ""
     """The categorical parameter that decides whether this one is active; empty: always active."""
     values: tuple[str, ...] = ()
-    """Of the parent for which this one is active."""
+    """Values of the parent for which this parameter is active."""
     cheap: float | None = None
-    """A value at which training costs little, for methods that ask where to begin."""
+    """A value at which training costs little, for methods that ask where to start."""
 
     def is_active(self, config: Config) -> bool:
         """Return whether it has a value beside those that the config has so far."""
@@ -108,15 +108,16 @@ class OutOfBudgetError(BaseException):
 
 
 class Evaluated(Protocol):
-    """What every method is given: it calls `evaluate` until that raises `OutOfBudgetError`."""
+    """The argument of every method, which calls `evaluate` until that raises
+    `OutOfBudgetError`."""
 
     @property
     def name(self) -> str:
-        """Of the problem."""
+        """Name of the problem."""
 
     @property
     def space(self) -> Space:
-        """What is searched."""
+        """Space that is searched."""
 
     @property
     def smallest(self) -> int:

@@ -1,4 +1,4 @@
-"""What is trained on what: data sets split in three, and the learners that can afford them.
+"""Data sets, split in three, and the learners that can be trained on them in time.
 
 ==============  ==================================================================================
 parity          parity of 5 of 16 bits, N = 21,500, as examples/quickstart.py makes it
@@ -93,7 +93,7 @@ class Source:
     cap: float
     """CPU seconds of fit and validation at N that a learner may take."""
     path: Path | None = None
-    """The file that must be there; None where nothing is read."""
+    """The file that must be there; None if nothing is read."""
     learners: tuple[str, ...] = tuple(POOL)
     seeds: int = 1
 
@@ -147,7 +147,8 @@ def of_file(path: Path, target: str, n_train: int | None, cap: float) -> Source:
 def _projected(name: str, data: Data, cap: float, clock: Callable[[], float]) -> float | None:
     """Return a learner's CPU seconds at N by its own exponent; None without two fits.
 
-    No probe is begun that would exceed the cap itself, nor one of a learner out of all proportion.
+    No training is started that would exceed the cap by itself, and none of a learner that is out
+    of all proportion.
     """
     seen: list[tuple[int, float]] = []
     for size in _probe_sizes(data.n_train):
@@ -164,7 +165,7 @@ def _projected(name: str, data: Data, cap: float, clock: Callable[[], float]) ->
 
 
 def _probe_sizes(n_train: int) -> Iterator[int]:
-    """Yield sizes that double up to a sixteenth of N, or a quarter where data are small."""
+    """Yield sizes that double up to a sixteenth of N, or a quarter if data are small."""
     last = max(n_train / 16, min(n_train / 4, FAR_PROBE))
     size = int(min(FIRST_PROBE, last / 2))
     while size <= last:

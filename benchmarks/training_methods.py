@@ -3,9 +3,9 @@
 *Ours* goes through the ready-made objective, which scores the training rows as well where the
 pruner uses them. *Training everything* is the yardstick of loss and cost.
 
-Each peer gets the same learners, training rows and validation rows, and begins with 500 rows or
-near it where it lets that be chosen; each ends with one learner trained on all N rows, and nothing
-is trained again after that. Where that is not its own way, the choice is trained on all rows at
+Each peer gets the same learners, training rows and validation rows, and starts with 500 rows or
+near it if it lets that be chosen; each ends with one learner trained on all N rows, and nothing
+is trained again after that. If that is not its own way, the choice is trained on all rows at
 the end, at the method's cost.
 
 *Optuna*: every learner is one trial, in random order. Trials train only on the sizes at which the
@@ -14,13 +14,13 @@ defaults, 4 for halving and 3 for Hyperband. Both are run once more from N / 48 
 than 500 where N is.
 
 *scikit-learn*: `HalvingRandomSearchCV` that draws every learner once, with factor 3, a first size
-such that the last round takes all rows ("exhaust", but for what rounding leaves; so nothing is
+such that the last round takes all rows ("exhaust", except what rounding leaves; so nothing is
 trained again), the resource `n_samples` and one predefined split, on training and validation rows
 joined. It takes unstratified samples of both parts in the same proportion: early rounds are scored
 on few validation rows, which is its way. Training scores, its default, are switched off.
 
 *lccv*: one learner after another, in random order, each against the best so far, with its
-defaults except the smallest size of 512 rows, where the others begin as well. Its evaluator draws
+defaults except the smallest size of 512 rows, where the others start as well. Its evaluator draws
 a new sample of the training rows each time, as its own does, with every class; all scores are on
 the validation rows. At N all samples are the same: the second and third look there cost nothing.
 
@@ -65,12 +65,12 @@ from optuna_daub import TrainingSizeObjective
 
 
 MIN_RESOURCE = 500
-"""The smallest training size, but for data sets with few rows."""
+"""The smallest training size, except data sets with few rows."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What every method is given."""
+    """The argument of every method."""
 
     data: Data
     learners: tuple[str, ...]
@@ -87,10 +87,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a method chose."""
+    """The choice of a method."""
 
     learner: str
-    """Of the pool; or, of FLAML, its own."""
+    """Name of a learner of the pool; for FLAML one of its own."""
     scores: Mapping[str, tuple[float, float]]
     """Validation and test score at N: of every learner from full training, of FLAML's own."""
 
@@ -105,13 +105,13 @@ class Method:
 
     choose: Choice
     package: str | None = None
-    """What must be installed; imported before the clock starts."""
+    """Package that must be installed; imported before the clock starts."""
     has_seconds: bool = False
-    """Whether it is told how many seconds to take."""
+    """True if the method is told how many seconds to take."""
 
     @property
     def missing(self) -> str | None:
-        """What it needs that is not there."""
+        """Part that the method needs and that is not installed; None if there is none."""
         if self.package is not None and find_spec(self.package) is None:
             return f"pip install {self.package}"
         return None
@@ -154,16 +154,16 @@ def ours(pruner_for: Callable[[Task], BasePruner], task: Task, n_jobs: int = 1) 
 # --- Peers ---
 
 LATER_FIRST = 1 / 48
-"""Of N: where Optuna's pruners begin in the variants that begin later."""
+"""First size of Optuna's pruners in the variants that start later, as a share of N."""
 LCCV_FIRST_EXPONENT = 9
-"""Of 2: 512 rows."""
+"""Exponent of lccv's first size, a power of 2: 512 rows."""
 LCCV_IGNORED = {
     "fittime": 0.0,
     "scoretime_train_accuracy": 0.0,
     "score_train_accuracy": math.nan,
     "scoretime_test_accuracy": 0.0,
 }
-"""What lccv asks its evaluator for besides the score, and decides nothing by."""
+"""Values that lccv asks its evaluator for besides the score, and decides nothing by."""
 FLAML_ESTIMATORS = ("lgbm", "xgboost", "xgb_limitdepth", "rf", "extra_tree", "sgd", "lrl1")
 
 

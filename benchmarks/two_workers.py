@@ -5,7 +5,7 @@
 
 One worker is compared with two in three ways:
 
-* simulated: ask and tell, in the order of a clock that only training moves, so that neither
+* simulated: ask and tell, in the order of a clock that only training moves, so neither
   thinking nor a loaded machine is measured. One worker does what `ours` does in search.py;
 * threads: `n_jobs=2`, whose objectives sleep the seconds that training takes, scaled such that
   the run takes `--seconds`;
@@ -66,23 +66,23 @@ WAYS = ("simulated", "threads", "sqlite")
 CHECKPOINTS = (3, 5, 10, 20, 30)
 """Units after which one worker is looked at."""
 NAME = "two workers"
-"""Of the study."""
+"""Name of the study."""
 IMPORT_SECONDS = 120.0
 """For which a process waits for the other."""
 N_RESAMPLES, N_MOMENTS = 2000, 3000
-"""Of the cells; at which curves are compared."""
+"""Numbers of resamples of the cells, and of moments at which curves are compared."""
 ROUNDING = 1e-9
 """Percentage points by which sums of the same numbers may differ."""
 PERCENT = 100.0
 
 
 class Found(NamedTuple):
-    """What came of a study."""
+    """The result of a study."""
 
     curve: list[tuple[float, float]]
     """Seconds and score of each full-data model, in the order of time."""
     sizes: list[int]
-    """Of all probes."""
+    """Sizes of all trainings."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -178,7 +178,7 @@ def simulated(problem: Problem, seed: int, n_workers: int, seconds: float) -> Fo
 
 
 def _probes(study: optuna.Study, problem: Problem) -> Iterator[tuple[int, float, float]]:
-    """Work on a study: yield size, score and seconds of each probe as it begins.
+    """Work on a study: yield size, score and seconds of each probe as it starts.
 
     That it has ended is told, and what comes next is decided, when the next one is asked for.
     """
@@ -233,7 +233,7 @@ def asleep(name: str, seed: int, way: str, n_workers: int, scale: float, seconds
 
 
 def _process(name: str, seed: int, url: str, barrier: Any, scale: float, seconds: float) -> None:
-    """Be one of the processes, all of which begin at the same moment."""
+    """Be one of the processes, all of which start at the same moment."""
     quiet()
     problem = PROBLEMS[name].open(0)
     study = opened(problem, seed, url)
@@ -342,7 +342,7 @@ def regrets(row: Row, moments: NDArray[np.float64]) -> NDArray[np.float64]:
 def reached(
     regret: NDArray[np.float64], goal: NDArray[np.float64], moments: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return when each curve, the last axis, first is at its goal; infinite where it never is.
+    """Return when each curve, the last axis, first is at its goal; infinite if it never is.
 
     >>> reached(np.array([[9.0, 4.0, 4.0], [9.0, 9.0, 5.0]]), np.array([4.0, 4.0]), np.arange(3.0))
     array([ 1., inf])

@@ -19,7 +19,7 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ex
 exclude_patterns = ["build"]
 
 # Pages are Markdown, headings are targets of links; notebooks run at each build.
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
@@ -68,6 +68,7 @@ def setup(app: Sphinx) -> None:
             return
         if what not in ("class", "function"):
             return
+        lines[:] = [line for line in lines if not line.startswith(":param values: must be empty")]
         lines[:] = with_first(lines, FIRST.get(name, ()))
         prose = " ".join(line for line in lines if not line.lstrip().startswith((">>>", "...")))
         listed = references(getattr(sys.modules.get(obj.__module__), "__doc__", None) or "")
@@ -86,6 +87,7 @@ def setup(app: Sphinx) -> None:
     ) -> tuple[str | None, str | None]:
         def plain(text: str) -> str:
             text = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
+            text = text.replace("*values: NoReturn", "*")
             return re.sub(r"<function (\w+)>", r"\1", text.replace("<factory>", "..."))
 
         return signature and plain(signature), returns and plain(returns)

@@ -1,4 +1,4 @@
-"""Which classifier is worth its features? Boosting under a budget, searched with DAUB.
+"""Boosting under a budget for features, searched with DAUB.
 
     python examples/budgeted_boosting.py [--picture FILE]
 

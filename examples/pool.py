@@ -1,7 +1,7 @@
 """A pool of 41 learners as one Optuna search space.
 
 `build` suggests a learner by name, then the hyperparameters that this learner has, each with one
-value, so that the study records them and no sampler has to choose. To search among values instead,
+value, so the study records them and no sampler has to choose. To search among values instead,
 give a parameter a range in `_suggested`. The names are those of the recorded learning curves in
 the benchmarks. Every random state is 0; LightGBM and XGBoost run on one core, and so does all
 else where the environment has OMP_NUM_THREADS=1.

@@ -1,4 +1,4 @@
-"""What the quickstart shows: one line while it works, a table at the end."""
+"""The quickstart's output: one line while it works, a table at the end."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python examples/workers.py --workers 4                    # four processes on this machine
 
-or one in each of as many shells, on as many machines, with a storage that all of them reach (begin
+or one in each of as many shells, on as many machines, with a storage that all of them reach (start
 the first a few seconds before the others, since it makes the tables):
 
     python examples/workers.py --workers 1 --storage postgresql+psycopg2://me@server/studies
@@ -39,7 +39,7 @@ def build(trial: optuna.Trial) -> ExtraTreesClassifier:
 
 
 def work(storage: str) -> optuna.Study:
-    """Work on the study until it ends; begin it if no other worker has."""
+    """Work on the study until it ends; start it if no other worker has."""
     X, y = make_classification(N_ROWS, n_informative=10, n_clusters_per_class=4, random_state=0)
     objective = TrainingSizeObjective(build, X, y)
     study = optuna.create_study(

@@ -1,14 +1,14 @@
-"""The pictures and reasons of a running study on the pages of optuna-dashboard.
+"""Pictures and reasons of a running study, on the pages of optuna-dashboard.
 
-What those pages show is kept in system attributes of the study: figures and notes, cut into
-pieces. They are written here directly, in the format that optuna-dashboard has to go on reading
-from older databases, since its own functions are made for one figure at the end of a study:
-`save_plotly_graph_object` writes pieces of 2,045 characters, one second for 128 KB on SQLite, and
-a page that is loaded meanwhile gets broken JSON; `save_note` reads all attributes of the study
-several times for each note. Only what has changed is written.
+Those pages show figures and notes from system attributes of the study, cut into pieces. They are
+written here directly, in the format that optuna-dashboard must go on reading from older databases.
+Its own functions are made for one figure at the end of a study. `save_plotly_graph_object` writes
+pieces of 2,045 characters, which takes a second for 128 KB on SQLite, and a page loaded meanwhile
+gets broken JSON. `save_note` reads all attributes of the study several times for each note. Here
+only changes are written.
 
-The pages that optuna-dashboard makes of trials, such as importances and contours, say little of a
-study whose trials are runs. So a second study beside it has one trial per learner.
+The pages on trials, such as importances and contours, are of little use if a learner has several
+trials. So a second study beside the first one has one trial per learner.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
+from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
+from optuna_daub.visualization._axes import tick_sizes
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._note import literal
 from optuna_daub.visualization._note import page
@@ -72,8 +74,9 @@ LONGEST_PAUSE = 3600.0
 """Largest number of seconds between two drawings."""
 
 GROWTH = 1.25
-"""Growth of the number of trials after which everything is drawn again on a journal. So pictures
-take a constant number of bytes per trial, some three times those of the trial itself."""
+"""Ratio of the numbers of trials between two complete drawings on a journal, which keeps all that
+was ever written. So pictures take a constant number of bytes per trial, some three times those of
+the trial itself."""
 
 _DRAWING = threading.Lock()
 """Held by the thread of this process that draws; not in the callback, which is sent to workers."""
@@ -107,7 +110,7 @@ def _read_drawing(study: optuna.Study) -> _Drawing | None:
     stored = log.read_mark(study, "drawing")
     if stored is None:
         return None
-    trials = int(stored.get("trials", 0))  # not said by versions that always drew all
+    trials = int(stored.get("trials", 0))  # older versions always drew all
     return _Drawing(str(stored["mark"]), float(stored["pause"]), trials)
 
 
@@ -122,11 +125,14 @@ class DashboardCallback:
 
     Beside the study, in the same storage, there is then another one, "<name> (learners)", with
     one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
-    importances, contours, ranks and parallel coordinates speak of learners. It is written anew
-    each time, and the note on the study links to it; reload its open pages to see what changed.
+    importances, contours, ranks and parallel coordinates speak of learners. It is brought up to
+    date each time, and the note on the study links to it; reload its open pages to see what
+    changed.
 
     A journal (file or Redis) keeps all that was ever written. There only the notes are written
     each time; pictures and learners follow when the study has grown by a quarter, and at the end.
+    Of the learners only new ones are written, unless another was trained further or its forecast
+    has moved by a hundredth of the range of all; and a learner follows when it has a score.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -187,8 +193,8 @@ class DashboardCallback:
         begun = time.monotonic()
         known, last = self._last, _read_drawing(study)
         if last is not None and last != known and not is_ending:
-            # Another worker has drawn since this one looked last. The clocks of two machines are
-            # not compared: the pause counts from here. How long ago it was is not known at first.
+            # Another worker has drawn since this one looked last. Clocks of two machines are not
+            # compared, so the pause counts from now; before the first look nothing is known.
             self._last = last
             self._next = begun + (last.pause if known else min(last.pause, self._every))
             return
@@ -213,8 +219,9 @@ class DashboardCallback:
 def update_dashboard(study: optuna.Study) -> None:
     """Draw the pictures of a study and write its notes for optuna-dashboard, at once.
 
-    For a study that is over, or was run without `DashboardCallback`. The study "<name>
-    (learners)" beside it is brought up to date too.
+    Call it on a study that is over, or that ran without `DashboardCallback`. It also updates the
+    study "<name> (learners)" beside it. A journal grows by some 100 kB each time, since pictures
+    are written whole; while a study runs the callback writes less.
 
     Raises:
         ImportError: if plotly is not installed.
@@ -267,9 +274,9 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     attrs = storage.get_study_system_attrs(study_id)
     link = f"[{literal(study.study_name)}]({page(log.study_id(study))})"
     text = (
-        f"The learners of {link}, one trial each. Its value is the score on all the data where "
-        "`daub:forecast` is false, and the forecast of it where it is true. Written anew while "
-        "the study runs: reload the page."
+        f"The learners of {link}, one trial each. The value is the score on all the data if "
+        "`daub:forecast` is false, else the forecast of it. This study is updated while the other "
+        "one runs: reload the page."
     )
     news = {**mark, **_study_note(attrs, text)}
     if study.metric_names is not None:
@@ -294,14 +301,17 @@ def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
     for graph_id, plot in GRAPHS.items():
         figure = plot(study)
         figure.update_layout(_for_any_theme())
+        if sizes := figure.layout.xaxis.tickvals:  # a card has half the width of a window
+            few = tick_sizes(sizes, MAX_TICKS_OF_NARROW)
+            figure.update_xaxes(tickvals=few, ticktext=[f"{size:,}" for size in few])
         attrs |= _pieces(f"dashboard:plot_data:{graph_id}:", figure.to_json(), stored)
     return attrs
 
 
 def _for_any_theme() -> dict[str, Any]:
-    """Return a layout that is legible on light and dark pages, which draw figures as they are.
+    """Return a layout that is legible on light and on dark pages; the pages do not adapt figures.
 
-    Zoom and hidden lines outlive a redrawing (`uirevision`).
+    Zoom and hidden lines survive a new drawing (`uirevision`).
     """
     axis = {"gridcolor": _GRID, "zeroline": False, "linecolor": _GREY, "automargin": True}
     return {
@@ -325,7 +335,7 @@ def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes on runs that have ended; a user's own note is left alone."""
+    """Return the notes on ended runs, except on runs with a note of the user's."""
     ended: dict[int, list[tuple[FrozenTrial, Run]]] = {}
     known = looking(study).known
     for trial in study.get_trials(deepcopy=False):
@@ -359,7 +369,7 @@ def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _joined(key: str, stored: Mapping[str, Any]) -> str:
-    """Return a text that is stored in pieces."""
+    """Return a text that was stored in pieces."""
     pieces: list[str] = []
     while (piece := stored.get(f"{key}{len(pieces)}")) is not None:
         pieces.append(piece)

@@ -266,7 +266,7 @@ _ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
 
 
 def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
-    """Construct the dataset for trials of any `min_data_in_leaf`.
+    """Construct the dataset without filters, so trials may have any `min_data_in_leaf`.
 
     Raises:
         ValueError: if it was constructed with a filter of features, or has groups.

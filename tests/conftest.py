@@ -26,7 +26,7 @@ from optuna_daub.core import Observation
 
 pytest.register_assert_rewrite("tests.core.stepping", "tests.study.process_study")
 
-# One decision may be slow on a loaded machine, so that no example has a deadline. Whoever changes
+# One decision may be slow on a loaded machine, so no example has a deadline. Whoever changes
 # something tries a third of the examples, new ones each time; `.ci/run` tries all.
 settings.register_profile("dev", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
@@ -48,7 +48,7 @@ def _own_settings_of_scikit_learn() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
-    """Return the path of a file in ../shared, or skip the test where it is absent."""
+    """Return the path of a file in ../shared, or skip the test if it is absent."""
 
     def find(path: str) -> Path:
         if not (SHARED / path).exists():

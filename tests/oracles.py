@@ -49,7 +49,7 @@ class Daub:
     S: list[tuple[int, int]] = field(default_factory=list)
     """Allocations (i, n) in order."""
     U: list[Any] = field(default_factory=list)
-    """u_i after each allocation; None where it was not computed."""
+    """u_i after each allocation; None if it was not computed."""
     failed: list[int] = field(default_factory=list)
     winner: int | None = None
 
@@ -161,7 +161,7 @@ class Halving:
         scores: dict[int, Any] = {}
         for k, size in enumerate(self.sizes):
             for i in list(left):
-                n = N if len(left) == 1 and k else size  # newcomers begin on the smallest
+                n = N if len(left) == 1 and k else size  # newcomers start on the smallest
                 if N in (at for _, j, at in self.trained() if j == i):
                     continue
                 self.events.append(("train", i, n))

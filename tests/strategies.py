@@ -1,6 +1,6 @@
 """Hypothesis strategies: one for each type of the core.
 
-Scores are multiples of 3/256 and sizes multiples of 3, so that means, mended scores and sums of
+Scores are multiples of 3/256 and sizes multiples of 3, so means, mended scores and sums of
 products are exact in floating point: what ties on paper ties in the computer.
 """
 
@@ -159,7 +159,7 @@ costs = st.builds(Cost, st.integers(0, 10**9), st.floats(0, 1e6))
 def pools(
     draw: st.DrawFn, sizes: tuple[int, ...] = GRID, *, with_training_score: bool = True
 ) -> Pool:
-    """A snapshot as a study may be in: learners begun or not, some dropped, some busy."""
+    """A snapshot as a study may be in: learners started or not, some dropped, some busy."""
     ids = draw(st.lists(learners, max_size=6, unique=True))
     curves = [
         draw(learning_curves(i, sizes, with_training_score=with_training_score)) for i in ids

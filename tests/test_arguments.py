@@ -1,7 +1,8 @@
-"""What is passed to public functions: taken for what it means, or refused by a sentence.
+"""Arguments of public functions are taken for what they mean, or refused by a sentence.
 
 The sentence names the argument, its rule and the value; no input takes long. Whether an argument
-is taken depends on others too (`first_sizes` on `sizes`), so that one in its range may be refused.
+is taken may depend on others (`first_sizes` on `sizes`), so even a value in its range may be
+refused.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ ODD = (
     optuna.samplers.RandomSampler(), optuna.pruners.NopPruner(), GaussianNB, GaussianNB(),
     daub.DAUBPruner(max_resource=4000), core.SuccessiveHalving((500, 1000, 2000)), *NAMES,
 )  # fmt: skip
-"""What people and programs pass, by mistake or not."""
+"""Values that people and programs pass, by mistake or not."""
 
 values = (
     st.sampled_from(ODD)
@@ -96,7 +97,7 @@ def real(least: float = -math.inf, most: float = math.inf, *, is_open: bool = Fa
 
 
 def cast(value: Any) -> bool:
-    """Whether it can be made a float, as scores can."""
+    """Return whether a value can be made a float, as scores can."""
     try:
         return not getattr(value, "shape", ()) and isinstance(float(value), float)
     except (TypeError, ValueError, OverflowError):

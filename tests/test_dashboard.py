@@ -5,11 +5,15 @@ What is written is read back with the functions of optuna-dashboard itself.
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
+import math
 import pickle
 import threading
 import time
+import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,8 @@ from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from tests.study.process_study import open_storage
+from tests.study.process_study import shared_storage
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -103,6 +109,13 @@ class TestPages:
             layout = figure["layout"]
             assert not layout.get("template")
             assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0, 0, 0, 0)"
+
+    def test_few_sizes_are_written_in_the_width_of_a_card(self) -> None:
+        study = studies.crowded(2, n_sizes=12)
+        update_dashboard(study)
+        axis = figures(study)["daub-learning-curves"]["layout"]["xaxis"]
+        assert len(axis["tickvals"]) == len(axis["ticktext"]) <= 7
+        assert axis["ticktext"][-1] == f"{study.pruner.policy.sizes[-1]:,}"
 
     def test_a_long_figure_is_cut_and_put_together_again(self) -> None:
         study = studies.finished()
@@ -438,9 +451,9 @@ def _score(trial: optuna.Trial) -> float:
     return x - 10 / n
 
 
-def _begun(place: Any) -> optuna.Study:
+def _begun(place: Any, name: str = "s") -> optuna.Study:
     return optuna.create_study(
-        study_name="s",
+        study_name=name,
         storage=place,
         direction="maximize",
         sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
@@ -456,8 +469,61 @@ def _go_on(study: optuna.Study, n_trials: int, callback: DashboardCallback) -> N
         callback(study, study.trials[-1])
 
 
+def writes_of(study: optuna.Study, name: str, act: Callable[[], object]) -> list[Any]:
+    """Return the calls of a method of the study's storage while something is done."""
+    calls: list[Any] = []
+    write = getattr(study._storage, name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            study._storage,
+            name,
+            lambda *args, **more: (calls.append(args), write(*args, **more))[1],
+        )
+        act()
+    return calls
+
+
+def _rows_of(storage: optuna.storages.BaseStorage) -> tuple[optuna.Study, list[Any]]:
+    """Return a study with the rows of learners, and these."""
+    study = optuna.create_study(storage=storage, direction="maximize")
+    rows = one_row_per_learner(studies.finished()).trials
+    bulk.replace_trials(storage, study._study_id, rows)
+    return study, rows
+
+
+def _range(rows: list[Any]) -> float:
+    values = [row.value for row in rows]
+    return max(values) - min(values)
+
+
+def _move_bound(row: Any, least: float) -> None:
+    row.user_attrs["daub:bound"] += least
+
+
+def _move_forecast(row: Any, least: float) -> None:
+    row.values = [row.values[0] - least]
+
+
+def _other_reason(row: Any) -> dict[str, str]:
+    return {"daub:reason": "waits: promises 3"} if row.user_attrs["daub:forecast"] else {}
+
+
+CHANGES: dict[str, Callable[[Any, float], object]] = {
+    "nothing": lambda row, least: None,
+    "forecast": _move_forecast,
+    "bound": _move_bound,
+    "reason": lambda row, least: row.user_attrs.update(_other_reason(row)),
+}
+
+
 class TestJournals:
-    """What is written to a journal stays in it, so that only news may be written."""
+    """A journal keeps all that is written, so only news may be written."""
+
+    @pytest.fixture(params=["file", "redis"])
+    def kept(self, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+        kind = "journal_file" if request.param == "file" else "journal_redis"
+        with shared_storage(kind, tmp_path) as address:
+            yield open_storage(address)
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Path:
@@ -476,6 +542,91 @@ class TestJournals:
         drawing = place.stat().st_size - before - 30 * grown
         assert grown < 8 * per_trial
         assert grown < drawing / 4, "each time it would be more than a drawing"
+
+    def test_a_new_learner_is_one_more_row(self, kept: Any) -> None:
+        study = _begun(kept, f"s{uuid.uuid4().hex}")
+        study.optimize(_score, n_trials=30)
+        for _ in range(100):
+            update_dashboard(study)
+            shown, curves = learners_of(study), learning_curves(study)
+            before = shown.trials
+            study.optimize(_score, n_trials=1)
+            sizes = [curve.size for curve in learning_curves(study)]
+            if sizes[: len(curves)] == [curve.size for curve in curves]:
+                break
+        n_learners = len(curves)
+        written = writes_of(study, "create_new_trial", lambda: update_dashboard(study))
+        after = learners_of(study)
+        assert after._study_id == shown._study_id
+        assert after.trials[:n_learners] == before
+        assert len(after.trials) == len(learning_curves(study)) > n_learners
+        assert len(written) == len(after.trials) - n_learners
+
+    def test_what_a_learner_has_gained_is_seen(self, kept: Any) -> None:
+        study = _begun(kept, f"s{uuid.uuid4().hex}")
+        study.optimize(_score, n_trials=30)
+        update_dashboard(study)
+        steps = {row.number: row.intermediate_values for row in learners_of(study).trials}
+        for _ in range(200):
+            study.optimize(_score, n_trials=1)
+            curves = {curve.learner: curve for curve in learning_curves(study)}
+            if any(len(curves[i].observations) > len(steps[i]) for i in steps if i in curves):
+                break
+        else:
+            pytest.fail("no learner was resumed")
+        update_dashboard(study)
+        seen = {row.user_attrs["daub:learner"]: row for row in learners_of(study).trials}
+        assert {*seen} == {*curves}
+        for learner, curve in curves.items():
+            assert [*seen[learner].intermediate_values] == [o.size for o in curve.observations]
+
+    def test_forecasts_that_moved_where_anybody_sees_it_are_written(self, kept: Any) -> None:
+        study, rows = _rows_of(kept)
+        moved = copy.deepcopy(rows)
+        moved[0].values = [rows[0].values[0] + 0.02 * _range(rows)]
+        study_id = bulk.replace_trials(kept, study._study_id, moved)
+        assert [row.values for row in kept.get_all_trials(study_id)] == [r.values for r in moved]
+
+    def test_that_another_is_the_best_now_is_written(self, kept: Any) -> None:
+        study, rows = _rows_of(kept)
+        changed = copy.deepcopy(rows)
+        (best,) = [row for row in changed if row.user_attrs["daub:reason"].startswith("best")]
+        best.user_attrs["daub:reason"] = "trained on all 800 examples"
+        study_id = bulk.replace_trials(kept, study._study_id, changed)
+        stored = [row.user_attrs["daub:reason"] for row in kept.get_all_trials(study_id)]
+        assert not any(reason.startswith("best") for reason in stored)
+
+    @pytest.mark.parametrize("change", [*CHANGES])
+    def test_what_nobody_sees_is_not_written(self, kept: Any, change: str) -> None:
+        study, rows = _rows_of(kept)
+        changed = copy.deepcopy(rows)
+        for row in changed:
+            CHANGES[change](row, 0.004 * _range(rows))
+        ids = [trial._trial_id for trial in kept.get_all_trials(study._study_id)]
+        assert bulk.replace_trials(kept, study._study_id, changed) == study._study_id
+        assert [trial._trial_id for trial in kept.get_all_trials(study._study_id)] == ids
+
+    def test_a_learner_is_written_when_it_has_a_score(self, kept: Any) -> None:
+        study, rows = _rows_of(kept)
+        running = optuna.trial.create_trial(
+            state=optuna.trial.TrialState.RUNNING, user_attrs={"daub:learner": 99}
+        )
+        for _ in range(2):
+            assert bulk.replace_trials(kept, study._study_id, [*rows, running]) == study._study_id
+            assert len(kept.get_all_trials(study._study_id)) == len(rows)
+        scored = optuna.trial.create_trial(value=0.5, user_attrs={"daub:learner": 99})
+        between = [rows[0], scored, *rows[1:]]
+        assert bulk.replace_trials(kept, study._study_id, between) == study._study_id
+        last = kept.get_all_trials(study._study_id)[-1]
+        assert (len(rows), 0.5) == (last.number, last.value)
+
+    def test_trials_of_others_are_written_once(self, kept: Any) -> None:
+        study, rows = _rows_of(kept)
+        others = [optuna.trial.create_trial(value=each) for each in (1.0, math.inf)]
+        others += [copy.deepcopy(others[0])]
+        for _ in range(2):
+            assert bulk.replace_trials(kept, study._study_id, [*rows, *others]) == study._study_id
+            assert len(kept.get_all_trials(study._study_id)) == len(rows) + len(others)
 
     def test_notes_are_up_to_date_and_the_end_is_drawn_as_a_whole(self, place: Path) -> None:
         study = _begun(JournalStorage(JournalFileBackend(str(place))))

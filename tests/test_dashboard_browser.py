@@ -51,7 +51,7 @@ OPTIONS = (
 
 
 def program(variable: str, name: str) -> str:
-    """Return the path of a program, or skip the test where it is not installed."""
+    """Return the path of a program, or skip the test if it is not installed."""
     path = os.environ.get(variable) or shutil.which(name)
     if path and Path(path).exists():
         return path

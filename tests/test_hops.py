@@ -39,7 +39,7 @@ class Trace:
 
     @property
     def moves(self) -> int:
-        """How often another file is entered than the last one."""
+        """Number of times that another file is entered than the last one."""
         return sum(later != earlier for earlier, later in pairwise(["", *self.files]))
 
     def within(self, layer: str) -> Trace:

@@ -1,4 +1,4 @@
-"""What a package says of itself agrees: version, changelog, citation, links, workflows."""
+"""Facts about the package agree: version, changelog, citation, links, workflows."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").glo
 
 
 def blocks(page: str) -> list[tuple[int, str]]:
-    """Return the line and the code of each block that begins with a ```python fence."""
+    """Return the line and the code of each block that starts with a ```python fence."""
     text = (ROOT / page).read_text()
     return [
         (text.count("\n", 0, match.start("code")), match["code"])

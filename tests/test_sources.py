@@ -35,6 +35,16 @@ PLAIN = [
 """Folders and files of the package that are held to the checks of words below. Add a name once
 `python -m tests.test_sources NAME` prints nothing for it but its rates."""
 
+BESIDE = ["tests", "benchmarks", "examples"]
+"""Folders beside the package that are held to the same checks."""
+
+PAGES = [
+    *sorted(ROOT.glob("docs/**/*.md")),
+    *sorted(ROOT.glob("benchmarks/**/*.md")),
+    *sorted(ROOT.glob("*.md")),
+]
+"""Pages for readers, whose texts are held to the same rates together."""
+
 QUESTION = re.compile(r"(What|How|Which|Whether|Of|Its)\b")
 """Openings that no docstring has: it names the thing instead of asking for it."""
 
@@ -85,8 +95,12 @@ def questions(source: str) -> list[str]:
 
 def counts(sources: list[str]) -> tuple[int, dict[str, int]]:
     """Return the number of words in docstrings and comments, and the count of each expression."""
-    text = " ".join(" ".join([*docstrings(each), *comments(each)]) for each in sources)
-    text = " ".join(text.split())
+    return counts_of([text for each in sources for text in (*docstrings(each), *comments(each))])
+
+
+def counts_of(texts: list[str]) -> tuple[int, dict[str, int]]:
+    """Return the number of words in texts, and the count of each expression."""
+    text = " ".join(" ".join(texts).split())
     found = {
         expression: len(re.findall(rf"\b{expression}\b", text, re.IGNORECASE))
         for expression in MAX_RATES
@@ -99,7 +113,11 @@ def too_often(sources: list[str]) -> dict[str, float]:
 
     One of each is always free, since a rate of a short text says nothing.
     """
-    n_words, found = counts(sources)
+    return above(*counts(sources))
+
+
+def above(n_words: int, found: dict[str, int]) -> dict[str, float]:
+    """Return the expressions whose counts are above their largest rates."""
     rates = {expression: 1000 * count / max(n_words, 1) for expression, count in found.items()}
     return {
         expression: round(rate, 2)
@@ -109,8 +127,8 @@ def too_often(sources: list[str]) -> dict[str, float]:
 
 
 def files_of(name: str) -> list[Path]:
-    """Return the source files of a folder or a file of the package."""
-    path = PACKAGE / name
+    """Return the source files of a folder or a file of the package, or of a folder beside it."""
+    path = (ROOT if name in BESIDE else PACKAGE) / name
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
@@ -119,23 +137,30 @@ def test_formulas_say_where_they_come_from(path: Path) -> None:
     assert missing_citations(path.read_text()) == []
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", PLAIN + BESIDE)
 def test_docstrings_name_things(name: str) -> None:
     assert {
         path.name: asked for path in files_of(name) if (asked := questions(path.read_text()))
     } == {}
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", PLAIN + BESIDE)
 def test_texts_are_in_plain_words(name: str) -> None:
     assert too_often([path.read_text() for path in files_of(name)]) == {}
+
+
+def test_pages_are_in_plain_words() -> None:
+    texts = [re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL) for path in PAGES]
+    n_words, found = counts_of(texts)
+    assert n_words > 10_000
+    assert above(n_words, found) == {}
 
 
 def test_the_files_are_found() -> None:
     assert {"projection.py", "daub.py", "joint.py"} <= {path.name for path in FORMULAS}
     assert {path.name for path in PACKAGE.rglob("*.py")} >= WITHOUT_FORMULAS
-    assert all(path.is_file() for name in PLAIN for path in files_of(name))
-    assert all(map(files_of, PLAIN))
+    assert all(path.is_file() for name in PLAIN + BESIDE for path in files_of(name))
+    assert all(map(files_of, PLAIN + BESIDE))
 
 
 @pytest.mark.parametrize(

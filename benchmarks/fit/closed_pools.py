@@ -1,4 +1,4 @@
-"""What do closed pools lose and cost at each price, and how often do their intervals hold?
+"""Loss and cost of closed pools at each price, and the share of their intervals that hold.
 
     OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.04 0.07 ...]
         [--prior joint.json]
@@ -51,7 +51,7 @@ SIZES = (1024, 4096), (4096, 2**31)
 
 
 class Outcome(NamedTuple):
-    """What came of one run."""
+    """The result of one run."""
 
     loss: float
     """By how much the verdict of the chosen learner is below the best one's."""

@@ -54,11 +54,12 @@ HALVINGS = 6, 4, 2, 0
 NEAR = 0.02
 """Contenders are less than this behind the best on as many examples."""
 STEPS = 14
-"""Of the search for the prior; the last ones change the likelihood by less than 0.001."""
+"""Number of steps of the search for the prior; the last ones change the likelihood by less than
+0.001."""
 
 
 class State:
-    """What a study knows at a moment, and how those learners end that are not there yet."""
+    """A study at one moment, and the final scores of learners that are not fully trained yet."""
 
     def __init__(
         self, scores: NDArray[np.float64], seen: NDArray[np.bool_], sizes: list[int]

@@ -78,7 +78,8 @@ UNITS = (3.0, 10.0, 30.0, 100.0)
 N_MADE = 4
 """Made problems, each with another seed."""
 CONTENDERS = 0.02
-"""Of the score: a learner so close to the best is a contender."""
+"""Largest distance from the best score at which a learner is a contender, in units of the
+score."""
 
 
 class Searched(NamedTuple):
@@ -87,7 +88,7 @@ class Searched(NamedTuple):
     full: int
     """N."""
     pool: Pool
-    """What the search had seen."""
+    """Pool of the search at that moment."""
     suspended: NDArray[np.intp]
     """Places of the suspended learners in the pool."""
     truth: Numbers
@@ -196,7 +197,7 @@ CHANGES = [
 ]
 """Numbers of the prior that are chosen."""
 LEAST_GAIN = 0.01
-"""Of the mean log density: what gains less stays as it is."""
+"""Smallest gain in mean log density for which a value is changed."""
 
 
 def store(prior: Prior) -> None:

@@ -5,9 +5,9 @@
 Seconds come from three sources: two tables of named models, the surrogate of random forests, and
 `--measure` CPU seconds of real training on little data, whose rows go to results/seconds.jsonl.
 From each problem studies are made: some learners, each timed on some sizes, most on the smallest
-only. Constants are those whose predictions of the sizes not timed and of learners not begun have
+only. Constants are those whose predictions of the sizes not timed and of learners not started have
 the largest log score; half of the problems are fitted on, the other half is judged, and the other
-way round. There are few kinds of problems, so that constants are drawn towards `FIRST`, and how
+way round. There are few kinds of problems, so constants are drawn towards `FIRST`, and how
 all learners' seconds grow (`GIVEN`) is not fitted: forests of a surrogate would decide it alone.
 
 Writes results/seconds.md: log scores and how often intervals held, of problems not fitted on.
@@ -64,7 +64,7 @@ FIRST = Prior(
 )  # fmt: skip
 """Believed before the fit: an exponent that rises from a half on little data to 0.95 at N."""
 GIVEN = ("alpha", "alpha_sd", "late", "late_sd", "kappa", "pivot")
-"""How all learners' seconds grow."""
+"""Parameters of the growth of seconds that all learners share."""
 BELIEF = 0.03
 """Log score, per observation, that an e-folding of a constant away from `FIRST` must earn."""
 MEASURED = {"real-adult": 16_384, "real-letter": 8_192, "real-magic": 8_192}
@@ -88,22 +88,22 @@ class Problem:
     sizes: tuple[int, ...]
     """The last is N."""
     seconds: Array
-    """Shape (learners, sizes), NaN where unknown."""
+    """Shape (learners, sizes), NaN if unknown."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What was timed, and what was to be foreseen."""
+    """Timed trainings of a study, and those to be predicted."""
 
     problem: Problem
     learners: NDArray[np.int64]
-    """Which of the problem's are begun,"""
+    """Learners of the problem that were started."""
     new: NDArray[np.int64]
-    """and which are not."""
+    """Learners of the problem that were not started."""
     learner: NDArray[np.int64]
-    """Of each time, the place of its learner."""
+    """Place of each time's learner."""
     size: NDArray[np.int64]
-    """Of each time, the place of its size."""
+    """Place of each time's size."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -226,7 +226,7 @@ def held(problems: Sequence[Problem], prior: Prior) -> Iterator[tuple[str, list[
             yield kind, [str(len(truth)), f"{score:.3f}", *(f"{x:.3f}" for x in shares)]
 
 
-# --- Where seconds come from ---
+# --- If seconds come from ---
 
 
 def measure(path: Path, seconds: float) -> None:

@@ -9,7 +9,7 @@ are replayed on these probes: they differ by their decisions only. Rows of metho
 results/abc.jsonl, tables to results/abc.md.
 
 What is smaller than in the paper: one core, 1.4 million rows at most, covtype at 100,000 rows; on
-flightlate 40 configurations are trained on all the data, the other 40 only where a method asks.
+flightlate 40 configurations are trained on all the data, the other 40 only if a method asks.
 
 [1] S. Huang, C. Wang, B. Ding, S. Chaudhuri, "ABC: Efficient Selection of Machine Learning
     Configuration on Large Dataset", AAAI 2019. https://arxiv.org/abs/1811.03250
@@ -61,7 +61,7 @@ from optuna_daub.core import ucb
 COUNTS = (5, 10, 20, 40, 80)
 """Numbers of configurations ([1] Section 5)."""
 SEED = 10
-"""Of the configurations, drawn at random."""
+"""Seed of the random configurations."""
 FIRST = 1000
 """Smallest training sample ([1] Section 5)."""
 VALIDATION_FACTOR = 2
@@ -80,7 +80,7 @@ class Data:
     n_rows: int | None = None
     """Rows drawn at random; None for all. 70 % are trained on, the others held out."""
     n_measured: int = 80
-    """Configurations that are all trained on all the data; those beyond, where a method asks."""
+    """Configurations that are all trained on all the data; those beyond, if a method asks."""
 
 
 DATA = {
@@ -97,7 +97,7 @@ MADE_ROWS = 6_000
 
 FULL = "full run"
 EPSILON = 0.01
-"""How far below the best ABC's answer may be."""
+"""Largest distance of ABC's answer from the best."""
 
 PUBLISHED = (
     "The paper (25 experiments on 1.4 to 10.6 million rows, 8 cores): ABC identifies 190 times "
@@ -146,7 +146,7 @@ def bench(name: str, results: Path) -> Bench:
 
 
 def full_run(bench: Bench, learners: Sequence[int]) -> Mapping[str, Any]:
-    """Train the configurations on all the data, or the first of them where all are too dear."""
+    """Train the configurations on all the data, or the first of them if all are too expensive."""
     trained_on_all = [i for i in learners if i < DATA[bench.data].n_measured]
     scores = [bench.score(i) for i in trained_on_all]
     probes = [(i, bench.full_size) for i in trained_on_all]

@@ -50,7 +50,7 @@ from optuna_daub.learners.vote_sampling import sample_votes
 
 METHODS = ("AdaBoostRS", "AdaBoostBT", "BT greedy", "BT smoothed", "SpeedBoost")
 BUDGETS = tuple(range(2, 42, 2))
-"""In steps of 2 as in the paper; up to twenty times the dearest feature."""
+"""In steps of 2 as in the paper; up to twenty times the most expensive feature."""
 COLUMNS = (2, 4, 8, 12, 20, 30, 40)
 """Budgets of the table; the picture has all."""
 DRAWS = 1000
@@ -101,7 +101,7 @@ def measure(name: str, seed: int) -> Mapping[str, Any]:
 
 
 def _outcomes(ensemble: Ensemble, X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Return +1 where a hypothesis is right, else -1, shape (n_rounds, n_samples)."""
+    """Return +1 if a hypothesis is right, else -1, shape (n_rounds, n_samples)."""
     signs = np.where(y, 1.0, -1.0)
     return np.array([signs * one.vote(X) for (one,) in ensemble.hypotheses])
 
@@ -245,7 +245,7 @@ def _examples(name: str) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
 # --- Data sets of the paper with binary features and two classes ---
 
 FOLDER = SHARED / "data"
-"""Its SOURCES.md says where each file comes from."""
+"""Folder of the data; SOURCES.md in it says where each file comes from."""
 
 Examples = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 """Features, shape (n_samples, n_features), and whether an example is of the second class."""
@@ -315,7 +315,7 @@ DATA = {
     "ionosphere": DataSet(partial(_thresholds, "ionosphere", 1), 300, 51, 400, 8114, 400),
     "made": DataSet(_made, 200, 200, 60, 60, 3),
 }
-"""Test sets are the paper's but for ecoli: 9 examples of its smallest classes are missing here."""
+"""Test sets are the paper's except ecoli: 9 examples of its smallest classes are missing here."""
 
 
 if __name__ == "__main__":

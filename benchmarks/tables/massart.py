@@ -1,4 +1,4 @@
-"""How many examples a boosting round needs: Tables II and III of the Massart paper.
+"""Examples that a boosting round needs: Tables II and III of the Massart paper.
 
     python -m benchmarks.tables.massart [--smoke] [--time-limit S] [--repetitions R]
 
@@ -178,7 +178,7 @@ def _ratio(place: tuple[str, str], rule: str, cells: Cells) -> str:
 
 
 def _published(place: tuple[str, str], rule: str) -> int:
-    """Return the paper's cell, 0 where it has none."""
+    """Return the paper's cell, 0 if it has none."""
     data, epsilon = place
     cells = PUBLISHED.get((data, rule.split(",")[0]))
     return cells[EPSILONS.index(float(epsilon))] if cells else 0

@@ -44,14 +44,14 @@ class Split:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a policy did."""
+    """The trainings and the choice of a policy."""
 
     learner: int
-    """Its choice."""
+    """Id of the chosen learner."""
     probes: tuple[tuple[int, int], ...]
     """Learner and training size of every training, in order."""
     n_identifying: int
-    """How many of them were made while more than one learner was left."""
+    """Number of trainings while more than one learner was left."""
 
 
 @dataclass(frozen=True)

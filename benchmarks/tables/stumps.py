@@ -54,7 +54,7 @@ MEMORY_ROUNDS = 3
 
 @dataclass(frozen=True)
 class Size:
-    """What is fitted."""
+    """The size of a table to fit."""
 
     n_samples: int
     n_features: int
@@ -137,7 +137,7 @@ def _line(method: str, mean: Mapping[str, float], base: Mapping[str, float]) -> 
 
 
 def _means(rows: Mapping[int, Row], seeds: Collection[int]) -> dict[str, float]:
-    """Return means over data sets; nothing where there are no rows."""
+    """Return means over data sets; nothing if there are no rows."""
     names = ("seconds", "memory", "accuracy", "samples_per_round") if rows else ()
     return {name: float(np.mean([rows[seed][name] for seed in seeds])) for name in names}
 

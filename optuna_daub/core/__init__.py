@@ -41,6 +41,7 @@ from optuna_daub.core.decision import Drop as Drop
 from optuna_daub.core.decision import Extend as Extend
 from optuna_daub.core.decision import Finish as Finish
 from optuna_daub.core.decision import Propose as Propose
+from optuna_daub.core.decision import Ranking as Ranking
 from optuna_daub.core.decision import Reason as Reason
 from optuna_daub.core.decision import Wait as Wait
 from optuna_daub.core.forecasts.by_process import Process as Process

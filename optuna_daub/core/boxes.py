@@ -28,10 +28,12 @@ from scipy.special import ndtr
 Numbers = NDArray[np.float64]
 
 N_POINTS = 7
-"""Number of outcomes that represent a look: Gauss-Hermite, exact for polynomials of degree 13. The
-error of an index with a look is 0.06 standard deviations (`tests/core/test_boxes.py`)."""
+"""Number of Gauss-Hermite points that stand for the score of a look (exact for polynomials of
+degree 13). The error of an index with a look is 0.06 standard deviations
+(`tests/core/test_boxes.py`)."""
 POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(N_POINTS)
-"""Outcomes of a look in standard deviations from the mean, and their probabilities; shape (7,)."""
+"""Possible scores of a look, in standard deviations from the mean, and their probabilities; shape
+(7,)."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 NEWTON_STEPS = 12
 """Newton steps for an index; five reach full precision, extreme values need more."""

@@ -1,6 +1,6 @@
 """Checks of arguments: each returns the converted value, or raises a ValueError that names it.
 
-It is a ValueError also if the type is wrong.
+A wrong type is a ValueError too.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def number(name: str, value: object) -> float:
 
 
 def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:
-    """Raise if a callable that takes arguments by name was given some without.
+    """Raise a TypeError if a function that takes arguments by name was given some by position.
 
     >>> unnamed("f", (), ("min_resource", "max_resource"))
     >>> unnamed("f", (500, 2800), ("min_resource", "max_resource"))  # doctest: +ELLIPSIS
@@ -61,12 +61,12 @@ def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:
     TypeError: `f` takes its arguments by name: f(min_resource=500, max_resource=2800), but got ...
 
     Args:
-        what: its name.
-        given: what it was given without names.
-        names: what is meant by so many values, the last one by a single value.
+        what: name of the function.
+        given: arguments passed by position.
+        names: names that the message suggests for them; for a single argument the last one.
 
     Raises:
-        TypeError: as Python does, with the names that are meant.
+        TypeError: if `given` is not empty.
     """
     if not given:
         return

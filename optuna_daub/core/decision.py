@@ -1,12 +1,18 @@
 """Decisions of a policy: train, propose, drop, finish or wait.
 
-Every decision has a reason, a sentence with numbers.
+Every decision has a reason, a sentence with numbers. One that compares learners has a ranking as
+well, from which the sentences for all other learners follow (`why_not`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from dataclasses import field
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -23,8 +29,8 @@ class Reason:
     """
 
     sentence: str
-    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for what their
-    direction decides."""
+    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for words that
+    depend on their direction."""
     scores: tuple[float, ...] = ()
     """Scores in the sentence, in the order of its numbers."""
     is_mirrored: bool = False
@@ -43,6 +49,71 @@ class Reason:
         return self.sentence.format(*_distinct(self.scores), **words)
 
 
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Values of learners, the largest of which goes on; ties and turns are the policy's.
+
+    >>> ranking = Ranking("bound", np.array([4, 17]), np.array([0.871, 0.884]))
+    >>> str(ranking.merit(17)), str(ranking.compared(4, 17))
+    ('bound 0.884 is the largest; next is 0.871 of learner 4', 'bound 0.871 < 0.884 of learner 17')
+    """
+
+    quantity: str
+    """Words before a value, such as "bound"."""
+    learners: NDArray[np.int64]
+    """Ids of all learners, increasing."""
+    values: NDArray[np.float64]
+    """Value of each learner; minus infinity if it cannot go on."""
+    new: float = -math.inf
+    """Value of a new learner; minus infinity if there is none."""
+    unit: str = ""
+    """Words after a value; empty if values are scores, which are shown in the user's direction."""
+    excluded: str = ""
+    """Reason why a learner of value minus infinity cannot go on."""
+
+    def value(self, learner: int | None) -> float:
+        """Return the value of a learner; None stands for a new one."""
+        if learner is None:
+            return self.new
+        return float(self.values[np.searchsorted(self.learners, learner)])
+
+    def rival(self, learner: int | None) -> tuple[float, str]:
+        """Return the largest value of all others, and the words for its owner."""
+        others = np.where(self.learners == learner, -math.inf, self.values)
+        place = int(others.argmax()) if len(others) else 0
+        best = float(others[place]) if len(others) else -math.inf
+        if learner is not None and self.new > best:
+            return self.new, "a new learner"
+        return best, f"learner {self.learners[place]}" if len(others) else ""
+
+    def merit(self, learner: int | None) -> Reason:
+        """Return why a learner goes on; None stands for a new one."""
+        own, (best, other) = self.value(learner), self.rival(learner)
+        if not math.isfinite(best):
+            return self._told("{0}{unit}; no other learner can go on", own)
+        if own > best:
+            return self._told("{0}{unit} is the {largest}; next is {1} of " + other, own, best)
+        return self._told("{0}{unit} comes next; " + other + " has {1}", own, best)
+
+    def compared(self, learner: int, other: int | None) -> Reason:
+        """Return why `other` goes on instead of `learner`; None stands for a new learner."""
+        own, best = self.value(learner), self.value(other)
+        if own == -math.inf:
+            return Reason(self.excluded)
+        name = "a new learner" if other is None else f"learner {other}"
+        if own < best:
+            return self._told("{0}{unit} {less} {1} of " + name, own, best)
+        return self._told("{0}{unit}; first goes " + name + " with {1}", own, best)
+
+    def _told(self, text: str, *values: float) -> Reason:
+        text = text.replace("{unit}", self.unit and f" {self.unit}")
+        if not self.unit:
+            return Reason(f"{self.quantity} {text}", values)
+        # Amounts are no scores: they are the same in both directions.
+        words = {"largest": "largest", "less": "<"}
+        return Reason(f"{self.quantity} {text.format(*_digits(values), **words)}")
+
+
 @dataclass(frozen=True)
 class Extend:
     """The decision to train `learner` on `size` examples next."""
@@ -53,6 +124,8 @@ class Extend:
     """Number of training examples, larger than any that it was trained on."""
     reason: Reason
     """Reason for this learner and this size."""
+    ranking: Ranking | None = field(default=None, compare=False, repr=False)
+    """Ranking that it is the first of; None if learners were not compared."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +136,8 @@ class Propose:
     """Number of training examples."""
     reason: Reason
     """Reason for a new learner."""
+    ranking: Ranking | None = field(default=None, compare=False, repr=False)
+    """Ranking that the new learner is the first of; None if learners were not compared."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +158,8 @@ class Finish:
     """Id of the best learner; None if no learner is left."""
     reason: Reason
     """Reason why it is the best."""
+    ranking: Ranking | None = field(default=None, compare=False, repr=False)
+    """Ranking that it is the first of; None if learners were not compared."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +171,31 @@ class Wait:
 
 
 Decision: TypeAlias = Extend | Propose | Drop | Finish | Wait
+
+
+def why_not(decision: Decision, learner: int) -> Reason:
+    """Return why a learner that is neither dropped nor fully trained gets no data now.
+
+    Without a ranking this is the reason of the decision.
+    """
+    if isinstance(decision, Drop | Wait) or decision.ranking is None:
+        return decision.reason
+    other = None if isinstance(decision, Propose) else decision.learner
+    return decision.reason if learner == other else decision.ranking.compared(learner, other)
+
+
+def _digits(values: tuple[float, ...]) -> list[str]:
+    """Return amounts with two digits, or more if different ones would look equal.
+
+    Beside the largest, less than a thousandth of it is nothing.
+    """
+    values = tuple(0.0 if value < max(values) / 1000 else value for value in values)
+    different = len({*values})
+    for digits in range(2, 8):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len({*texts}) == different:
+            break
+    return texts
 
 
 def _distinct(scores: tuple[float, ...]) -> list[str]:

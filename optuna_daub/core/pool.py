@@ -34,7 +34,7 @@ CHUNK = 64
 """Number of learner ids in one chunk. A new observation rebuilds one chunk, and rules are asked
 again for the new curve only."""
 N_QUESTIONS = 16
-"""Number of questions whose answers a chunk passes on to the next."""
+"""Number of rules (each with its arguments) whose answers a new chunk takes over from the old."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class _Chunk:
         self.learners = np.fromiter(curves, np.int64, len(curves))
         self._columns: dict[Hashable, Columns] = {}
         # Answers by question and learner, with the curve that each was given for. All chunks of
-        # these ids share it: a trial that runs is laid over the finished ones again and again.
+        # these ids share them: running trials are added to the finished ones at every look.
         self._asked: dict[Hashable, dict[int, tuple[LearningCurve, tuple[float, ...]]]]
         self._asked = {} if earlier is None else earlier._asked
 
@@ -185,7 +185,7 @@ class _Chunk:
         return self is other or (isinstance(other, _Chunk) and self.curves == other.curves)
 
     def columns(self, question: tuple[Any, ...]) -> Columns:
-        """Return the answers to a question, one row per learner."""
+        """Return the answers of a rule, one row per learner; `question` is (rule, *arguments)."""
         if question in self._columns:
             return self._columns[question]
         rule, *arguments = question
@@ -196,7 +196,7 @@ class _Chunk:
             if known is None or known[0] is not curve:
                 known = answers[learner] = curve, rule(curve, *arguments)
             rows.append(known[1])
-        # Questions about a space that has grown since are not asked again.
+        # Questions about a smaller space of earlier are not asked again.
         for old in [*self._asked][:-N_QUESTIONS]:
             self._asked.pop(old, None)
         self._columns[question] = found = np.array(rows, np.float64)
@@ -344,7 +344,7 @@ class Pool(Remembers):
 
 
 def _checked(curves: object) -> list[LearningCurve]:
-    """Return what a mapping of curves is made of, or raise a ValueError that says what is not."""
+    """Return the curves as a list; raise a ValueError if any of them is no curve."""
     given = [*curves] if isinstance(curves, Iterable) else []
     known = [curve for curve in given if isinstance(curve, LearningCurve)]
     if len(known) < len(given) or not isinstance(curves, Iterable):
@@ -356,7 +356,7 @@ def _checked(curves: object) -> list[LearningCurve]:
 
 
 def rows_of(curves: Curves, space: Space) -> Rows:
-    """Return the learners' points, shape (learners, parameters); ask it by `curves.once`."""
+    """Return the learners' points, shape (learners, parameters); call it by `curves.once`."""
     return curves.columns(_row, space).reshape(len(curves), len(space.dimensions))
 
 
@@ -365,7 +365,7 @@ def _row(curve: LearningCurve, space: Space) -> tuple[float, ...]:
 
 
 def candidates_of(pool: Pool) -> Rows:
-    """Return the candidates of a pool; ask it by `pool.once`."""
+    """Return the candidates of a pool; call it by `pool.once`, which caches them."""
     content = pool.content
     return content.proposer.candidates(content) if pool is content else content.once(candidates_of)
 

@@ -117,7 +117,7 @@ class Table(NamedTuple):
 
 
 def table_of(pool: Pool) -> Table:
-    """Return the facts about a pool's learners; ask it by `pool.once`."""
+    """Return the facts about a pool's learners; call it by `pool.once`, which caches them."""
     size, score, is_alive = pool.curves.columns(_facts).T
     return Table(size, score, is_alive > 0.0)
 
@@ -137,7 +137,7 @@ def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def prices(pool: Pool, terms: Terms) -> Prices:
-    """Return the price of every step of every learner and candidate; ask it by `pool.once`.
+    """Return the price of every step of every learner and candidate; call it by `pool.once`.
 
     A step's cost is divided by the probability that a training on all the data ends in the time
     left. Once there is a full-data model, steps that would probably end too late are not allowed.

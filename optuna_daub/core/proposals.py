@@ -77,7 +77,7 @@ def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows
 
 @dataclass(frozen=True)
 class LikeRecent:
-    """Proposer of points like another sampler's last proposals, with values taken from these."""
+    """Proposer of points with values taken from another sampler's latest proposals."""
 
     may_choose = False
 
@@ -148,7 +148,8 @@ def _is_alive(curve: LearningCurve) -> tuple[float]:
 
 
 def _deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
-    """Return True for words that decide which other parameters there are, shape (parameters,)."""
+    """Return True for categorical parameters whose value decides which others there are, shape
+    (parameters,)."""
     is_there = ~np.isnan(rows)
     found = np.zeros(rows.shape[1], bool)
     varies = np.flatnonzero(is_there.any(axis=0) & ~is_there.all(axis=0))

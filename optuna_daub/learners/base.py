@@ -220,7 +220,7 @@ def run(source: Source, n_estimators: int) -> Ensemble:
         raise ValueError(
             "Boosting needs a hypothesis that is right on more than half of the weight, but the "
             "first round found none. Decision stumps look at one feature at a time: add features "
-            "that tell these classes apart by themselves, or pass another `estimator` where the "
+            "that tell these classes apart by themselves, or pass another `estimator` if the "
             "class takes one."
         )
     return Ensemble.of(rounds)

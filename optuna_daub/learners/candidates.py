@@ -40,11 +40,12 @@ class Candidates(Protocol):
 
 
 FindCandidates = Callable[[NDArray[np.float64], NDArray[np.float64]], Candidates]
-"""Candidates from weights that sum to 1 and labels in {-1, +1}, both of shape (n_samples,)."""
+"""Function (weights that sum to 1, labels in {-1, +1}), both of shape (n_samples,), ->
+candidates."""
 
 
 class StumpCandidates:
-    """The best stump of each feature."""
+    """The best stump of each feature, as one candidate per feature."""
 
     def __init__(
         self, bins: Bins, weights: NDArray[np.float64], labels: NDArray[np.float64]
@@ -95,7 +96,7 @@ class FittedCandidates:
         self.edges = np.array([signed @ one.vote(X) if one.features else 0.0 for one in fitted])
 
     def total_cost(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what each candidate's features cost, shape (n_candidates,)."""
+        """Return the total cost of each candidate's features, shape (n_candidates,)."""
         return np.array([costs[list(one.features)].sum() for one in self._fitted])
 
     def hypothesis(self, candidate: int) -> Hypothesis:

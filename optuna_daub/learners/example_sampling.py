@@ -47,11 +47,13 @@ FIRST_BLOCK = 64
 hypothesis with an example, one byte each."""
 
 LEAST_ACCEPTANCE = 0.001
-"""Share of accepted candidates below which a round ends without a result. Every example that the
-vote gets wrong is accepted, so the vote's training error is even smaller."""
+"""Share of accepted candidates below which a round ends without a result: the vote is right on
+nearly all examples. (Every example that it gets wrong is accepted, so its training error is even
+smaller than this share.)"""
 
 PATIENCE = 10_000
-"""Number of candidates before that share is checked; 10 accepted ones are expected by then."""
+"""Number of candidates after which that share is checked. At the limit 10 accepted ones are
+expected by then."""
 
 
 @dataclass(frozen=True)

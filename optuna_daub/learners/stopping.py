@@ -28,7 +28,7 @@ Exponent = Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]
 """Exponent U(mean, probability) of an inequality, such as `massart.exponent`."""
 
 StoppingRule = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
-"""Function (sample sizes n, means of the first n outcomes) -> True for each n that suffices."""
+"""Function (sample sizes n, means of the first n outcomes) -> True for each n that is enough."""
 
 
 class SampleSize(Protocol):
@@ -157,7 +157,7 @@ class SizeRule:
     size: SampleSize
     """Function for the kind of error, such as `absolute_error_size`."""
     epsilon: float
-    """Largest error, in (0, 1), of the kind of `size`."""
+    """Largest error, in (0, 1): absolute, relative or of the advantage, as `size` has it."""
     delta: float
     """Probability of a larger error, in (0, 1)."""
     exponent: Exponent = massart.exponent

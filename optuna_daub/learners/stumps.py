@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 
 TIE = 1e-10
-"""Difference of edges below which they are equal; the first feature and lowest interval win."""
+"""Largest difference of edges that counts as equal; then the first feature and lowest interval
+win."""
 
 BLOCK = 2**17
 """Values in one block: large enough for NumPy, small enough for the processor's cache."""

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 
 TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
-"""Scores from edges in [0, 1), costs >= 0 (both of shape (n_candidates,)) and money spent."""
+"""Function (edges in [0, 1), costs >= 0, money spent) -> scores, shape (n_candidates,)."""
 
 FREE = 1e-100
-"""Divisor in place of a cost of 0: free candidates compete by their edges alone."""
+"""Divisor in place of a cost of 0, so free candidates compete by their edges alone."""
 
 
 def plain(

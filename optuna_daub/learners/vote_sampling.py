@@ -143,7 +143,7 @@ def sample_votes(
 def _buy_in_turn(
     draws: NDArray[np.int64], hypotheses: Sequence[Hypothesis], budget: Budget
 ) -> tuple[NDArray[np.int64], Budget]:
-    """Return the number of draws of each hypothesis until one could not be paid, and the
+    """Return the number of draws of each hypothesis up to the first unaffordable draw, and the
     budget."""
     counts = np.zeros(len(hypotheses), dtype=np.int64)
     for draw in draws:

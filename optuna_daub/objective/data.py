@@ -95,7 +95,7 @@ def classes_to_keep(
     *,
     is_categorical: bool = False,
 ) -> Classes | None:
-    """Return the classes whose shares subsets are to keep, None if there are none.
+    """Return the classes whose shares all subsets keep; None if there are none.
 
     With "auto" these are the labels of a classification. If the task is not known, strings,
     booleans and categories are labels, and so are whole numbers of at most `FEW_VALUES` values.
@@ -278,7 +278,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
             f"`{name}` must have a value for each of at least one row. {error}"
         ) from error
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
-        objects = np.array(values, dtype=object)  # NumPy made strings of all that was in there
+        objects = np.array(values, dtype=object)  # NumPy made strings of all values
     elif array.dtype == object:
         objects = array
     else:
@@ -299,7 +299,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
 
 
 def odd_columns(X: Any) -> dict[Any, str]:
-    """Return the columns of a frame that few estimators take, and what each has.
+    """Return the columns of a data frame that few estimators accept, each with its kind of values.
 
     >>> import pandas as pd
     >>> odd_columns(pd.DataFrame({"a": [1, 2], "tags": [["x"], []]}))
@@ -320,7 +320,7 @@ def odd_columns(X: Any) -> dict[Any, str]:
 
 
 def said_of(odd: Mapping[Any, str]) -> str:
-    """Return a sentence on odd columns; empty without any.
+    """Return a sentence on these columns; empty if there are none.
 
     >>> said_of({"tags": "list"})
     "Column 'tags' of `X` has values of kind list, which few estimators take: encode or drop it."

@@ -1,4 +1,4 @@
-"""Descriptions of values that are the same in each process.
+"""Texts that describe values in the same way in every process.
 
 Two searches are the same if their descriptions are.
 """
@@ -34,7 +34,7 @@ _NO_MATTER = frozenset({"n_jobs", "verbose"})
 
 
 def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
-    """Return a description of a value: no addresses in it, and the same for equal values.
+    """Return a description of a value, the same for equal values in all processes.
 
     Functions and classes are described by their names only, objects of an unknown kind by their
     class.

@@ -1,4 +1,4 @@
-"""Fingerprints of a study: which table, division, scorer and sizes its scores belong to."""
+"""The fingerprint of a study: table, division, scorer and sizes that its scores belong to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MARK = "search"
 """Key under which a study keeps its fingerprint."""
 
 _UNSAID = "settings that do not say it"
-"""Stands for a setting that an older record does not hold."""
+"""Text in place of a setting that an older record lacks."""
 
 
 def of_table(X: Any, y: Any, *more: Any) -> str:
@@ -74,14 +74,14 @@ def of_folds(folds: Sequence[Fold]) -> str:
 def check_fingerprint(
     study: optuna.Study, begun_with: Mapping[str, str], asking: int | None = None
 ) -> bool:
-    """Store a study's fingerprint, or compare it with the one stored.
+    """Store a study's fingerprint, or compare it with the stored one.
 
     A stored one is replaced if nothing was observed yet and no other trial is running.
 
     Args:
         study: new, or continued.
-        begun_with: the fingerprint: descriptions by name.
-        asking: number of the trial that asks, if one does.
+        begun_with: fingerprint, as descriptions by name.
+        asking: number of the trial that asks; None if none does.
 
     Returns:
         True if the study's fingerprint is fixed from now on.
@@ -110,9 +110,9 @@ def check_fingerprint(
                 for text in (before, value)
             )
             raise ValueError(
-                f"A study must go on with the {name} it was begun with: study "
-                f"'{study.study_name}' was begun with {then}, but now has {now}. Its scores "
-                "would be mixed with others. Use what it was begun with, or another `study_name`."
+                f"A study must go on with the {name} it was started with: study "
+                f"'{study.study_name}' was started with {then}, but now has {now}. Its scores "
+                "would be mixed with others. Use the earlier ones, or another `study_name`."
             )
     return True
 

@@ -1,8 +1,9 @@
-"""Matching of two tables of features: by the names of columns, never by their order.
+"""Matching of two tables of features by the names of columns, never by their order.
 
-When a validation table is passed, it gets the columns and kinds of the training table, once. Then
-a model is scored on the columns that it was trained on, and both tables can be stacked for a
-refit."""
+A validation table gets the columns and kinds of values of the training table when it is passed.
+From then on a model is scored on the columns that it was trained on, and both tables can be joined
+for a refit.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def matched(X: Any, like: Any) -> Any:
         )
     try:
         stacked(like[:1], X[:1])
-    except Exception as error:  # of whatever library made the table
+    except Exception as error:  # the error may come from any table library
         raise ValueError(
             "`X` and `X_valid` must fit together in one table, for a last training on both, but "
             f"stacking their first rows raised {type(error).__name__}: {error}"
@@ -206,7 +207,7 @@ def _of_another_kind(name: Any, value: Any, wanted: Any) -> str:
 
 
 def _kind_of_values(column: Any) -> str | None:
-    """Return the kind of values in a column of objects; None if all are missing."""
+    """Return the kind of values in a column of objects; None if all values are missing."""
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(column, skipna=True)

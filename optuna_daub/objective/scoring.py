@@ -218,10 +218,10 @@ def fit_arguments(
         if validation is not None:
             raise
         raise SetupError(
-            "`fit_params` is given None as validation rows where all rows are trained on, in "
-            "`refit` with `cv` or `include_validation=True`, and has to do without them: return "
-            "{} then, or where `fit` asks for such rows (XGBoost with `early_stopping_rounds`) "
-            f"`training` in their place. But it raised {type(error).__name__}: {error}."
+            "`fit_params` must accept None as validation rows: `refit` trains on all rows with "
+            "`cv` or `include_validation=True`, so none are left. Return {} then, or pass the "
+            "training rows if `fit` needs some (XGBoost with `early_stopping_rounds`). But it "
+            f"raised {type(error).__name__}: {error}."
         ) from error
     if not isinstance(arguments, Mapping):
         raise SetupError(

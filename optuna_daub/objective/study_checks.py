@@ -35,7 +35,7 @@ _DIVISION = "division into training and validation rows"
 
 
 class StudyChecks:
-    """Checks of the studies that one objective is run in, each told once."""
+    """Checks of the studies that an objective runs in; each message is logged once per study."""
 
     def __init__(self, division: Division, scoring: Scoring, *, weighted: bool) -> None:
         self._division, self._scoring, self._weighted = division, scoring, weighted
@@ -46,7 +46,7 @@ class StudyChecks:
         self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was compared and told in this process."""
+        """Return the state without what was compared and logged in this process."""
         own = ("_agreed", "_told")
         return {name: value for name, value in vars(self).items() if name not in own}
 
@@ -55,7 +55,7 @@ class StudyChecks:
         vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
 
     def check(self, trial: Trial, estimator: Any) -> None:
-        """Raise a SetupError if the study of a trial does not fit; log what is lost."""
+        """Raise a SetupError if the trial's study does not fit; log what the set-up loses."""
         study, pruner = trial.study, cast(AllocationPruner, trial.study.pruner)
         sizes = pruner.policy.sizes
         self._check_direction(study)

@@ -40,9 +40,9 @@ class Training:
     build: Callable[..., Any]
     """Function from a trial to an estimator, as the user passed it."""
     takes_size: bool
-    """True if it also takes the training size."""
+    """True if `build` also takes the training size."""
     takes_previous: bool
-    """True if it also takes the model before."""
+    """True if `build` also takes the learner's previous model."""
     is_incremental: bool
     """True if `partial_fit` trains further on the new rows."""
     fit_params: FitParams

@@ -59,7 +59,7 @@ class Measurements:
 
     @property
     def missing(self) -> Measured:
-        """A fold of a candidate without measurements: nan in each column."""
+        """Measurements of a fold on which the candidate was not trained: NaN in each column."""
         some = next(iter(self.folds.values()))[0]
         return by_scorer([dict.fromkeys(some, np.nan)], self.shown)[0]
 
@@ -87,7 +87,7 @@ def measurements(study: optuna.Study, n_splits: int) -> Measurements:
         columns = log.read_mark(trials[probe.trial], f"{_FOLDS}{seen.size}")
         if columns is None or len(columns["test_scores"]) != n_splits:
             raise ValueError(
-                f"Study {study.study_name!r} must have been begun by a search with the "
+                f"Study {study.study_name!r} must have been started by a search with the "
                 f"same `cv`, {n_splits} folds, but trial {probe.trial} has others. Take "
                 "another `study_name`."
             )
@@ -136,7 +136,7 @@ def check_some_fitted(
     first = next(iter(evaluate.errors), None)
     seen = "above is the first error, and " if first else ""
     raise ValueError(
-        f"All the {len(curves)} candidates failed, so that there is none to choose. It is "
+        f"All the {len(curves)} candidates failed, so there is none to choose. It is "
         "likely that the estimator is misconfigured, or cannot be fitted or scored on few "
         f"rows: then let `min_resources` be more than {search.min_resources_:,}; {seen}"
         '`error_score="raise"` shows where a fit fails. '
@@ -203,7 +203,7 @@ def warn_of_failures(
         warnings.warn(
             f"{len(dropped)} of {len(curves)} candidates were dropped. Below are the reasons; "
             '`error_score="raise"` shows where a fit fails, and a larger `min_resources` than '
-            f"{search.min_resources_:,} helps where that is for want of rows.\n"
+            f"{search.min_resources_:,} helps if they lack rows.\n"
             + "\n".join({curve.reason: None for curve in dropped}),
             FitFailedWarning,
             stacklevel=5,

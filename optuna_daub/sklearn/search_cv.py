@@ -311,7 +311,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         started_with = fingerprint(self, X, y, folds, space)
         candidates = Candidates(space)
         with quiet(self.verbose):
-            # Set the study before it runs, so that it is there after Ctrl-C.
+            # Set the study before it runs, so it is there after Ctrl-C.
             self.study_ = study_of(self, n_candidates, grid, seed_of_sampler, started_with, limit)
             run(self, candidates, evaluate)
             best = best_learner(self.study_)

@@ -143,9 +143,9 @@ def first_points(
 
     Args:
         space: name of a space of this module.
-        n_rows: the space's argument.
-        task: the space's argument.
-        among: the argument of `tabular`.
+        n_rows: number of rows to train on, as passed to the space.
+        task: kind of targets, as passed to the space.
+        among: names of spaces to choose from, as passed to `tabular`.
 
     Returns:
         Parameters for `study.enqueue_trial`, each point once.

@@ -44,7 +44,7 @@ class ABCPruner(AllocationPruner):
     The interval construction of ABC is claimed in US patent 12,223,407.
 
     Args:
-        values: none; what is not named is refused, with the names that are meant.
+        values: must be empty: pass all arguments by name.
         min_resource: smallest training size, in examples. Default from the paper.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1; 2 suits training times that

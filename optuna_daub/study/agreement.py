@@ -29,7 +29,7 @@ from optuna_daub.study.worker import looking
 
 
 MIN_LEARNERS = 3
-"""Smallest number of learners on a size that are ranked; with two there is only one pair."""
+"""Smallest number of learners on a size for a ranking; two learners would be a single pair."""
 
 DRAWS = 400
 """Number of draws of the scores on all the data; the ends of intervals are then within 0.02 of
@@ -44,7 +44,7 @@ BEST_SHARE = 0.25
 
 @dataclass(frozen=True)
 class SizeAgreement:
-    """Agreement of the ranking on one training size with that on all the data."""
+    """Agreement between the rankings on one training size and on all the data."""
 
     size: int
     """Number of training examples."""
@@ -69,7 +69,7 @@ class SizeAgreement:
 
 @dataclass(frozen=True)
 class Move:
-    """The move of a parameter of the best learners with more data."""
+    """The change of a parameter of the best learners from small samples to all the data."""
 
     parameter: str
     small: float
@@ -95,7 +95,7 @@ class Agreement:
     moves: tuple[Move, ...]
     """Moves of the numeric parameters of the best learners, the farthest first."""
     spent: Cost
-    """Cost of all trainings."""
+    """Cost of all trainings of the study."""
     everything: Cost
     """Cost of training each learner once on all the data. Seconds not measured are predicted; they
     are 0 if nothing was timed."""
@@ -137,7 +137,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
 
     Args:
         study: running or ended.
-        seed: of the draws.
+        seed: seed of the draws.
 
     Raises:
         ValueError: if no rule of `optuna_daub` has allocated the study.
@@ -304,7 +304,7 @@ def _ranges(study: optuna.Study) -> dict[str, FloatDistribution | IntDistributio
 
 
 def _place(value: Any, range_: FloatDistribution | IntDistribution) -> float:
-    """Return the place of a value in its range, from 0 to 1; NaN without a value."""
+    """Return the place of a value in its range, from 0 to 1; NaN if there is no value."""
     if value is None:
         return math.nan
     low, high = float(range_.low), float(range_.high)

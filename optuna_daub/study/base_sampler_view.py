@@ -1,4 +1,4 @@
-"""The study in the form that a base sampler sees: one row per learner."""
+"""The study as a base sampler sees it: one row per learner."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BaseSamplerStudy(optuna.Study):
     """
 
     def __init__(self, study: optuna.Study, worker: Worker, policy: Policy) -> None:
-        """Show `study` as the worker sees it."""
+        """Create the view of `study` as the worker sees it."""
         self.worker = worker
         """State of this process; `worker.pool(policy)` is the pool for the rows' forecasts."""
         self.policy = policy
@@ -58,7 +58,8 @@ class BaseSamplerStudy(optuna.Study):
         def values() -> Mapping[int, float]:
             nonlocal of, known
             pool = worker.pool(policy)
-            # Samplers ask for each parameter; between two of them only the time left changes.
+            # Samplers ask for each parameter in turn. Between two of them only the time left
+            # changes.
             if pool.curves is not of.curves or pool.runs_left != of.runs_left:
                 of = pool
                 known = dict(zip(pool.curves, policy.worth(pool).tolist(), strict=True))
@@ -68,7 +69,7 @@ class BaseSamplerStudy(optuna.Study):
         super().__init__(study.study_name, storage, study.sampler, study.pruner)
 
     def space(self) -> dict[str, BaseDistribution]:
-        """Return the distribution of each parameter of any learner."""
+        """Return the distribution of each parameter that any learner has."""
         return {**self.worker.known.drawn}
 
     def stop(self) -> None:
@@ -77,7 +78,7 @@ class BaseSamplerStudy(optuna.Study):
 
 
 def _delegated(name: str) -> Any:
-    """Return a method that asks the real storage."""
+    """Return a method that calls the real storage."""
 
     def method(self: _RowStorage, *args: Any, **kwargs: Any) -> Any:
         return getattr(self._inner, name)(*args, **kwargs)
@@ -189,7 +190,7 @@ def one_row_per_learner(
         elif run.learner == trial.number or run.learner not in rows:
             # A trial that waited may have resumed a learner that started later.
             rows[run.learner] = trial
-        elif not run.inherited:  # the first one's worker died early, and its mark is on this one
+        elif not run.inherited:  # its first worker died early, so its mark is on this run
             marks.setdefault(run.learner, {}).update(records.marks_of_others(trial))
     busy = known.busy()
     # A learner that started after `trials` was read has no row yet.
@@ -203,10 +204,11 @@ def one_row_per_learner(
 
 
 def _idle_row(trial: FrozenTrial, run: Run) -> FrozenTrial | None:
-    """Return the row of a trial that runs no learner, None if it has none.
+    """Return the row of an idle trial; None if it has none.
 
     GridSampler marks the points that it has proposed, and without the mark would propose the same
-    one for ever. So a point that differs only in parameters the learner never asked for has a row.
+    one for ever. So a trial with such a mark keeps a row. This happens if a grid has parameters
+    that the learner never asked for.
     """
     if run.is_declined:
         return _without_value(trial, TrialState.RUNNING)
@@ -225,7 +227,7 @@ def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
 def _row_of(
     known: Known, number: int, first: FrozenTrial, marks: Mapping[str, Any], *, is_busy: bool
 ) -> FrozenTrial:
-    """Return the first run of a learner with the data of all its runs, except its scores."""
+    """Return a learner's first run with the data of all its runs, but without scores."""
     learner = known.learners[number]
     row = _without_value(first, TrialState.RUNNING if is_busy else TrialState.FAIL)
     row.number = number
@@ -239,7 +241,7 @@ def _row_of(
 def _is_empty(row: FrozenTrial) -> bool:
     """Return whether a run ended before any parameter was suggested.
 
-    `BruteForceSampler` would take such a row for its whole space.
+    From such a row `BruteForceSampler` would conclude that the whole space is explored.
     """
     is_lost = row.state == TrialState.FAIL and not row.params
     return is_lost and not records.marks_of_others(row)

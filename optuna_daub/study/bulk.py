@@ -1,16 +1,22 @@
-"""Many writes at once, where Optuna's storages have them one by one.
+"""Many writes in one transaction; Optuna's storages write one value at a time.
 
-A study of 1,000 learners has 20,000 numbers to be written each time it is drawn. Through Optuna's
-storage that takes 46 ms of processor time a trial on SQLite, and a finished trial cannot be
-written again. In a relational database it is one transaction here, on the tables of Optuna's
-models, which are the same in all releases from 4.0 to 5.0: no reader sees half of it. Other
-storages are written by their own methods. Only what this package alone writes is written so: what
-optuna-dashboard shows of a study, and the study of learners beside it.
+A study of 1,000 learners has 20,000 numbers to write each time it is drawn. Through Optuna's
+storage this takes 46 ms of processor time per trial on SQLite, and a finished trial cannot be
+written again. In a relational database all of them are one transaction here, so no reader sees
+half of it. It writes to the tables of Optuna's models, which are the same in all releases from 4.0
+to 5.0. Other storages are written by their own methods.
+
+Only data that no other program writes are written in this way: the pictures and notes for
+optuna-dashboard, and the study with one trial per learner.
 """
 
 from __future__ import annotations
 
+import copy
 import json
+import math
+from collections import Counter
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -22,13 +28,19 @@ from optuna.storages import RDBStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
+from optuna_daub.study import records
+
 
 MOST_VARIABLES = 500
-"""In one statement: SQLite took 999 until 2020."""
+"""Largest number of variables in one SQL statement; SQLite allowed 999 until 2020."""
+
+SIGHT = 0.01
+"""Least change of a forecast that is written to a journal, as a share of the range of all values:
+four pixels of a page's picture."""
 
 
 def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any]) -> None:
-    """Store system attributes of a study, all in the same moment where the storage can."""
+    """Store system attributes of a study, in a database all of them at once."""
     database = _database(storage)
     if database is None or not attrs:
         for name, value in attrs.items():
@@ -50,27 +62,28 @@ def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any
 
 
 def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTrial]) -> int:
-    """Make `rows` the trials of a study, in place of those it has; return the study's id.
+    """Replace the trials of a study by `rows`, and return the study's id.
 
-    In a database the study and its trials keep their ids. Elsewhere, where anything has changed,
-    it is deleted and made anew: it has another id then, and its attributes are lost.
+    In a database the study and its trials keep their ids. Other storages cannot write finished
+    trials again. There new rows are added at the end, and unfinished ones are left out. If a row
+    has changed otherwise, the study is deleted and created anew: it gets a new id and loses its
+    attributes.
 
     Args:
-        storage: where the study is.
-        study_id: of a study of one objective that this package has made.
-        rows: the trials, which are given numbers from 0 on.
+        storage: storage of the study.
+        study_id: id of a study with one objective, created by this package.
+        rows: new trials; they get the numbers 0, 1, 2, ...
     """
     database = _database(storage)
     if database is None:
-        if [*map(_shown, storage.get_all_trials(study_id, deepcopy=False))] == [
-            *map(_shown, rows)
-        ]:
-            return study_id
-        name = storage.get_study_name_from_id(study_id)
-        directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
-        storage.delete_study(study_id)
-        study_id = storage.create_new_study(directions, name)
-        for row in rows:
+        rows = [row for row in rows if row.state.is_finished()] if keeps_all(storage) else rows
+        added = _news(storage, storage.get_all_trials(study_id, deepcopy=False), rows)
+        if added is None:
+            name = storage.get_study_name_from_id(study_id)
+            directions: Sequence[StudyDirection] = storage.get_study_directions(study_id)
+            storage.delete_study(study_id)
+            study_id, added = storage.create_new_study(directions, name), rows
+        for row in added:
             storage.create_new_trial(study_id, row)
         return study_id
     import sqlalchemy
@@ -86,7 +99,7 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
         models.TrialSystemAttributeModel,
     )
     with database.engine.begin() as connection:
-        # The first statement writes, so that two workers come one after the other on SQLite too.
+        # The first statement writes, so two workers take turns on SQLite too.
         connection.execute(trials.delete().where(mine, trials.c.number >= len(rows)))
         for part in parts:
             ids = trials.select().where(mine).with_only_columns(trials.c.trial_id)
@@ -119,25 +132,83 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
 
 
 def keeps_all(storage: BaseStorage) -> bool:
-    """Return whether what is written anew takes more room: journals only grow."""
+    """Return whether a storage keeps what is overwritten, and so grows with each write, as
+    journals do."""
     return _database(storage) is None and not isinstance(storage, InMemoryStorage)
 
 
 def _database(storage: BaseStorage) -> RDBStorage | None:
-    """Return the relational database behind a storage, None where there is none."""
-    storage = getattr(storage, "_backend", storage)  # which is wrapped in a cache by default
+    """Return the relational database behind a storage; None if there is none."""
+    storage = getattr(storage, "_backend", storage)  # by default it is wrapped in a cache
     return storage if isinstance(storage, RDBStorage) else None
 
 
-def _shown(row: FrozenTrial) -> tuple[Any, ...]:
-    """Return all of a trial that anybody sees, except its place."""
-    times = row.datetime_start, row.datetime_complete
+def _news(
+    storage: BaseStorage, stored: Sequence[FrozenTrial], rows: Sequence[FrozenTrial]
+) -> Sequence[FrozenTrial] | None:
+    """Return the rows to add to those stored; None if one of these is no longer right."""
+    if not keeps_all(storage):
+        return [] if [*map(_shown, stored)] == [*map(_shown, rows)] else None
+    values = [row.values[0] for row in rows if row.values and math.isfinite(row.values[0])]
+    least = SIGHT * (max(values) - min(values)) if values else 0.0
+    left = dict(_keyed(rows))
+    for key, before in _keyed(stored):
+        row = left.pop(key, None)
+        if row is None or not _looks_like(before, row, least):
+            return None
+    return [*left.values()]
+
+
+def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
+    """Yield rows with what tells them apart: the learner, or all of a trial of others.
+
+    The same trial may have been added twice.
+    """
+    met: Counter[Any] = Counter()
+    for row in rows:
+        learner = records.read_summary(row, "learner")
+        key = _shown(row) if learner is None else learner
+        met[key] += 1
+        yield (key, met[key]), row
+
+
+def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
+    """Return whether two rows of a learner differ only in what each decision moves a little.
+
+    That is its forecast and its bound, by at most `least`, and before it has its full-data score
+    the words that say why it waits.
+    """
+    moving = ("bound", "reason") if records.read_summary(row, "forecast") else ("bound",)
+    names = records.prefixed(dict.fromkeys(moving))
+    resting, moved = [], []
+    for each in (before, row):
+        rest = copy.copy(each)
+        rest.values = None if each.values is None else [0.0]
+        rest.user_attrs = {k: v for k, v in each.user_attrs.items() if k not in names}
+        resting.append(_shown(rest))
+        moved.append([*(each.values or ()), records.read_summary(each, "bound")])
+    return resting[0] == resting[1] and all(
+        one == other
+        or (None not in (one, other) and math.isclose(one, other, rel_tol=0.0, abs_tol=least))
+        for one, other in zip(*moved, strict=True)
+    )
+
+
+def _shown(row: FrozenTrial) -> str:
+    """Return all of a trial that anybody sees, except its place, as a storage gives it back.
+
+    In JSON a tuple is a list, and NaN is NaN.
+    """
+    times = [str(row.datetime_start), str(row.datetime_complete)]
+    steps = sorted(row.intermediate_values.items())
     attrs = row.user_attrs, row.system_attrs
-    return row.state, row.values, row.params, row.intermediate_values, attrs, times
+    facts = row.state.name, row.values, row.params, steps, attrs, times
+    return json.dumps(facts, sort_keys=True, default=repr)
 
 
 def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
-    """Return when a trial started and ended, as the release of Optuna stores it."""
+    """Return the start and the end of a trial, in the columns of the installed release of
+    Optuna."""
     as_stored = model(datetime_start=row.datetime_start, datetime_complete=row.datetime_complete)
     columns = [model.__table__.c[name] for name in ("datetime_start", "datetime_complete")]
     return {
@@ -147,7 +218,7 @@ def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
 
 
 def _facts(models: Any, part: Any, row: FrozenTrial) -> list[dict[str, Any]]:
-    """Return what a trial has to be written to one of the tables."""
+    """Return the rows that a trial has in one of the tables."""
     if part is models.TrialParamModel:
         return [
             {

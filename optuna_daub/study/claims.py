@@ -1,9 +1,9 @@
-"""Claims: a new trial is given a learner that no other worker holds.
+"""Claims: a new trial is assigned a learner that no other worker holds.
 
-No storage can change a trial only if another is unchanged, so a claim is made in the open: write
-it, read all claims, and go ahead only if no other trial claims the same learner. Of two
-workers that write at the same time at least one sees the other; both may step back, but never do
-both go ahead. The lower trial number stays where it can.
+No storage offers "write this trial only if that one is unchanged". So a worker writes its claim,
+reads all claims, and goes ahead only if no other trial claims the same learner. If two workers
+write at the same time, at least one of them sees the other's claim. Both may step back, but never
+do both go ahead. The one with the lower trial number keeps its claim if it can.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ from optuna_daub.study.worker import worker_of
 
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
-"""Seconds between two looks at the study of a worker that waits; doubled from one to the other."""
+"""Shortest and longest seconds that a waiting worker sleeps between two looks at the study; each
+sleep is twice as long as the one before."""
 
 LOOKING_SHARE = 0.05
-"""Share of a waiting worker's time that its looks may take at most: where the storage makes a look
-costly (0.02 s of CPU on SQLite with eight running trials), it waits longer."""
+"""Largest share of a waiting worker's time that its looks may take. If looks are costly (0.02 s of
+CPU on SQLite with eight running trials), it sleeps longer."""
 
 LONGEST_PAUSE = 2.0
-"""Seconds of the longest of these waits: what made a look costly may have been done once for all,
-such as reading the trials that ended meanwhile."""
+"""Largest number of seconds that a costly look can add to the next sleep. The cost may have been a
+single one, such as that of reading many ended trials."""
 
 COMPLAINT = 60.0
-"""Seconds of waiting after which a log line says what for."""
+"""Seconds of waiting after which the log says what the worker is waiting for."""
 
 _logger = logging.getLogger(__name__)
 
@@ -60,20 +61,20 @@ class TakenError(RuntimeError):
 
 @dataclass(frozen=True)
 class Asking:
-    """A new trial whose worker asks what it is to run."""
+    """A new trial whose worker asks which learner to run."""
 
     study: optuna.Study
     worker: Worker
     trial: FrozenTrial
     policy: Policy
-    """The rule that allocates."""
+    """Rule that allocates."""
     n_learners: int | None
-    """Number of learners that the sampler was asked for, None without limit."""
+    """Number of learners that the sampler was asked for; None without a limit."""
     stale_after: float | None
-    """Seconds of silence after which a run counts as dead, None for never."""
+    """Seconds without a report after which a run counts as dead; None for never."""
 
     def run(self, reason: str, learner: int | None = None, size: int = 0) -> Run:
-        """Return a run of the trial; without a learner it is idle."""
+        """Return a run of the trial; without a learner it is an idle run."""
         curves = self.worker.known.curves
         return Run(
             learner=learner,
@@ -88,10 +89,10 @@ class Asking:
 
 
 def assign(asking: Asking) -> Run:
-    """Return the run of a new trial, an idle one if the study has come to its end.
+    """Return the run of a new trial; an idle one if the study has come to its end.
 
-    Sleeps, holding no lock, while every learner that deserves data is held by others, and no
-    longer than the study's `timeout`.
+    While other workers hold every learner that deserves data, this sleeps without holding a lock,
+    but no longer than the study's `timeout`.
 
     Raises:
         RuntimeError: if no other worker could end the wait.
@@ -102,8 +103,8 @@ def assign(asking: Asking) -> Run:
     while True:
         left = host.seconds_left(study)
         is_over = left is not None and left <= 0 and time.monotonic() > started + SHORTEST_WAIT
-        # Optuna starts no trial after its `timeout`: one that has not slept was started in time,
-        # and would be empty if the timeout passes while its worker looks at the study.
+        # Optuna starts no trial after its `timeout`. So a trial that has not slept was started in
+        # time, and it would be empty if the timeout passed while its worker looks at the study.
         may_be_late = left is None or has_slept
         run = _claim(asking, is_over=is_over, may_be_late=may_be_late)
         if run is not None:
@@ -112,7 +113,7 @@ def assign(asking: Asking) -> Run:
         pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
         time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
         awake, has_slept = time.thread_time(), True
-        # Optuna itself looks for stopped hearts between two trials only, and this one may be long.
+        # Optuna checks heartbeats only between two trials, and this trial may be long.
         liveness.fail_stale(study)
         wait = min(2 * wait, LONGEST_WAIT)
         if not has_complained and time.monotonic() - started > COMPLAINT:
@@ -121,12 +122,12 @@ def assign(asking: Asking) -> Run:
 
 
 def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
-    """Return the run of a new learner whose parameters are known, with the size it starts at.
+    """Return the run of a new learner whose parameters are known, with its first training size.
 
-    It is idle if a learner has its parameters, which costs nothing, or if the policy
-    declines it. Parameters are a claim that is written before it is read back, as others are. One
-    new learner looks at a time in each process; across processes the lower number waits for the
-    higher to step back, or to be settled: it may have looked before the lower one's parameters
+    The run is idle if another learner has the same parameters, or if the policy declines them. New
+    parameters are a claim too: they are written first and compared then. Within a process one
+    thread at a time compares. Between processes the learner with the lower number waits until the
+    other one steps back or is settled, since the other may have compared before these parameters
     were stored.
     """
     if run.learner != trial.number or run.inherited:
@@ -136,24 +137,25 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     patience = time.monotonic() + worker.patience.rival
     while True:
         known = worker.look()
-        # One thread looks at a time, and sees whom the others have settled: else two with the
-        # same parameters could each find the other unsettled, and both go on.
+        # One thread compares at a time, and sees the learners that others have settled. Otherwise
+        # two with the same parameters could each find the other unsettled, and both go on.
         with worker.lock:
-            if number not in known.runs or worker.newcomers.get(number):
+            is_ours = getattr(known.runs.get(number), "worker", None) == run.worker
+            if not is_ours or worker.newcomers.get(number):
                 return run  # others have taken it over, or it was settled before
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
             other = known.forerunner(number, settled)
             if other is not None:
                 return repeating(study, worker, trial, run, other)
-            # A rival that does not step back in time is dead, or as good as: its parameters must
-            # not be lost with it. Should it come back, it finds this one settled, and gives way.
+            # A rival that does not step back in time counts as dead; its parameters must not be
+            # lost with it. If it returns, it finds this learner settled and steps back.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
                 worker.newcomers[number] = True
                 started = run
                 if number not in worker.turns and not known.curves[number].observations:
                     started = _started(worker, trial, policy, run)
-                # One with a lower number may suggest the same after this look, and would go
-                # first: it has to read that this one is settled.
+                # A learner with a lower number may suggest the same after this look, and would go
+                # first. So store that this one is settled.
                 lower = {n for n in known.unfinished if n < number}
                 if started.learner is not None and lower - worker.newcomers.keys():
                     started = replace(started, is_settled=True)
@@ -167,7 +169,7 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
 def repeating(
     study: optuna.Study, worker: Worker, trial: log.AnyTrial, run: Run, other: int
 ) -> Run:
-    """Return the run as an idle one, which is stored, since a learner has its parameters."""
+    """Store the run as an idle one, because another learner has its parameters, and return it."""
     idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
     log.write_run(study, trial, idle)
     worker.look()
@@ -176,53 +178,55 @@ def repeating(
 
 @host.one_blas_thread()
 def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
-    """Return the run of a new learner as the policy wants it, now that it has parameters."""
+    """Return the run of a new learner as the policy wants it, now that its parameters are
+    known."""
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
     reason = sentence(decision.reason, worker.sign, worker.limit)
     if isinstance(decision, Extend):
         is_same = decision.size == run.size
         return run if is_same else replace(run, size=decision.size, reason=reason)
-    # A grid is a list of points, of which GridSampler would not propose this one again: such a
-    # point starts at the size for which it was proposed.
+    # GridSampler proposes each point of its grid once, so none may be declined. It starts at the
+    # size for which it was proposed.
     if records.GRID_POINT in log.as_stored(trial.study, trial).system_attrs:
         return run
     return replace(run, learner=None, size=0, reason=f"declined: {reason}", is_declined=True)
 
 
 def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
-    """Return a run once it is surely ours, None if there is nothing to run at the moment."""
+    """Return a run once its claim is certain; None if there is nothing to run at the moment."""
     study, worker, trial = asking.study, asking.worker, asking.trial
     number = trial.number
-    # Look, choose and write under one lock: of two threads of this process the second sees what
-    # the first has claimed, and chooses another learner. No lock reaches other processes; with
-    # them the claim is agreed on by reading it back, below.
+    # Look, choose and write under one lock, so a second thread of this process sees the claim of
+    # the first and chooses another learner. Other processes have other locks; they agree by
+    # reading the claims back, below.
     with worker.lock:
         known = worker.look()
         is_alone = len(known.unfinished) < 2
         if not is_alone and liveness.release(study, worker, asking.stale_after, number):
             known = worker.look()
-        # Not what others' samplers were asked for, of which one may have started the newest run.
+        # This sampler's number of learners. Another worker's sampler, which may have started the
+        # newest run, may have been asked for another number.
         worker.known = replace(known, newest=(number, asking.n_learners))
         run = _offer(asking, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in known.runs:
-            return None  # idle, and marked so
-        # A worker that waits says so: who waits holds no learner, and nobody waits for it.
+            return None  # idle, and stored as such
+        # A waiting worker stores an idle run, so others know that it holds no learner.
         written = run or asking.run("every learner is held")
-        # Read anew, and last before the write: another worker's record, which may have come after
-        # `trial` was read, must not be written over.
+        # Read again, as the last step before the write: do not overwrite a record that another
+        # worker stored after `trial` was read.
         _check_own(study, worker, trial)
-        # Before it holds anything: should the worker die after the next line, others see a heart
-        # that stops. One that never beat would never stop.
+        # Before the claim: if the worker dies after it, others notice a heartbeat that stops. A
+        # heartbeat that never started would never stop.
         log.record_heartbeat(study, trial)
         log.write_run(study, trial, written)
-        # The read-back. All claims were written before they are read, so that of two that name
-        # one learner at least one sees the other.
+        # The read-back. All claims are written before they are read, so of two that name one
+        # learner at least one sees the other.
         worker.look()
     if run is None or run.learner is None:
         return run
-    # Without the lock: it may have to wait for a rival, and other threads go on meanwhile.
+    # Without the lock: this may wait for a rival, and other threads can go on.
     if not _is_only_claim(worker, trial, run):
-        if worker.known.is_given_up(number):  # what others have taken over is not withdrawn
+        if worker.known.is_given_up(number):  # it was taken over, so withdraw nothing
             return asking.run(GIVEN_UP)
         log.write_run(study, trial, asking.run("another worker was faster"))
         return None
@@ -234,7 +238,7 @@ def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
 
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
-    """Raise if another worker, or thread, has claimed something for this very trial."""
+    """Raise an error if another worker or thread has claimed a learner for this same trial."""
     number, here = trial.number, threading.get_ident()
     run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
@@ -243,7 +247,7 @@ def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
 
 
 def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -> Run | None:
-    """Return what the trial should run, None if it is to wait."""
+    """Return the run that the trial should have; None if it must wait."""
     worker, trial, policy = asking.worker, asking.trial, asking.policy
     number = trial.number
     if worker.known.is_given_up(number):
@@ -254,7 +258,7 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
         return asking.run("the study was stopped")
     if may_be_late and worker.is_late:
         return asking.run("the seconds are over")
-    copied = records.read_run(trial)  # of a run that died and was retried
+    copied = records.read_run(trial)  # the record of a run that died and was retried
     wanted = None if copied is None else copied.learner
     decision = _decide(worker, policy, number)
     reason = sentence(decision.reason, worker.sign, worker.limit)
@@ -273,7 +277,10 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
 
 
 def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
-    """Return what the policy says to this worker, which leaves what failed here to others."""
+    """Return the policy's decision, without the learners that failed at this worker.
+
+    Other workers, if there are any, try those once more.
+    """
     pool, decision = worker.answer(policy, number)
     this, recently = liveness.this_worker(), time.monotonic() - worker.patience.recent
     failed = worker.known.failed_by(this)
@@ -285,7 +292,7 @@ def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
 
 
 def _first_size(worker: Worker, policy: Policy) -> int:
-    """Return the size on which the policy would train a new learner."""
+    """Return the training size at which the policy would start a new learner."""
     pool = worker.pool(policy)
     to_come = None if pool.to_come is None else 1
     only_new = replace(pool, busy=frozenset(pool.curves), to_come=to_come)
@@ -294,24 +301,24 @@ def _first_size(worker: Worker, policy: Policy) -> int:
 
 
 def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a claim that was written, and read back, is the only one on its learner."""
+    """Return whether a written claim is the only one on its learner."""
     assert run.learner is not None
     number, known = trial.number, worker.known
-    # Where a dead worker's mere claim is taken over, others may have taken its place meanwhile.
+    # If this takes over a dead worker's mere claim, others may have taken its place meanwhile.
     is_proposed = run.learner == number and not records.is_enqueued(trial)
     is_proposed = is_proposed or run.learner in known.marked(BLANK)
     patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
-            return False  # others took us for dead
+            return False  # others declared this worker dead
         if known.curves[run.learner].size != run.inherited:
-            return False  # others ran it between our decision and our claim
+            return False  # others trained it between the decision and the claim
         excess = known.too_many(run.learner) if is_proposed else ()
         rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
         rivals.remove(number)
         if not rivals and excess == ():
             return True
-        # Both step back if both see each other, and none would run the learner: so the lower
+        # If both saw each other and stepped back, nobody would run the learner. So the lower
         # number waits for the other to step back. A dead one never does.
         is_last = excess is None or min(rivals, default=number) < number
         if is_last or time.monotonic() > patience:
@@ -321,7 +328,7 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
 
 
 def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
-    """Raise if a thread would wait for trials that it alone can end."""
+    """Raise an error if this thread would wait for trials that only it can end."""
     here, known = threading.get_ident(), worker.known
     own = {
         number
@@ -332,7 +339,7 @@ def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
         number
         for number, other in known.unfinished.items()
         if number != trial.number and other.state == "running"
-        if number not in known.runs or known.runs[number].learner is not None  # idle: waits too
+        if number not in known.runs or known.runs[number].learner is not None  # idle ones wait too
     }
     if held and own >= held:
         raise RuntimeError(
@@ -348,7 +355,7 @@ def _complaint(known: Known, trial: FrozenTrial) -> str:
     if not held:
         return (
             f"Trial {trial.number} has waited {COMPLAINT:.0f} s for enqueued trials that other "
-            "workers have taken and not begun."
+            "workers have taken and not started."
         )
     return (
         f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "

@@ -37,11 +37,11 @@ class DAUBPruner(AllocationPruner):
     `DAUBPruner.paper(...)` is the algorithm of the DAUB paper.
 
     Args:
-        values: none; what is not named is refused, with the names that are meant.
-        min_resource: smallest training size, in examples, at least 1. None (the default) is 500
-            as in the paper, `max_resource / 8` if that is less, though at least 10, and never
-            more than leaves room for three sizes. The default rule starts at the size nearest to
-            `max_resource / 16` in a closed pool, and to `max_resource / 64` in an open one.
+        values: must be empty: pass all arguments by name.
+        min_resource: smallest training size, in examples, at least 1. None (the default) is the
+            paper's 500, or `max_resource / 8` if that is less, but at least 10 if three sizes
+            still fit. The default rule starts at the size nearest to `max_resource / 16` in a
+            closed pool, and to `max_resource / 64` in an open one.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an increasing list of at least three training sizes that ends with the whole
@@ -96,7 +96,7 @@ class DAUBPruner(AllocationPruner):
         first learner that is fully trained.
 
         Args:
-            values: none, as above.
+            values: must be empty: pass all arguments by name.
             min_resource: smallest training size, in examples; the paper's.
             max_resource: number of examples of the whole training set (N).
             reduction_factor: ratio of consecutive sizes. Default from the paper.
@@ -109,7 +109,7 @@ class DAUBPruner(AllocationPruner):
         'verified'
         """
         unnamed("DAUBPruner.paper", values, ORDER)
-        smallest = whole_number("min_resource", min_resource)  # None is the default rule's alone
+        smallest = whole_number("min_resource", min_resource)  # only the default rule accepts None
         grid = training_grid(smallest, max_resource, reduction_factor, sizes)
         forecaster = Projection(flag("use_training_score", use_training_score))
         pruner = cls.__new__(cls)  # only the policy differs from the default

@@ -1,7 +1,7 @@
-"""Earlier studies: their best parameters are the first proposals of a new one.
+"""Earlier studies, whose best parameters are the first proposals of a new study.
 
-Scores of other data say nothing about scores of these data, so none is taken over. What is taken
-are parameters of learners that were trained on all the data of their study.
+Scores on other data say nothing about scores on these data, so none is used. Only parameters are,
+of learners that were trained on all the data of their study.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Earlier:
 
     @classmethod
     def of(cls, studies: Sequence[optuna.Study]) -> Earlier:
-        """Return what is taken from earlier studies.
+        """Return the best points of earlier studies.
 
         Raises:
-            ValueError: if these are no list of studies, or one has no learner that was trained on
-                all the data.
+            ValueError: if the argument is not a list of studies, or a study has no learner that
+                was trained on all the data.
         """
         if isinstance(studies, str) or not isinstance(studies, Sequence):
             raise ValueError(
@@ -85,18 +85,18 @@ class Earlier:
     def next_point(
         self, study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run
     ) -> Point | None:
-        """Return the point that a new learner takes; None if it is to be proposed otherwise.
+        """Return the point that a new learner takes; None if the sampler should propose one.
 
-        Only the first learners take one, as many as there are points, and each process takes each
-        point once. So a point that is declined, or never comes out as it was, is not taken again.
-        To be called under the worker's lock: the next thread sees what this one has taken.
+        Only the first learners take points, as many as there are points. A process takes each
+        point once, even if it is declined or comes out changed. Call this under the worker's lock,
+        so the next thread sees which points are taken.
         """
         number, known = trial.number, worker.known
         left = {text: point for text, point in self.points.items() if text not in worker.given}
         if run.learner != number or not left:
             return None
         if records.is_chosen(log.as_stored(study, trial)):
-            return None
+            return None  # an enqueued point, or one of GridSampler
         others = {i: one for i, one in known.learners.items() if i != number}
         proposed = (i for i, one in others.items() if not _is_enqueued(one, i))
         if len([*islice(proposed, len(self.points))]) == len(self.points):
@@ -122,7 +122,8 @@ class Earlier:
 
 
 class FromEarlier(BaseSampler):
-    """Propose a given point; what it lacks, or is out of range here, another sampler proposes."""
+    """Propose a given point; another sampler proposes values that it lacks or that are out of
+    range."""
 
     def __init__(self, base: BaseSampler, point: Point, worker: Worker) -> None:
         self._base = base
@@ -132,14 +133,14 @@ class FromEarlier(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return no space: each parameter is proposed when it is asked for."""
+        """Return no space, so each parameter is proposed when the objective asks for it."""
         del study, trial
         return {}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return nothing."""
+        """Return no parameters."""
         del study, trial, search_space
         return {}
 
@@ -150,7 +151,7 @@ class FromEarlier(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the point's value, or else the other sampler's."""
+        """Return the point's value, or else that of the other sampler."""
         if param_name in self._point:
             value = self._point[param_name]
             if holds(param_distribution, value):
@@ -162,9 +163,10 @@ class FromEarlier(BaseSampler):
 
 
 def _best_points(study: optuna.Study) -> list[Point]:
-    """Return the parameters of the best cheap learner of a study, and of its best one.
+    """Return the parameters of a study's best cheap learner, and of its best learner.
 
-    Both were trained on all the data of their study; without measured seconds there is one only.
+    Both were trained on all the data of their study. Without measured seconds only the best is
+    known, and the first is None.
     """
     check_study(study)
     known = looking(study).known
@@ -193,7 +195,7 @@ def _best_points(study: optuna.Study) -> list[Point]:
 
 
 def _fits(point: Point, worker: Worker) -> bool:
-    """Return whether this study's ranges hold a point, as far as they are known."""
+    """Return whether the known ranges of this study contain a point."""
     drawn = worker.known.drawn
     for name, value in point.items():
         if name in drawn and not holds(drawn[name], value):
@@ -203,7 +205,7 @@ def _fits(point: Point, worker: Worker) -> bool:
 
 
 def _warn(worker: Worker, name: str, value: Any, distribution: BaseDistribution) -> None:
-    """Say, once of each parameter, that an earlier value is out of range."""
+    """Warn that an earlier value is out of range, once for each parameter."""
     worker.warn(
         f"earlier {name}",
         f"{name} = {value!r} of an earlier study is left out: it is not in the {distribution} of "
@@ -217,6 +219,6 @@ def _is_enqueued(learner: Learner, number: int) -> bool:
 
 
 def _is_same(point: Point, params: Mapping[str, Any]) -> bool:
-    """Return whether parameters are those of a point, as far as both have them."""
+    """Return whether a learner has a point's values in all parameters that both have."""
     shared = point.keys() & params.keys()
     return bool(shared) and all(point[name] == params[name] for name in shared)

@@ -1,4 +1,4 @@
-"""Ending: what is stored of a run when its trial ends, before Optuna stores its state."""
+"""The end of a run: facts to store about it before Optuna stores the trial's state."""
 
 from __future__ import annotations
 
@@ -42,29 +42,30 @@ from optuna_daub.study.worker import worker_of
 
 
 MANY_FAILURES = 5
-"""Learners that fail one after another at one worker, after which its name is in the log."""
+"""Number of learners that must fail in a row at one worker before the log names the worker."""
 
 FEW, MANY = 5, 50
-"""Learners with two scores, and learners in all, between which the direction is looked at: fewer
-may rise by chance, and in a study that has gone on for longer it is too late."""
+"""Smallest number of learners with two scores, and largest number of learners in all, at which the
+direction is checked. A few learners may rise by chance, and in a long study a warning comes too
+late."""
 
 NEARLY_ALL = 0.9
-"""Share of learners whose scores rise that is no chance."""
+"""Share of learners with rising scores above which chance is ruled out."""
 
 WIDTH = 120
-"""Characters of an error that are kept."""
+"""Largest number of characters of an error message that are stored."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class _Ending:
-    """A run whose trial ends, before Optuna stores its state."""
+    """A run whose trial ends, before Optuna stores the trial's state."""
 
     study: optuna.Study
     worker: Worker
     trial: FrozenTrial
-    """The trial as it is stored, still running."""
+    """The trial as stored, still running."""
     run: Run
     policy: Policy
     state: TrialState
@@ -81,14 +82,19 @@ def close(
 ) -> None:
     """Store how a run ended, and stop the study if the answer is known.
 
-    Optuna is about to store `values`, which are taken back if they are no full-data score. `learn`
-    lets the base sampler learn from a new learner, and returns whether it has nothing left to
-    propose.
+    Args:
+        study: the study.
+        trial: the trial as it is stored, still running.
+        policy: the rule that allocates.
+        state: state that Optuna is about to store.
+        values: values that Optuna is about to store; replaced if they are no full-data score.
+        learn: function that lets the base sampler learn from a new learner, and returns True if
+            the sampler has nothing left to propose.
     """
     worker, number, full_size = worker_of(study), trial.number, policy.sizes[-1]
     assigned, turn = worker.assigned.pop(number, None), worker.turns.get(number)
-    # Where the objective asks `trial.should_prune` itself, it does not ask for another size, so
-    # that its last one is timed here. In ask-and-tell what passed until now may be anything.
+    # An objective that asks `trial.should_prune` itself does not ask for another size, so its
+    # last training is timed here. In ask-and-tell the time until now may include anything.
     if turn is not None and turn.is_run and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
     known = worker.look()
@@ -100,8 +106,8 @@ def close(
     ending = _Ending(study, worker, trial, run, policy, state)
     _keep_value(ending, values)
     if state == TrialState.PRUNED and run.learner == number and not run.inherited:
-        # The same parameters twice are one learner. Where the objective asks for no sizes, that is
-        # found out with the first score.
+        # The same parameters twice are one learner. If the objective asks for no sizes, the
+        # parameters are compared after the first score.
         with worker.lock:
             other = worker.known.twin(number) if number in worker.known.runs else None
             if other is not None:
@@ -109,8 +115,8 @@ def close(
                 ending = replace(ending, run=run)
     _learn(ending, assigned, learn)
     worker.look()
-    # Under the lock: else another thread would look, and assign this learner anew, before it is
-    # stored that this run has failed.
+    # Under the lock: another thread could look and assign this learner again before the failure of
+    # this run is stored.
     with worker.lock:
         if known.is_given_up(number):
             log.write_summary(study, trial, {"reason": GIVEN_UP})
@@ -139,25 +145,26 @@ def message_of(error: BaseException | None) -> str:
         return ""
     try:
         message = str(error).partition("\n")[0]
-    except Exception:  # of a class whose own `__str__` fails
+    except Exception:  # of a class whose `__str__` fails
         message = "(an error without a message)"
     return shorten(f"{type(error).__name__}: {message}".rstrip(": "), WIDTH, placeholder="...")
 
 
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
-    """Keep a value returned early from being the study's best.
+    """Keep the early return value of a trial from becoming the study's best value.
 
-    Optuna stores the trial as COMPLETE whatever is done here, and this very list as its values.
+    Optuna stores the trial as COMPLETE in any case, with this list object as its values, so the
+    list is changed in place.
     """
     if isinstance(values, list):
         values[:] = [-worker.sign * math.inf]
 
 
 def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
-    """See to it that the value that an objective has returned is the score at N.
+    """Make the stored value of a trial the score that it reported at N.
 
     Raises:
-        ValueError: if it has reported steps that are no training sizes.
+        ValueError: if the trial reported steps that are no training sizes.
     """
     if ending.state != TrialState.COMPLETE or ending.run.learner is None or not values:
         return
@@ -176,39 +183,39 @@ def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
         worker.warn(
             "value",
             f"The objective returned {values[0]}, but has reported {seen} at all {full_size:,} "
-            "examples: the score reported is kept as the trial's value, so that learners are "
+            "examples: the score reported is kept as the trial's value, so learners are "
             "compared by one score. Return the last score that was reported.",
         )
         if isinstance(values, list) and math.isfinite(seen):
-            values[:] = [seen]  # the very list that Optuna stores (see `take_back`)
+            values[:] = [seen]  # the list that Optuna stores (see `take_back`)
 
 
 def _keep_score(ending: _Ending, score: float) -> None:
-    """Store the score of an objective that has asked for no size: it was trained on everything."""
+    """Store the score of an objective that asked for no size, so it trained on all the data."""
     study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
     full_size = policy.sizes[-1]
     if policy.needs.training_scores == "required" or not is_finite(score):
         return
-    # Where others are trained on less, it is Optuna's idiom for what cannot be trained.
+    # If others were trained on less, this is Optuna's idiom for a trial that cannot be trained.
     some = islice((curve.sizes for curve in worker.known.curves.values()), MANY)
     if any({*sizes} - {full_size} for sizes in some):
         return
     begun = trial.datetime_start
     seconds = None if begun is None else (datetime.now() - begun).total_seconds()
-    # In ask-and-tell what passed until now may be anything.
+    # In ask-and-tell the time until now may include anything.
     is_timed = host.is_optimizing(study) and records.is_duration(seconds)
     seen = Observation(full_size, score, seconds=seconds if is_timed else None)
     log.write_score(study, trial, seen)
     worker.warn(
         "sizes",
-        "The objective asks for no training sizes, so that every learner is trained on all "
+        "The objective asks for no training sizes, so every learner is trained on all "
         f"{full_size:,} examples. To save time, train on those of `training_sizes(trial)`.",
     )
     worker.look()
 
 
 def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]) -> None:
-    """Let the base sampler learn from a new learner, and store if it has nothing left."""
+    """Let the base sampler learn from a new learner, and store whether it has any point left."""
     run, worker = ending.run, ending.worker
     is_new = run.learner == ending.trial.number
     is_exhausted = is_new and learn()
@@ -223,7 +230,7 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]
 
 
 def _close_run(ending: _Ending) -> None:
-    """Store whether a run failed, and what users should see of it."""
+    """Store whether a run failed, and the summary of it that users see."""
     learner = ending.run.learner
     assert learner is not None
     study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
@@ -233,8 +240,8 @@ def _close_run(ending: _Ending) -> None:
         log.write_failure(study, trial, failure)
         if failure.is_final:
             _logger.warning("Learner %d ends: %s.", learner, failure.error)
-    # Optuna stores the state after this. Where that is not COMPLETE, no trial will hold the
-    # full-data score, and the learner has to get there once more.
+    # Optuna stores the state after this. If that is not COMPLETE, no trial will hold the
+    # full-data score, and the learner must be trained there once more.
     lost = ending.policy.sizes[-1] if ending.state != TrialState.COMPLETE else None
     if number in told and (failure is not None or lost in told[number].observations):
         seen = told[number].observations.items()
@@ -256,18 +263,18 @@ def _close_run(ending: _Ending) -> None:
 
 
 def _failure(ending: _Ending) -> Failure | None:
-    """Return how a run failed, None if it did not."""
+    """Return the failure of a run; None if it did not fail."""
     worker, trial, run, policy = ending.worker, ending.trial, ending.run, ending.policy
     assert run.learner is not None
     known, sizes, state, cause = worker.known, policy.sizes, ending.state, host.error_of_run()
     curve, is_full = known.curves[run.learner], known.is_done(run.learner, sizes[-1])
-    # A run that has reported what it was handed out would have gone on to the next size at least.
+    # A run that has reported its size would have gone on to the next size at least.
     turn = worker.turns.get(trial.number)
     trained_on = turn.size if turn is not None and turn.is_run else run.size
     size = max(trained_on, next_size(sizes, curve.size) or sizes[-1])
     me = liveness.this_worker()
     if state == TrialState.COMPLETE:
-        # The idiom for infeasible trials: a value returned before the sizes are at an end.
+        # The idiom for infeasible trials: return a value before the last size.
         error = f"the objective returned after {curve.size:,} of {sizes[-1]:,} examples"
         return None if is_full else Failure(size, error, me, is_final=True)
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, policy, cause)
@@ -277,16 +284,16 @@ def _failure(ending: _Ending) -> Failure | None:
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
-    if cause is None and host.is_optimizing(ending.study):  # what Optuna refuses to store
+    if cause is None and host.is_optimizing(ending.study):  # a value that Optuna refuses to store
         error = f"the objective returned {reprlib.repr(host.returned())}, and no number"
     return Failure(size, error, me, is_rejected)
 
 
 def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException | None) -> bool:
-    """Return whether the objective's own `TrialPruned` rejects its parameters for good.
+    """Return whether the objective raised `TrialPruned` to reject its parameters for good.
 
-    One that asks `trial.should_prune` raises its own too when it is told to end; else it rejects.
-    Before its first score no objective asks, and at N none is told to end.
+    An objective that asks `trial.should_prune` also raises it when it is told to end, and that is
+    no rejection. No objective asks before its first score, and none is told to end at N.
     """
     if not isinstance(cause, optuna.TrialPruned) or isinstance(cause, TurnOverError):
         return False
@@ -297,23 +304,23 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
 
 
 def _warn_of_direction(worker: Worker) -> None:
-    """Say once that scores look as if larger ones were better, in a study that minimizes."""
+    """Warn once if a study minimizes although its scores look as if larger ones were better."""
     curves = worker.known.curves
     if worker.sign > 0 or not FEW <= len(curves) <= MANY:
         return
     seen = [curve.observations for curve in curves.values() if len(curve.observations) > 1]
-    n_rising = sum(later[-1].score < later[0].score for later in seen)  # which are signed
+    n_rising = sum(later[-1].score < later[0].score for later in seen)  # signed: larger is better
     if len(seen) >= FEW and n_rising >= NEARLY_ALL * len(seen):
         worker.warn(
             "direction",
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
-            "more training examples, as those of accuracy do: where larger scores are better, "
+            "more training examples, as those of accuracy do: if larger scores are better, "
             'create the study with `direction="maximize"`.',
         )
 
 
 def _warn_of_explored(worker: Worker) -> None:
-    """Say once that a search proposes nothing new any more before it has what it was asked for."""
+    """Warn once if a search runs out of new points before it has as many learners as asked for."""
     known = worker.known
     count, wanted = len(known.learners), known.n_learners
     if wanted is None or count < wanted:
@@ -327,7 +334,8 @@ def _warn_of_explored(worker: Worker) -> None:
 
 
 def _watch(worker: Worker, run: Run, state: TrialState) -> None:
-    """Name a worker at which everything fails: the learners may be as good as others."""
+    """Log a worker's name if all its learners fail: the worker may be at fault, not the
+    learners."""
     if state != TrialState.FAIL or run.learner is None:
         worker.failed_in_a_row = frozenset()
         return
@@ -335,7 +343,7 @@ def _watch(worker: Worker, run: Run, state: TrialState) -> None:
     if len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
         _logger.warning(
             "The last %d learners that worker %s trained have all failed. Look for the error "
-            "above: where it is the machine's (memory, a missing package), stop this worker, "
+            "above: if it is the machine's (memory, a missing package), stop this worker, "
             "and others will try these learners again.",
             MANY_FAILURES,
             liveness.this_worker(),

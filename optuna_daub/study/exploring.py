@@ -1,7 +1,6 @@
-"""Exploring: proposals that leave out the points of a small space that are learners already.
+"""Exploring: proposals without the points of a small space that are learners already.
 
-Samplers that learn, or draw at random, soon repeat themselves there, and never come to some of
-them.
+On a small space samplers soon propose the same points again, and never reach some of the others.
 """
 
 from __future__ import annotations
@@ -28,15 +27,16 @@ from optuna_daub.study.spaces import distinct
 
 
 MOST_VALUES = 100
-"""Values of one parameter: in larger spaces a repeat is chance, and a list of them long."""
+"""Largest number of values of a parameter that are listed. With more, a repeated point is a
+coincidence."""
 
 Point: TypeAlias = Mapping[str, str]
-"""The values of a learner's parameters by name, in the order in which they were suggested, each as
-text; equal values have equal texts."""
+"""Values of a learner's parameters by name, in the order of their suggestion, as text. Equal
+values have equal texts."""
 
 
 class Exploring(BaseSampler):
-    """Propose what another sampler proposes, unless a parameter leads to a known point only."""
+    """Propose another sampler's points, but replace values that lead only to known points."""
 
     def __init__(self, base: BaseSampler, known: Known) -> None:
         self._base = base
@@ -62,7 +62,8 @@ class Exploring(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return a value that leads to a new point, or else the other sampler's."""
+        """Return a value that leads to a new point; if there is none, the other sampler's
+        value."""
         spaces, known = _points(self._known, frozenset({trial.number}))
         spaces[param_name] = param_distribution
         so_far = point(trial.params, trial.distributions)
@@ -80,7 +81,7 @@ class Exploring(BaseSampler):
 
 def has_explored(known: Known) -> bool:
     """Return whether there is a learner for every point of the search space."""
-    # One that is about to be trained may not have been given all its parameters.
+    # A learner before its first training may not have all its parameters yet.
     begun = frozenset(i for i in known.busy() if not known.curves[i].observations)
     spaces, points = _points(known, begun)
     return _is_explored(spaces, {}, points)
@@ -97,10 +98,15 @@ def _points(
 def _is_explored(
     spaces: Mapping[str, BaseDistribution], so_far: Point, known: Sequence[Point]
 ) -> bool:
-    """Return whether all points that start with some parameters are known.
+    """Return whether all points that start with the given parameters are known.
 
-    The known points tell what parameters there are: a branch into which none of them leads is
-    unexplored, and one of infinitely many values stays so.
+    The known points show which parameters there are. So a branch is unexplored if no known point
+    is in it, or if one of its parameters has infinitely many values.
+
+    Args:
+        spaces: distribution of each parameter of the known points.
+        so_far: the first parameters of the branch.
+        known: points of all learners.
     """
     inside = [other for other in known if so_far.items() <= other.items()]
     if not inside:
@@ -116,7 +122,7 @@ def _is_explored(
 
 
 def _values(distribution: BaseDistribution) -> list[Any]:
-    """Return all values of a parameter, none if there are too many."""
+    """Return all values of a parameter; none if there are too many."""
     if isinstance(distribution, CategoricalDistribution):
         return [*distinct(distribution.choices)]
     assert isinstance(distribution, IntDistribution | FloatDistribution)

@@ -90,8 +90,8 @@ def trials_asked_for() -> tuple[int, int] | None:
 def trials_left() -> int | None:
     """Return the number of trials that the thread's `study.optimize` has not ended yet.
 
-    These are the ones still to start and those of its other threads, without the current one. None
-    without a limit.
+    They include trials that have not started, and running ones of its other threads, but not the
+    current one. None without a limit.
     """
     shared = _of_jobs()
     limit = shared["n_trials"] if shared else _of_caller("n_trials")
@@ -130,9 +130,9 @@ def error_of_run() -> BaseException | None:
 
 
 def returned() -> object:
-    """Return what the objective has returned in the run that Optuna is about to store.
+    """Return the objective's return value in the run that Optuna is about to store.
 
-    None where it is not known, too.
+    None also if it is not known.
     """
     return _of_caller("value_or_values")
 
@@ -146,11 +146,10 @@ def trial_of_caller() -> optuna.Trial | None:
 def show_progress(to_come: int) -> None:
     """Let `show_progress_bar=True` of the thread's `study.optimize` show a closed pool's progress.
 
-    Optuna itself shows none, with a warning, where neither `n_trials` nor `timeout` tells when the
-    study ends.
+    Without `n_trials` and `timeout` Optuna shows no bar, only a warning.
 
     Args:
-        to_come: how many trials are still to start at least, after this one.
+        to_come: smallest number of trials that still start after this one.
     """
     bar, jobs = _of_caller("progress_bar"), _of_jobs() or _of_this_job()
     if bar is None or not jobs.get("show_progress_bar"):
@@ -182,9 +181,9 @@ def is_waiting_for_its_jobs(thread: int) -> bool:
 
 
 def is_only_job() -> bool:
-    """Return whether the calling thread is the only one in a `study.optimize`.
+    """Return whether the calling thread certainly is the only one in a `study.optimize`.
 
-    That is known only for the main thread in a `study.optimize` without `n_jobs`.
+    Only the main thread can be certain, in a `study.optimize` without `n_jobs`.
     """
     if threading.current_thread() is not threading.main_thread():
         return False
@@ -197,12 +196,12 @@ def is_only_job() -> bool:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run a block, or a decorated function, on one BLAS thread; the number is restored after it.
+    """Run a block, or a decorated function, on one BLAS thread; then restore the old number.
 
-    The number belongs to the whole process. While another Python thread may be training
-    (`n_jobs`, other `study.optimize` calls, ask-and-tell beside any thread) it stays as it is:
-    that training would be slowed, and a library in it that saves the number and restores it
-    later, as scikit-learn's KMeans does, would leave the process with one thread for good.
+    The number belongs to the whole process. While another Python thread may be training (`n_jobs`,
+    other `study.optimize` calls, ask-and-tell beside any thread) it stays unchanged. Otherwise
+    that training would become slow. And a library in it that saves and restores the number, as
+    scikit-learn's KMeans does, could leave the process with one thread for good.
     """
     if threading.active_count() > 1 and not is_only_job():
         yield
@@ -215,8 +214,8 @@ def one_blas_thread() -> Iterator[None]:
 def _controller() -> ThreadpoolController:
     """Return the handle of the BLAS libraries that decisions use, found once per process.
 
-    Finding them takes some 10 ms, a limit 0.02 ms. What the user loads later is not among them,
-    and no decision runs on it.
+    Finding them takes some 10 ms, setting the number 0.02 ms. Libraries that the user loads later
+    are not included; no decision runs on them.
     """
     import scipy.linalg  # noqa: F401  # loads scipy's BLAS, another one than numpy's
 
@@ -224,7 +223,7 @@ def _controller() -> ThreadpoolController:
 
 
 def _of_jobs() -> dict[str, Any] | None:
-    """Return the local variables of the `_optimize` that started this thread, None without one."""
+    """Return the local variables of the `_optimize` that started this thread; None without one."""
     begun = _of_caller("time_start")
     if begun is None or not _of_caller("reseed_sampler_rng"):
         return None
@@ -235,7 +234,7 @@ def _of_jobs() -> dict[str, Any] | None:
 
 
 def _of_this_job() -> dict[str, Any]:
-    """Return the variables of the `study.optimize` that the calling thread itself is in."""
+    """Return the local variables of the `study.optimize` that the calling thread itself runs."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_name != _JOBS:
         frame = frame.f_back

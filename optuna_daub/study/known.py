@@ -1,12 +1,12 @@
-"""Knowledge of a study: a pure fold of what its trials say.
+"""Knowledge of a study, computed from its trials by pure functions.
 
-`Known` is a frozen value. `with_trials` unites facts by learner and trial, so that their order
-does not matter, and nothing counts twice. Optuna freezes finished trials: those are folded for
-good. Unfinished ones are laid on top at every look (`worker.Worker.look`), so that what is
-withdrawn is not there next time, and nothing is ever taken out again.
+`Known` is a frozen value. `with_trials` unites facts by learner and trial, so their order does not
+matter and nothing counts twice. Optuna freezes finished trials, so these are added for good.
+Unfinished trials are added anew at every look (`worker.Worker.look`). So a claim that was
+withdrawn is simply absent at the next look, and nothing ever has to be taken out.
 
-Scores are signed on the way in, so that larger is better. On the way out the code that hands one
-to the user or to the base sampler signs it back (`Worker.sign`), and `messages` does in sentences.
+Scores are signed when they are read, so larger is better here. They are signed back when they are
+shown to the user or to the base sampler (`Worker.sign`), and in sentences by `messages`.
 """
 
 from __future__ import annotations
@@ -37,67 +37,70 @@ from optuna_daub.study.spaces import widened
 
 
 MOST_REPEATS = 10
-"""Proposals in a row that repeat a known learner, after which the base sampler counts as having
-nothing new: on a space of a few points it would repeat itself for ever."""
+"""Number of proposals in a row that repeat known learners after which the base sampler counts as
+exhausted. On a space of a few points it would repeat itself for ever."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """The learners of a study, the runs in flight, and the new learners to come."""
+    """The learners of a study, its running trials, and the number of new learners to come."""
 
     learners: Mapping[int, Learner] = field(default_factory=dict)
-    """Every learner that was started, by id, in no order; `curves` has them in order."""
+    """All started learners by id, in no order; `curves` is in order."""
     curves: Curves = field(default_factory=Curves)
     """Their learning curves."""
     space: Space = Space()  # noqa: RUF009 - a frozen value
-    """The parameters of all learners, each as wide as any of them has it."""
+    """Parameters of all learners, each with the widest range that any learner had."""
     drawn: Mapping[str, Any] = field(default_factory=dict)
-    """The last distribution of each parameter by name, as Optuna has it."""
+    """Latest distribution of each parameter by name, as Optuna has it."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None] = (-1, 0)
-    """The newest run, and how many learners its sampler was asked for: None for an open pool, 0
-    before any run, so that nothing may be proposed."""
+    """Number of the newest run, and the number of learners that its sampler was asked for: None
+    for an open pool; 0 before any run, so nothing may be proposed yet."""
     replaced: frozenset[int] = frozenset()
-    """Trials that were taken from the queue and left, and their like enqueued anew."""
+    """Trials that a worker took from the queue and abandoned; their parameters were enqueued
+    again."""
     is_exhausted: bool = False
     """True once the base sampler had nothing left to propose."""
     last_trained: int = -1
-    """The highest number of a trial that has trained anything."""
+    """Largest number of a trial that has trained anything; -1 before any."""
     idle: Mapping[int, Run] = field(default_factory=dict)
-    """Idle trials after that one, by number."""
+    """Idle trials after `last_trained`, by number."""
     alone: Curves = field(default_factory=Curves)
     """Trials of other samplers, each as a learner."""
     best_alone: tuple[tuple[float, int], ...] = ()
-    """The two best scores of them, with their trials: two, since one may be asking."""
+    """The two best scores among `alone`, with their trials. Two, since one may belong to the trial
+    that asks."""
     drops: Mapping[int, str] = field(default_factory=dict)
-    """Why the policy rules learners out, by learner."""
+    """Reasons why the policy rules learners out, by learner."""
     well: frozenset[str] = frozenset()
-    """Workers that have trained something: what fails there is not their fault."""
+    """Ids of workers that have trained something, so failures there are not the worker's fault."""
     given_up: frozenset[int] = frozenset()
-    """Trials whose learner others have taken over: it is theirs, whatever the worker writes."""
+    """Trials whose learner other workers have taken over; later reports of these trials do not
+    count."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
-    """Runs of learners whose first trial was not read yet, by learner and number: a worker may
-    wait, and then resume a learner that was started after its own trial. Or they are copies."""
+    """Runs whose learner's first trial was not read yet, by learner and trial number. A waiting
+    worker may resume a learner that started after its own trial; or the runs are copies."""
     _by_mark: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    """Learners by `Learner.marks`."""
+    """Learners by mark (see `Learner.marks`)."""
 
     def with_trial(self, trial: Facts) -> Known:
-        """Return what is known with one more trial (see `with_trials`)."""
+        """Return the knowledge with one more trial (see `with_trials`)."""
         return self.with_trials((trial,))
 
     def with_trials(self, trials: Iterable[Facts]) -> Known:
-        """Return what is known with these trials, each of which was not read before.
+        """Return the knowledge with these trials, none of which was read before.
 
-        The cost grows with the trials given; of those that are known references are copied.
+        The cost grows with the number of these trials; of all others only references are copied.
         """
         unfinished, orphans = {**self.unfinished}, {**self.orphans}
         given_up, well, replaced = {*self.given_up}, {*self.well}, {*self.replaced}
         newest, last, is_exhausted = self.newest, self.last_trained, self.is_exhausted
         idle, others = {**self.idle}, list[Facts]()
-        told: dict[int, dict[int, Facts]] = {}  # by learner, the new runs of those to merge anew
+        told: dict[int, dict[int, Facts]] = {}  # new runs by learner, to merge anew
         for trial in trials:
             number, run = trial.number, trial.assigned
             if not trial.is_finished:
@@ -106,7 +109,7 @@ class Known:
                 given_up.add(number)
             if trial.replaces is not None:
                 replaced.add(trial.replaces)
-            if number in orphans:  # its first trial is there at last, whatever it bears by now
+            if number in orphans:  # its first trial was now read, with whatever record
                 told.setdefault(number, {})
             if run is None:
                 others.append(trial)
@@ -120,14 +123,14 @@ class Known:
             if trial.observations:
                 last = max(last, number)
                 well.add(run.worker)
-        if well != self.well:  # a failure elsewhere weighs more once its worker has trained
+        if well != self.well:  # failures at other workers count more once these have trained
             told = {i: {} for i in self.marked(FAILING)} | told
 
         made: dict[int, Learner] = {}
         for i, news in told.items():
             runs = {**self._runs_of(i), **news}
-            # Its first trial makes it a learner. What others took over stays one, also if its
-            # worker comes back and writes that it has stepped back.
+            # A learner exists once its first trial is known. It stays one after others took it
+            # over, even if its first worker returns and stores that it stepped back.
             if i in runs or i in given_up:
                 made[i] = merged(i, runs, self.drops.get(i, ""), frozenset(well))
                 orphans.pop(i, None)
@@ -147,7 +150,7 @@ class Known:
         )._without_surplus()
 
     def ruling_out(self, drops: Mapping[int, str]) -> Known:
-        """Return what is known if these learners, and no others, are ruled out."""
+        """Return the knowledge if exactly these learners are ruled out."""
         made = {
             i: merged(i, self.learners[i].runs, drops.get(i, ""), self.well)
             for i in {*drops, *self.drops}
@@ -156,12 +159,12 @@ class Known:
         return replace(self._with_learners(made), drops={**drops})
 
     def _runs_of(self, learner: int) -> Mapping[int, Facts]:
-        """Return the trials that name a learner, also of one that is none yet."""
+        """Return the trials that name a learner, even if its first trial was not read yet."""
         known = self.learners.get(learner)
         return self.orphans.get(learner, {}) if known is None else known.runs
 
     def _with_learners(self, made: Mapping[int, Learner]) -> Known:
-        """Return what is known with these learners as they are now."""
+        """Return the knowledge with these learners in place of their earlier states."""
         if not made:
             return self
         before, now = [self.learners[i] for i in made if i in self.learners], [*made.values()]
@@ -183,7 +186,7 @@ class Known:
         )  # fmt: skip
 
     def _marked_with(self, before: list[Learner], now: list[Learner]) -> dict[str, frozenset[int]]:
-        """Return the learners by mark, once some are no more what they were."""
+        """Return the learners by mark after some learners have changed."""
         marks = {mark for one in (*before, *now) for mark in one.marks}
         found = {mark: {*self.marked(mark)} for mark in marks}
         for one in before:
@@ -195,9 +198,9 @@ class Known:
         return {**self._by_mark, **{mark: frozenset(ids) for mark, ids in found.items()}}
 
     def _with_alone(self, trials: Iterable[Facts]) -> Known:
-        """Return what is known with these trials of other samplers, or copied from other studies.
+        """Return the knowledge with these trials of other samplers, or copied from other studies.
 
-        Copies that go on may be claimed by a worker of ours yet.
+        Running copies are left out: a worker may still claim them.
         """
         curves, best = [], {number: score for score, number in self.best_alone}
         for trial in trials:
@@ -213,9 +216,9 @@ class Known:
         return replace(self, alone=_put(self.alone, curves), best_alone=tuple(two))
 
     def _without_surplus(self) -> Known:
-        """Return what is known without claims that nobody holds and that there is no room for.
+        """Return the knowledge without claims that nobody holds and that exceed `n_learners`.
 
-        Of two workers that claim the last place at once one steps back, unless it dies before.
+        If two workers claim the last place at once, one of them steps back, unless it dies first.
         """
         surplus = max(0, len(self.learners) - (self.n_learners or len(self.learners)))
         left = sorted(self.marked(BLANK) - self.busy(), reverse=True)[:surplus]
@@ -238,7 +241,7 @@ class Known:
 
     @cached_property
     def runs(self) -> Mapping[int, Run]:
-        """The runs of running trials by number, without those that were given up."""
+        """Runs of the running trials by number, without those that other workers took over."""
         running = [t for t in self.unfinished.values() if t.state == "running"]
         return {t.number: t.assigned for t in running if t.assigned and not t.is_given_up}
 
@@ -248,66 +251,69 @@ class Known:
         return self.last_trained >= 0
 
     def marked(self, mark: str) -> frozenset[int]:
-        """Return the learners that are found under a mark (`Learner.marks`)."""
+        """Return the learners with a mark (see `Learner.marks`)."""
         return self._by_mark.get(mark, frozenset())
 
     def is_copy(self, number: int, run: Run) -> bool:
-        """Return whether the record that a trial bears was copied with it from another.
+        """Return whether a trial's record was copied from another trial.
 
-        That is another study's, whose learners are others, or that of a run that was retried.
+        Copies come from another study, whose learners are others, or from a run that Optuna
+        retried.
         """
         learner = self.learners.get(run.learner) if run.learner is not None else None
         strays = self.orphans.get(run.learner or 0, ()) if learner is None else learner.strangers
         return run.is_copy_in(number) or number in strays
 
     def is_done(self, learner: int, full_size: int) -> bool:
-        """Return whether a learner was trained on all the data, with a score to show for it."""
+        """Return whether a learner has a finite score on all the data."""
         curve = self.curves[learner]
         return curve.size == full_size and curve.observations[-1].is_finite
 
     def is_feasible(self, learner: int) -> bool:
-        """Return whether a learner violates no constraint, as far as it was measured."""
+        """Return whether a learner violates no constraint that was measured."""
         return not violation(self.learners[learner].constraints)
 
     def is_given_up(self, number: int) -> bool:
-        """Return whether others have taken a running trial's learner from it."""
+        """Return whether other workers have taken over a running trial's learner."""
         return number in self.unfinished and self.unfinished[number].is_given_up
 
     def busy(self, but_for: int | None = None) -> frozenset[int]:
-        """Return the learners that are being run by other trials than number `but_for`."""
+        """Return the learners that trials other than `but_for` are running."""
         runs = self.runs.items()
         return frozenset(r.learner for n, r in runs if n != but_for and r.learner is not None)
 
     def trained_by(self, number: int | None) -> int | None:
-        """Return the learner that trial `number` has trained, None if it has trained none."""
+        """Return the learner that running trial `number` has trained; None if it has trained
+        none."""
         run = None if number is None else self.runs.get(number)
         if run is None or run.learner is None:
             return None
         return run.learner if self.curves[run.learner].size > run.inherited else None
 
     def queued(self, state: str) -> list[int]:
-        """Return the enqueued trials in this state that were not assigned their learner yet."""
+        """Return the enqueued trials in this state that have no learner yet."""
         found = (t for n, t in self.unfinished.items() if n not in self.replaced)
         return sorted(t.number for t in found if t.state == state and t.run is None
                       and t.enqueued is not None)  # fmt: skip
 
     def n_queued(self, number: int | None) -> int:
-        """Return how many enqueued learners others than trial `number` will start."""
+        """Return the number of enqueued learners that trials other than `number` will start."""
         taken = sum(other != number for other in self.queued("running"))
         return taken + len(self.queued("waiting"))
 
     @property
     def repeats(self) -> int:
-        """Number of known learners proposed once more since anything was trained."""
+        """Number of repeated proposals of known learners since the last training."""
         return sum(run.repeats is not None for run in self.idle.values())
 
     def declined(self, since: int) -> int:
-        """Return how many of the trials from number `since` on the policy declined in a row."""
+        """Return the number of learners that the policy declined in a row, from trial `since`
+        on."""
         return sum(run.is_declined for number, run in self.idle.items() if number >= since)
 
     @property
     def has_nothing_new(self) -> bool:
-        """True if the base sampler has run out of proposals, or repeats itself."""
+        """True if the base sampler has nothing left to propose, or only repeats itself."""
         return self.is_exhausted or self.repeats >= MOST_REPEATS
 
     def has_room(self, number: int) -> bool:
@@ -319,7 +325,8 @@ class Known:
         return len(self.learners) + self.n_queued(number) < self.n_learners
 
     def to_come(self, number: int | None) -> int | None:
-        """Return how many new learners the worker of trial `number` may still see started."""
+        """Return the number of new learners still to come, as trial `number` sees it; None: no
+        limit."""
         queued = self.n_queued(number)
         if self.has_nothing_new:
             return queued
@@ -328,9 +335,9 @@ class Known:
         return max(queued, self.n_learners - len(self.learners))
 
     def too_many(self, number: int) -> tuple[int, ...] | None:
-        """Return which new learners have to step back lest trial `number` starts one too many.
+        """Return the new learners that must step back if trial `number` starts one.
 
-        Empty if there is room; None if it has to step back itself.
+        Empty if there is room for all; None if trial `number` itself must step back.
         """
         others = [learner for learner in self.learners if learner != number]
         if self.n_learners is None or len(others) < self.n_learners:
@@ -344,19 +351,20 @@ class Known:
         return self.marked(self.learners[learner].key) - {learner}
 
     def twin(self, learner: int) -> int | None:
-        """Return the learner that goes first of all with the same parameters, if it is another.
+        """Return the learner that stands for all with the same parameters, unless it is this one.
 
-        That is the one with most data, or else the lowest id: every process names the same.
+        It is the one with most data, and in a tie the one with the lowest id, so every process
+        names the same.
         """
         same = {learner, *self.alike(learner)}
         first = max(same, key=lambda i: (self.curves[i].size, -i))
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner with the same parameters that a new one gives way to.
+        """Return the learner with the same parameters to which a new learner gives way, or None.
 
-        A learner goes first if it has a score, is settled (in this process, or for all to see),
-        has a lower id, or is past its first run.
+        A learner goes first if it has a score, is settled (in the storage, or in this process by
+        `settled`), has a lower id, or is past its first run.
         """
         ahead = {}
         for other in self.alike(learner):
@@ -369,19 +377,19 @@ class Known:
     def is_contested(self, learner: int, own: Collection[int]) -> bool:
         """Return whether another process runs a new learner with the same parameters.
 
-        The `own` ones of this process look one at a time, under its lock.
+        The lock of this process keeps its `own` new learners apart.
         """
         return any(i in self.runs and i not in own for i in self.alike(learner))
 
     def failed_by(self, worker: str) -> frozenset[int]:
-        """Return the learners that a worker has failed at their next size."""
+        """Return the learners whose next training has failed at this worker."""
         found = {i: self.learners[i].failures.values() for i in self.marked(FAILING)}
         there = {i: [each.size for each in of if each.worker == worker] for i, of in found.items()}
         return frozenset(i for i in found if max(there[i], default=0) > self.curves[i].size)
 
 
 def _put(curves: Curves, news: list[LearningCurve]) -> Curves:
-    if not curves and len(news) > 1:  # one by one takes ten times as long for 20,000
+    if not curves and len(news) > 1:  # 20,000 curves one by one take ten times as long
         return Curves(news)
     for curve in news:
         curves = curves.put(curve)

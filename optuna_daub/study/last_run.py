@@ -14,19 +14,20 @@ from optuna_daub.study.known import Known
 
 
 def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Decision | None:
-    """Return that the last of few trials is on all the data, so the study has a full-data model.
+    """Return the decision to train on all the data in the last of few trials.
 
-    None if there are enough trials, or there is a full-data score already. In an open pool the
-    rule sees to it itself (`Pool.runs_left`).
+    So a study with fewer trials than learners has a full-data model as well. None if there are
+    enough trials, or a full-data score. In an open pool the rule itself does this
+    (`Pool.runs_left`).
 
     Args:
-        known: what is known of the study.
+        known: knowledge of the study.
         policy: the rule that allocates.
-        pool: as the worker of the trial sees it.
-        number: of the trial, the last one that the thread's `study.optimize` starts.
+        pool: the pool as the trial's worker sees it.
+        number: number of the trial, the last one that the thread's `study.optimize` starts.
     """
     asked, full = host.trials_asked_for(), policy.sizes[-1]
-    # A single trial is one of a loop around `optimize`.
+    # A single trial belongs to a loop around `optimize`.
     if asked is None or known.n_learners is None or not 1 < asked[0] < known.n_learners:
         return None
     if any(known.is_done(learner, full) for learner in known.curves):

@@ -1,4 +1,4 @@
-"""A learner: what its runs say together, and the rules by which it gets no more data."""
+"""A learner as the union of its runs, and the rules by which it gets no more data."""
 
 from __future__ import annotations
 
@@ -16,68 +16,68 @@ from optuna_daub.study.records import Failure
 
 
 BLANK, FAILING = "blank", "failing"
-"""Marks of learners: a mere claim, neither enqueued nor given any parameter or score; one of which
-a run has failed."""
+"""Marks of learners. `BLANK`: only claimed, without parameters, scores or a place in the queue.
+`FAILING`: one of its runs has failed."""
 
 MAX_FAILURES = 2
-"""Errors of a learner at one size after which it is dropped."""
+"""Number of errors of a learner at one size after which it is dropped."""
 
 MAX_FAILURES_OF_SICK = 4
-"""The same where workers failed that never succeeded, while others did: it may be their fault."""
+"""The same number if the errors may be the workers' fault: they never succeeded, others did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learner:
-    """All that the runs of a learner say together."""
+    """The union of all facts about a learner."""
 
     runs: Mapping[int, Facts]
-    """The runs by trial number, and those that only seem to be its own (`strangers`)."""
+    """Runs by trial number, including those that only seem to be its own (`strangers`)."""
     strangers: frozenset[int]
-    """Trials whose record names this learner and whose parameters are others: copies."""
+    """Trials whose record names this learner but whose parameters differ: copies."""
     params: Mapping[str, Any]
-    """The parameters, as far as any run has suggested them, or as they were enqueued."""
+    """Parameters that its runs suggested, or that it was enqueued with."""
     distributions: Mapping[str, Any]
-    """Where those that were suggested are drawn from."""
+    """Distributions of the suggested parameters."""
     words: Mapping[str, str]
-    """Those that were suggested as text: two learners with equal ones are one."""
+    """Suggested parameters as text; two learners with equal texts are one."""
     failures: Mapping[int, Failure]
-    """The runs that failed, by trial number."""
+    """Failures of its runs, by trial number."""
     user_attrs: Mapping[str, Any]
-    """User attributes that the runs have left; later runs are given them."""
+    """User attributes that its runs have set; its next run inherits them."""
     constraints: Mapping[str, Any]
-    """The values of its constraints, as Optuna has them; a learner that violates one is no
-    answer, and gets no more data."""
+    """Values of its constraints, as Optuna stores them. A learner that violates one gets no more
+    data and cannot be the best."""
     curve: LearningCurve
-    """The learning curve, dropped or not."""
+    """Learning curve, which also says whether the learner was dropped."""
     key: str
-    """The parameters as text, equal for learners that are one; empty without any."""
+    """All parameters as one text, equal for learners that are one; empty without parameters."""
     marks: frozenset[str]
-    """Under what it is found among others: its key, `BLANK`, `FAILING`."""
+    """Keys by which `Known` finds the learner: `key`, `BLANK`, `FAILING`."""
     examples: int
-    """Examples that its runs were trained on."""
+    """Number of examples that its runs were trained on, summed over all trainings."""
     seconds: float
-    """Seconds of these trainings, as far as they were measured."""
+    """Seconds of these trainings; those not measured count as 0."""
 
 
 def merged(
     learner: int, runs: Mapping[int, Facts], ruled_out: str, well: frozenset[str]
 ) -> Learner:
-    """Return what the runs of a learner say together, whatever order they are given in.
+    """Return the union of a learner's runs, which does not depend on their order.
 
     Args:
-        learner: its id.
-        runs: by trial number, all that name it.
-        ruled_out: why the policy drops it, empty if it does not.
-        well: the workers that have trained any learner.
+        learner: id of the learner.
+        runs: all trials that name it, by number.
+        ruled_out: reason why the policy drops it; empty if it does not.
+        well: ids of workers that have trained any learner.
     """
     own: list[Facts] = []
     words: dict[str, str] = {}
-    # The first run goes first, as it was the one proposed; then those that resumed it.
+    # The first run comes first, since its parameters were proposed; then the resumed ones.
     for trial in sorted(runs.values(), key=lambda trial: (trial.number != learner, trial.number)):
         if all(words.get(name, text) == text for name, text in trial.words.items()):
             own.append(trial)
             words = {**words, **trial.words}
-    # Of what is noted the last word counts; all else was first said by whoever knew it first.
+    # Of user attributes and constraints the latest value counts, of everything else the first.
     params, seen = _union(own, "params"), _union(own, "counted")
     constraints = _union(own[::-1], "constraints")
     failures = {trial.number: trial.failure for trial in own if trial.failure is not None}
@@ -89,7 +89,7 @@ def merged(
         curve = curve.drop(reason, "infeasible")
     if reason := reason_to_drop(failures, well):
         curve = curve.drop(reason, curve.cause or "failed")
-    # Without parameters it is like no other: who asks for none trains something else each time.
+    # Without parameters no two learners are the same: the objective may train anything.
     key = repr(sorted(words.items())) if words else ""
     is_blank = not (params or enqueued or seen)
     return Learner(
@@ -110,8 +110,8 @@ def merged(
 
 
 def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
-    """Return what trials say together under a field; the first that names a thing counts."""
-    if len(trials) == 1:  # as of most learners: it takes a third of the time
+    """Return the union of a field of trials; if several have an entry, the first one counts."""
+    if len(trials) == 1:  # the usual case; a third of the time
         return {**getattr(trials[0], name)}
     united: dict[Any, Any] = {}
     for trial in trials:
@@ -120,7 +120,7 @@ def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
 
 
 def violation(constraints: Mapping[str, Any]) -> str:
-    """Return which constraint is violated, by Optuna's rule; empty if none is.
+    """Return the violated constraint as a reason, by Optuna's rule; empty if none is violated.
 
     >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
     ('infeasible: constraint 1 is 0.5, above 0', '')
@@ -136,11 +136,11 @@ def violation(constraints: Mapping[str, Any]) -> str:
 
 
 def reason_to_drop(failures: Mapping[int, Failure], well: Collection[str] = ()) -> str:
-    """Return why a learner with these failures, by trial, is dropped; empty while it is not.
+    """Return the reason why a learner with these failures is dropped; empty if it is not.
 
     Args:
-        failures: of the learner, by trial.
-        well: the workers that have trained any learner.
+        failures: failures of the learner, by trial.
+        well: ids of workers that have trained any learner.
 
     >>> failures = {3: Failure(500, "ValueError: bad"), 5: Failure(500, "MemoryError")}
     >>> reason_to_drop(failures)

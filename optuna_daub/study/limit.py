@@ -1,7 +1,7 @@
-"""The best score that there can be: no forecast, and no end of an interval, is shown beyond it.
+"""The best possible score: no forecast, and no end of an interval, is shown beyond it.
 
-A scorer may tell it (1 of an accuracy), which the study then stores. If none does, the scores show
-it: those that all lie in [0, 1] do not pass 1, and losses that are all at least 0 do not pass 0.
+A scorer may state it (1 for an accuracy), and the study then stores it. If none does, it is taken
+from the scores: 1 if all are in [0, 1] and larger is better, 0 if all are losses of at least 0.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def write_limit(study: optuna.Study, limit: float) -> None:
 
 
 def read_limit(study: optuna.Study) -> float | None:
-    """Return the best score that there can be, as it was stored; None if it was not."""
+    """Return the best possible score that is stored; None without one."""
     limit = log.read_mark(study, "limit")
     return None if limit is None else float(limit)
 
 
 def limit_of(study: optuna.Study) -> float:
-    """Return the best score that there can be, infinite if none is known.
+    """Return the best possible score; infinite if none is known.
 
-    One that a score has passed does not count.
+    A stored limit does not count once a score is beyond it.
 
     >>> study = optuna.create_study(direction="maximize")
     >>> limit_of(study)
@@ -71,9 +71,9 @@ def cut(score: float, limit: float, sign: int) -> float:
     """Return a score, or the limit if the score is beyond it.
 
     Args:
-        score: in the user's direction.
-        limit: in the user's direction, infinite for none.
-        sign: -1 where smaller scores are better, else 1.
+        score: a score in the user's direction.
+        limit: best possible score in the user's direction; infinite for none.
+        sign: -1 if smaller scores are better, else 1.
 
     >>> cut(1.1, 1.0, 1), cut(-0.1, 0.0, -1), cut(0.1, 0.0, -1)
     (1.0, 0.0, 0.1)
@@ -82,7 +82,7 @@ def cut(score: float, limit: float, sign: int) -> float:
 
 
 def _range(curve: LearningCurve) -> tuple[float, float]:
-    """Return the smallest and the largest score of a learner, training scores among them."""
+    """Return the smallest and the largest score of a learner, including training scores."""
     scores = [
         score
         for seen in curve.observations

@@ -133,8 +133,13 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
 
 
 def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
-    """End a run that others have given up or failed; return what its objective is to raise."""
-    if trial.number not in worker_of(study).look().unfinished:
+    """End a run that others have given up, failed or taken; return the error for its objective."""
+    worker, number = worker_of(study), trial.number
+    # A trial that another worker has must not be ended here, nor released later as left behind.
+    is_over, is_taken = number not in worker.look().unfinished, worker.is_taken(number)
+    if is_taken:
+        worker.assigned.pop(number, None)
+    if is_over or is_taken:
         come_back(study, trial)
     return TurnOverError(GIVEN_UP)
 
@@ -162,7 +167,8 @@ def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool
         is_any = True
         log.enqueue_anew(study, worker.reader.trial(number))
         _logger.warning(
-            "Enqueued trial %d was begun and left; its parameters are enqueued once more.", number
+            "Enqueued trial %d was started and abandoned; its parameters are enqueued again.",
+            number,
         )
     return is_any
 

@@ -1,6 +1,6 @@
-"""The one door to Optuna's storage: typed reads, typed writes, under the keys of `records`.
+"""The only access to Optuna's storage: typed reads and writes, under the keys of `records`.
 
-No other file of the package names the storage or its ids.
+No other file of the package uses the storage or its ids.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ from optuna_daub.study.records import Run
 
 
 AnyTrial: TypeAlias = optuna.Trial | FrozenTrial
-"""A trial as the objective has it, or as samplers and callbacks have it."""
+"""A trial as objectives see it, or as samplers and callbacks see it."""
 
 # Reading
 
 
 def check_study(study: object) -> None:
-    """Raise if an argument `study` is none, or has several objectives, as `Trial.report` does."""
+    """Raise an error unless `study` is a study with one objective.
+
+    Raises:
+        ValueError: if it is not a study.
+        NotImplementedError: if it has several objectives, as `Trial.report` does.
+    """
     if not isinstance(study, optuna.Study):
         raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
     if len(study.directions) > 1:
@@ -47,27 +52,29 @@ def check_study(study: object) -> None:
 
 
 class Reader:
-    """The trials of a study, read one by one as they come and change.
+    """The trials of a study, read as they are created and changed.
 
-    A finished trial never changes, so it is read once. Unfinished ones are read at every look.
+    A finished trial never changes, so it is read once. Unfinished trials are read at every look.
     """
 
     def __init__(self, study: optuna.Study) -> None:
         self.sign = -1 if study.direction == StudyDirection.MINIMIZE else 1
-        """-1 if smaller scores are better: the one place that turns them on the way in."""
+        """-1 if smaller scores are better, else 1. Only the reader applies it to scores that are
+        read."""
         self.unfinished: dict[int, Facts] = {}
-        """Running and waiting trials by number, as they were read last."""
+        """Running and waiting trials by number, as of the last look."""
         self.n_trials = 0
-        """Number of trials read so far, which is the number of the next one."""
+        """Number of trials read so far, which is also the number of the next trial."""
         self._storage, self._study_id = study._storage, study._study_id
         self.thread_local = study._thread_local
-        """The study's `in_optimize_loop`: whether the calling thread is in its `optimize`."""
+        """The study's `in_optimize_loop`: True if the calling thread is in its `optimize`."""
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
     def news(self) -> list[Facts]:
-        """Read what has changed since the last call.
+        """Return the trials that have changed since the last call.
 
-        A damaged record raises, each time: nothing counts as read before all is.
+        A damaged record raises an error at every call, since nothing counts as read before
+        everything is read.
         """
         trials, n_trials = self._changeable()
         found = [(trial, self._read(trial)) for trial in trials]
@@ -82,21 +89,21 @@ class Reader:
         return news
 
     def now(self, number: int) -> Facts:
-        """Return what an unfinished trial says at this moment; nothing counts as read by that."""
+        """Return an unfinished trial as it is stored now, without counting it as read."""
         return records.read(self._storage.get_trial(self._trials[number]._trial_id), self.sign)
 
     def trial(self, number: int) -> FrozenTrial:
-        """Return an unfinished trial as it was read last."""
+        """Return an unfinished trial as of the last look."""
         return self._trials[number]
 
     def _changeable(self) -> tuple[list[FrozenTrial], int]:
-        """Return the trials that may have changed, and how many there are."""
+        """Return the trials that may have changed, and the number of all trials."""
         if not self.n_trials:
             # Read all at once: one by one takes ten times as long on a database.
             trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
             return trials, len(trials)
         found: list[FrozenTrial] = []
-        is_queue_seen = False  # trials wait in order: behind one that waits, the others do too
+        is_queue_seen = False  # the queue is in order: if one trial waits, so do those behind it
         for _, known in sorted(self._trials.items()):
             if known.state == TrialState.WAITING and is_queue_seen:
                 continue
@@ -112,11 +119,11 @@ class Reader:
         return found, number
 
     def _read(self, trial: FrozenTrial) -> Facts:
-        """Return what a trial says, read once more if one of its scores lacks its facts.
+        """Return the facts of a trial; read it again if a score lacks its facts.
 
-        A database may be read while it is written to, attributes before scores. Facts are written
-        before their score, so that a second look sees those that the first one missed. Optuna's
-        own `trial.report` stores no facts, and `write_seconds` adds them later.
+        A database may be written while it is read, and attributes are read before scores. The
+        writer stores facts before their score, so a second read finds the facts that the first one
+        missed. Optuna's own `trial.report` stores no facts; `write_seconds` adds them later.
         """
         facts, attrs = records.read(trial, self.sign), trial.system_attrs
         if facts.is_finished or facts.run is None:
@@ -129,23 +136,23 @@ class Reader:
 def _is_same(facts: Facts, known: Mapping[int, Facts]) -> bool:
     try:
         return bool(facts == known.get(facts.number))
-    except Exception:  # what users note in memory may refuse to be compared, as arrays do
+    except Exception:  # user attributes in memory may not be comparable, such as arrays
         return False
 
 
 def as_stored(study: optuna.Study, trial: AnyTrial) -> FrozenTrial:
-    """Return a trial as the storage has it at this moment."""
+    """Return a trial as it is stored now."""
     return study._storage.get_trial(trial._trial_id)
 
 
 def is_over(study: optuna.Study, trial: AnyTrial) -> bool:
-    """Return whether the storage has a trial as finished, whoever has seen to it."""
+    """Return whether the storage has a trial as finished, by whichever worker."""
     return as_stored(study, trial).state.is_finished()
 
 
 @contextmanager
 def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
-    """Break off what writes to a trial once others have finished it, as they fail one."""
+    """End a block of writes to a trial early if others have finished it, as by failing it."""
     try:
         yield
     except host.FinishedTrialError:
@@ -154,7 +161,7 @@ def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
 
 
 def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
-    """Return what another layer has stored on a study or a trial, None if nothing."""
+    """Return a value that `write_mark` has stored on a study or a trial; None without one."""
     if isinstance(of, FrozenTrial):
         return of.system_attrs.get(f"{records.PREFIX}{name}")
     return study_attrs(of).get(f"{records.PREFIX}{name}")
@@ -168,7 +175,7 @@ def _set(study: optuna.Study, trial: AnyTrial, name: str, value: Any) -> None:
 
 
 def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
-    """Store what another layer needs to know of a study or a trial, under the package's prefix."""
+    """Store a value of another layer on a study or a trial, under the package's prefix."""
     if isinstance(of, optuna.Trial):
         _set(of.study, of, f"{records.PREFIX}{name}", value)
     else:
@@ -176,14 +183,14 @@ def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
 
 
 def write_run(study: optuna.Study, trial: AnyTrial, run: Run) -> None:
-    """Store what a trial was assigned, in place of what it was assigned before."""
+    """Store the run of a trial in place of its earlier one."""
     _set(study, trial, records.RUN, {**vars(run)})
 
 
 def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
-    """Store what `trial.report` cannot hold; to be called before the score is reported if it can.
+    """Store the facts that `trial.report` cannot hold, if possible before it stores the score.
 
-    In this order a worker killed in between leaves no score that lacks its training score.
+    In this order a worker killed in between leaves no score without its training score.
     """
     facts = {
         "training_score": seen.training_score,
@@ -194,16 +201,21 @@ def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -
 
 
 def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
-    """Store a score that its objective has returned and not reported, with its facts."""
+    """Store a score that the objective returned but did not report, with its facts."""
     write_observation(study, trial, seen)
     study._storage.set_trial_intermediate_value(trial._trial_id, seen.size, seen.score)
 
 
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
-    """Store how long a size took, if Optuna's own `trial.report` has stored its score.
+    """Store the seconds of a training whose score Optuna's own `trial.report` has stored.
 
-    Nothing is stored if `report` has done so, or there is no score. The size was handed out at
-    `since` (`time.perf_counter`).
+    Nothing is stored if `report` has already done so, or if there is no score.
+
+    Args:
+        study: the study.
+        trial: the trial that was trained.
+        size: training size that the objective was given.
+        since: time at which it was given (`time.perf_counter`).
     """
     now = as_stored(study, trial)
     if size not in now.intermediate_values or f"{records.OBSERVATION}{size}" in now.system_attrs:
@@ -214,31 +226,32 @@ def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float)
 
 
 def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Store that a run has lost its learner to others, while its worker may still be alive.
+    """Store that other workers have taken over a run's learner, whose own worker may be alive.
 
-    The trial goes on as it is: a worker that comes back ends it itself. What it suggests until it
-    notices is no parameter of the learner, so that those known by now are named.
+    The trial stays as it is; if its worker returns, the worker ends it. Parameters that it
+    suggests until then are not the learner's, so the names of those known now are stored.
     """
     _set(study, trial, records.GIVEN_UP, [*trial.params])
 
 
 def write_failure(study: optuna.Study, trial: AnyTrial, failure: Failure) -> None:
-    """Store that the run ended by an error of its own."""
+    """Store the error by which a run ended."""
     _set(study, trial, records.FAILED, {**vars(failure)})
 
 
 def write_exhaustion(study: optuna.Study, trial: AnyTrial) -> None:
-    """Store that the base sampler has no learner left to propose after this trial."""
+    """Store that the base sampler has nothing left to propose after this trial."""
     _set(study, trial, records.EXHAUSTED, True)
 
 
 def write_inheritance(
     study: optuna.Study, trial: FrozenTrial, learner: Learner, sign: int
 ) -> None:
-    """Give a resumed learner's new trial what its earlier runs have left.
+    """Copy scores, user attributes and constraints of earlier runs to a resumed learner's trial.
 
-    So its plot is whole, and the study's best trial is as feasible as the learner. Constraints
-    that the objective sets are left to it, which sets them anew (see `write_constraints`).
+    So the trial's plot is whole, and the study's best trial has the learner's constraints.
+    Constraints that the objective sets are not copied, since it sets them again (see
+    `write_constraints`).
     """
     storage, trial_id, constraints = study._storage, trial._trial_id, learner.constraints
     for seen in learner.curve.observations:
@@ -254,20 +267,20 @@ def write_inheritance(
 def write_constraints(
     study: optuna.Study, trial: FrozenTrial, constraints: Mapping[str, Any]
 ) -> None:
-    """Give a run those of its learner's constraints that it has not measured itself."""
+    """Copy a learner's constraints to a run, except those that the run has measured itself."""
     for name, value in constraints.items():
         if name not in trial.system_attrs:
             _set(study, trial, name, value)
 
 
 def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, Any]) -> None:
-    """Store what users should see of a run, as user attributes that bear the package's prefix."""
+    """Store the summary of a run that users see, as user attributes with the package's prefix."""
     for name, value in records.prefixed(summary).items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
 
 
 def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Enqueue the parameters of a trial that was taken from the queue and left, in one step."""
+    """Enqueue the parameters of a trial again that a worker took from the queue and abandoned."""
     attrs = {records.FIXED: records.enqueued_params(trial), records.REPLACES: trial.number}
     study.add_trial(
         optuna.trial.create_trial(
@@ -277,9 +290,9 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
-    """Let a trial go on as a new, running one that bears `run`, created in one step.
+    """Replace a trial by a new running one with this run, created in one step.
 
-    It has the parameters of the other, which callbacks may ask for.
+    It keeps the parameters, since callbacks may ask for them.
     """
     template = optuna.trial.create_trial(
         state=TrialState.RUNNING,
@@ -296,14 +309,17 @@ def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
 
 
 def end(study: optuna.Study, trial: AnyTrial, state: TrialState = TrialState.FAIL) -> None:
-    """Store the state of a trial that ends, or waits again."""
+    """Store the state of a trial that ends, or goes back to the queue."""
     study._storage.set_trial_state_values(trial._trial_id, state)
 
 
 def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:
-    """Store what a study is started with, or compare with what it was started with.
+    """Store a study's settings, or compare them with the stored ones.
 
-    As long as nothing was observed (`is_begun` is False) the settings may still be mended.
+    Until something was observed (`is_begun` is False) new settings replace the stored ones.
+
+    Raises:
+        ValueError: if the training sizes or the direction differ.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
     begun = study_attrs(study).get(records.SETTINGS)
@@ -313,9 +329,9 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     for name, value in settings.items():
         if (before := begun.get(name, "settings that do not say it")) != value:
             raise ValueError(
-                f"A study must go on with the {name} it was begun with: study "
-                f"'{study.study_name}' was begun with {before}, but now has {value}. Use "
-                "the earlier settings, or begin a study of another name."
+                f"A study must go on with the {name} it was started with: study "
+                f"'{study.study_name}' was started with {before}, but now has {value}. Use "
+                "the earlier settings, or start a study with another name."
             )
 
 
@@ -323,7 +339,7 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
 
 
 def storage_of(study: optuna.Study) -> BaseStorage:
-    """Return the storage, for those who show it to others or write to it in bulk."""
+    """Return the storage, for code that passes it on or writes to it in bulk."""
     return study._storage
 
 
@@ -343,20 +359,21 @@ def study_attrs(study: optuna.Study) -> dict[str, Any]:
 
 
 def has_heartbeat(study: optuna.Study) -> bool:
-    """Return whether others may fail a trial of a worker that is alive: only by heartbeat."""
+    """Return whether the storage has heartbeats, so other workers may fail this one's trial."""
     return optuna.storages._heartbeat.is_heartbeat_enabled(study._storage)
 
 
 def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
-    """Return whether others have failed the trial of this worker, which they took for dead."""
+    """Return whether other workers have failed a trial of this one because they took it for
+    dead."""
     return has_heartbeat(study) and is_over(study, trial)
 
 
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Give a trial its first heartbeat, if the storage has any.
+    """Store a trial's first heartbeat, if the storage has heartbeats.
 
-    Optuna gives it only once the objective runs: a worker that died before would hold its learner
-    for ever.
+    Optuna stores it only when the objective starts, and a worker that died before that would hold
+    its learner for ever.
     """
     if has_heartbeat(study):
         study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
@@ -365,5 +382,6 @@ def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
 def beating(
     study: optuna.Study, trial: FrozenTrial
 ) -> optuna.storages._heartbeat.BaseHeartbeatThread:
-    """Return a context in which a trial's heart beats: a base sampler may take minutes."""
+    """Return a context that keeps a trial's heartbeat going, since a base sampler may take
+    minutes."""
     return optuna.storages._heartbeat.get_heartbeat_thread(trial._trial_id, study._storage)

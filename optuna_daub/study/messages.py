@@ -9,6 +9,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import why_not
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
@@ -26,7 +27,7 @@ def sentence(reason: Reason, sign: int, limit: float = math.inf) -> str:
 
 
 def repetition(learner: int) -> str:
-    """Return why a new learner with the parameters of `learner` ends."""
+    """Return the reason for which a new learner with the parameters of `learner` ends."""
     return f"has the parameters of learner {learner}: the same parameters are one learner"
 
 
@@ -38,7 +39,7 @@ def status(
     decision: Decision,
     limit: float = math.inf,
 ) -> str:
-    """Return why a learner goes on or does not, given what the policy wants done next."""
+    """Return why a learner goes on or does not, given the policy's decision."""
     curve = pool.curves[learner]
     at = f"at {curve.size:,}" if curve.observations else "before its first size"
     if curve.dropped:
@@ -50,5 +51,5 @@ def status(
     if curve.size >= policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"
     if curve.observations:
-        return f"suspended {at}: {sentence(policy.explain(pool, learner), sign, limit)}"
+        return f"suspended {at}: {sentence(why_not(decision, learner), sign, limit)}"
     return f"suspended {at}: {sentence(decision.reason, sign, limit)}"

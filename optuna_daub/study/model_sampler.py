@@ -18,8 +18,8 @@ from optuna_daub.core.proposals import propose
 class ModelSampler(BaseSampler):
     """Propose the point whose training promises most per second.
 
-    What the model does not know is drawn at random: everything before the first score, and
-    parameters that come with a word that no learner had yet.
+    Parameters that the model does not know are drawn at random: all of them before the first
+    score, and those of a branch in which no learner was yet.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class ModelSampler(BaseSampler):
         """Propose for one trial.
 
         Args:
-            random: what draws at random.
-            pool: as the worker of the trial sees it.
-            policy: of the study.
+            random: sampler that draws at random.
+            pool: the pool as the trial's worker sees it.
+            policy: the study's rule.
             space: distributions of the parameters of all learners.
-            seed: of the candidates.
+            seed: seed of the candidates.
         """
         self._random = random
         self._pool = pool

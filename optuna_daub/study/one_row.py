@@ -1,4 +1,4 @@
-"""The study as people look at it: one learner, one row."""
+"""A study with one trial per learner, for people and for Optuna's plots."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from optuna_daub.study.worker import looking
 
 
 def one_row_per_learner(study: optuna.Study) -> optuna.Study:
-    """Return a study in memory with one trial per learner, for whatever looks at trials.
+    """Return a study in memory with one trial per learner, for Optuna's plots and tables.
 
-    Suspending and resuming makes several trials of one learner, of which only those trained on
-    all the data are COMPLETE. Here each learner is one trial, in the order in which they were
-    begun, so that `optuna.visualization`, `optuna.importance` and `trials_dataframe()` speak of
+    A learner that is suspended and resumed has several trials in the study, and only one trained
+    on all the data is COMPLETE. Here each learner is one trial, in the order in which they
+    started, so `optuna.visualization`, `optuna.importance` and `trials_dataframe()` compare
     learners:
 
-    * its parameters, constraints and user attributes are those that its runs have left;
-    * its intermediate values are its whole learning curve;
-    * its value is its score on all the data, or until that is known the forecast of it. The user
-      attribute `daub:forecast` says which: the best trial here may be a forecast (`best_learner`
-      is the one to ask);
-    * it is COMPLETE where it has a value, RUNNING while a worker trains it for its first score,
-      and FAIL where none does, or where it was dropped for failing;
-    * its duration is that of its runs together, as if they had followed on each other;
+    * parameters, constraints and user attributes are those set by all runs of the learner;
+    * intermediate values are the whole learning curve;
+    * the value is the score on all the data, or its forecast if that is not known yet. The user
+      attribute `daub:forecast` tells which. The best trial here may be a forecast; ask
+      `best_learner` for the best learner;
+    * the state is COMPLETE if there is a value, RUNNING during the learner's first training, and
+      FAIL if it was dropped for failing or its first training broke off;
+    * the duration is the sum over all runs, as if they had followed on each other;
     * `daub:learner`, `daub:state`, `daub:reason`, `daub:training_size`, `daub:examples`,
-      `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, as far as known.
+      `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, if known.
 
-    Trials that others have added, finished ones, stay as they are, except what they say of
-    learners of another study that they were copied from. The study is not changed.
+    Finished trials that were added by `study.add_trial` stay as they are, but lose the
+    attributes of this package if they were copied from another study.
 
     Args:
         study: running or ended; it is not changed.
@@ -77,7 +77,7 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     if study.metric_names is not None:
         storage.set_study_system_attr(study_id, records.METRIC_NAMES, study.metric_names)
     for row in rows:
-        storage.create_new_trial(study_id, row)  # `add_trial` refuses what was enqueued off range
+        storage.create_new_trial(study_id, row)  # `add_trial` refuses enqueued values out of range
     return optuna.Study(storage.get_study_name_from_id(study_id), storage)
 
 
@@ -91,14 +91,16 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         ValueError: if no rule of `optuna_daub` has allocated the study.
     """
     worker = looking(study)
-    # Other threads of this process take trials in under it: here all is of one moment.
+    # Other threads read trials under this lock, so everything here is of one moment.
     with worker.lock:
-        # Read before the worker looks: what is among them is known then.
+        # Read before the worker looks, so all of these trials are known then.
         trials = study.get_trials(deepcopy=False)
         curves = {curve.learner: curve for curve in learning_curves(study)}
         policy, known = policy_of(study), worker.known
         pool = worker.pool(policy, is_at_work=False)
-    forecasts = Joint().forecasts(pool, policy.sizes[-1])
+    # Rules of closed pools may bound scores instead of forecasting them, as DAUB's paper does.
+    of_rule = None if policy.needs.closed_pool else policy.forecasts(pool, policy.sizes[-1])
+    forecasts = of_rule or Joint().forecasts(pool, policy.sizes[-1])
     limit = worker.sign * limit_of(study)
     cut = np.minimum(forecasts.all.mean, limit).tolist()
     means = dict(zip(forecasts, cut, strict=True))
@@ -116,7 +118,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         if curve is None and not row.state.is_finished():
             continue  # still in the queue, started a moment ago, or declined
         if curve is None:
-            row.user_attrs = records.noted(row)  # what a copy bears speaks of another study
+            row.user_attrs = records.noted(row)  # a copy's attributes are about another study
         else:
             row.system_attrs = {**known.learners[curve.learner].constraints}
             row.user_attrs |= summary(curve, policy.sizes[-1])
@@ -129,7 +131,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
 
 
 def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:
-    """Return what is known of a learner as user attributes of its row."""
+    """Return the facts about a learner as user attributes of its trial."""
     seconds = [seen.seconds for seen in curve.observations if seen.seconds is not None]
     facts = {
         "learner": curve.learner,

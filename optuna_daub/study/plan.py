@@ -35,9 +35,9 @@ SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
 a few clear favourites."""
 
 GAIN = 0.045
-"""Mean factor of (n / N)^-0.35 - 1 by which a simulated score at n is below that at N, in units of
-the score. At the second widest spread, the first doubling from N / 16 gains 0.3 of the spread
-(LCDB 1.1, see `core.forecasts.joint`)."""
+"""Height of simulated curves: on n of N examples a score is GAIN ((N / n)^0.35 - 1) below that at
+N on average, in units of the score. So at the second widest spread the first doubling from N / 16
+gains 0.3 of the spread, as in LCDB 1.1 (see `core.forecasts.joint`)."""
 
 DECAY = 0.35
 """Exponent of simulated curves, which rise as n^-0.35: the median of LCDB 1.1."""
@@ -97,7 +97,7 @@ class Plan:
             line = f"{row.size:>18,}{row.share:>8.1%}"
             lines.append(line + ("" if row.seconds is None else f"{row.seconds:>12,.2f}"))
         learners = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
-        rows = [(f"first probe of {learners}, {self.first_size:,} each", self.first_probes)]
+        rows = [(f"first training of {learners}, {self.first_size:,} each", self.first_probes)]
         rows.append(("last training on all the data, in reserve", self.last_training))
         lines.append("")
         lines += [f"{what:<52}{self._cost(cost)}" for what, cost in rows]
@@ -106,14 +106,14 @@ class Plan:
             lines.append(f"{'all in all, at least':<52}{self._cost(self.least)}, {shares[0]:.0%}")
             lines.append(f"{'all in all, at most':<52}{self._cost(self.most)}, {shares[1]:.0%}")
             lines.append(f"{'every learner on all the data':<52}{self._cost(self.everything)}")
-            lines.append("(on made learning curves that rise as those of LCDB do)")
+            lines.append("(on simulated learning curves that rise like those of LCDB)")
         if self.newcomers is not None:
             assert self.seconds is not None
             said = f"{self.seconds:,.4g} seconds are"
             if self.seconds < self.last_training.seconds:
                 lines.append(f"{said} too short for a training on all the data")
             else:
-                lines.append(f"{said} enough for {self.newcomers:,} first probes")
+                lines.append(f"{said} enough for {self.newcomers:,} first trainings")
                 lines[-1] += " and the last training"
         return "\n".join(lines)
 
@@ -137,11 +137,10 @@ def plan(
     Args:
         study: a study of DataAllocationSampler, started or not, or the training
             sizes, increasing, which the default rule would use.
-        n_learners: how many learners to choose among; where it is None, what the study's sampler
-            was given.
-        probe_seconds: how long a training on the smallest size takes, from 1e-9 to 1e9. Others
-            are taken to grow in proportion. Where it is None, the times that the study has
-            measured; before there are any, nothing is said of seconds.
+        n_learners: number of learners to choose among; None: as the study's sampler was given.
+        probe_seconds: seconds of a training on the smallest size, from 1e-9 to 1e9. Larger ones
+            are assumed to take longer in proportion. None: the times that the study has
+            measured; if there are none, the plan has no seconds.
 
     Raises:
         ValueError: if no rule of `optuna_daub` has allocated the study, or an argument breaks its
@@ -156,7 +155,7 @@ def plan(
                  8,000   50.0%        4.00
                 16,000  100.0%        8.00
     <BLANKLINE>
-    first probe of 20 learners, 1,000 each                      20,000 examples        10.0 seconds
+    first training of 20 learners, 1,000 each                   20,000 examples        10.0 seconds
     last training on all the data, in reserve                   16,000 examples         8.0 seconds
     all in all, at least ...
     """
@@ -205,15 +204,15 @@ def plan(
 
 @dataclass(frozen=True)
 class _Given:
-    """A rule, and what is known of the study that it is to allocate."""
+    """A rule, and the facts about the study that it will allocate."""
 
     policy: Policy
     curves: Curves = field(default_factory=Curves)
-    """Learners that were trained already."""
+    """Learning curves of learners that were trained already."""
     n_learners: int | None = None
     """Number of learners that the study's sampler was given."""
     seconds: float | None = None
-    """Seconds that it was given."""
+    """Seconds that the study's sampler was given; None without a limit."""
 
 
 def _of_study(study: optuna.Study) -> _Given:
@@ -234,7 +233,7 @@ def _of_sizes(sizes: Sequence[int]) -> _Given:
 def _times_of(
     curves: Curves, sizes: Sequence[int], probe_seconds: float | None
 ) -> list[float | None]:
-    """Return the mean seconds of a training on each size, None if they are not known.
+    """Return the mean seconds of a training on each size; None if they are not known.
 
     Raises:
         ValueError: if `probe_seconds`, those of the smallest size, is out of its range.

@@ -1,4 +1,4 @@
-"""The base of the pruners here: a policy, asked in one place whether a run goes on."""
+"""Base class of the pruners: `should_prune` asks the policy."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _logger = logging.getLogger(__name__)
 class AllocationPruner(BasePruner):
     """End a run as soon as the policy gives the turn to another learner.
 
-    Base class of the pruners here, and of one's own: with `DataAllocationSampler` it makes the
-    pair. `examples/own_policy.py` shows a policy of one's own.
+    The base class of all pruners here, also of your own: pass it a policy, and pair it with
+    `DataAllocationSampler`. `examples/own_policy.py` shows a policy of your own.
 
     Args:
         policy: the rule that allocates training data, a frozen value (`optuna_daub.core.Policy`).
@@ -46,10 +46,10 @@ class AllocationPruner(BasePruner):
         self.policy = policy
         """The rule that allocates the training data; a frozen value."""
         self.has_warned = False
-        """True once it was said that training scores are missing."""
+        """True once the warning about missing training scores was given."""
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Raise: Optuna asks this of samplers alone, so that the two of the pair were swapped.
+        """Raise an error: Optuna calls this for samplers only, so sampler and pruner were swapped.
 
         Raises:
             ValueError: always.
@@ -63,14 +63,15 @@ class AllocationPruner(BasePruner):
 
     @host.one_blas_thread()
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Return whether the turn passes to another learner; reads the storage, writes nothing."""
+        """Return True if the turn passes to another learner. Reads the storage and writes
+        nothing."""
         worker = looking(study)
         known, number, full_size = worker.known, trial.number, self.policy.sizes[-1]
         run = known.runs.get(number)
         if run is None:
             is_lost = number not in known.unfinished or known.is_given_up(number)
             return is_lost or self._prune_alone(worker, trial)
-        # Sizes of its own choice are a plain objective's right, but no epochs.
+        # An objective of the user's may report other sizes, but no epochs.
         epochs = [step for step in trial.intermediate_values if step < self.policy.sizes[0]]
         if number in worker.turns or epochs:
             records.check_steps(self.policy.sizes, number, epochs or trial.intermediate_values)
@@ -80,14 +81,14 @@ class AllocationPruner(BasePruner):
                 f"here, but trial {number} reported {trial.last_step:,}."
             )
         if run.learner is not None and known.is_done(run.learner, full_size):
-            return False  # nothing is left to be spared
+            return False  # already trained on all the data: nothing to save
         answer = worker.told[number] = worker.turn(self.policy, number)
         return isinstance(answer, End)
 
     def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
-        """Prune a trial of another sampler for good: its upper bound is below a score reached.
+        """Prune a trial of another sampler for good if its upper bound is below a score reached.
 
-        This is DAUB's Remark 1. Where the policy bounds nothing yet, the trial goes on.
+        This is DAUB's Remark 1. A trial without a bound goes on.
         """
         number = trial.number
         known = worker.known.with_trial(records.read(trial, worker.sign))  # `trial` may be newer
@@ -95,5 +96,5 @@ class AllocationPruner(BasePruner):
         if rival is None or number not in known.alone:
             return False
         if not all(map(is_finite, trial.intermediate_values.values())):
-            return False  # a score that is no number says nothing of the next
+            return False  # NaN or infinity says nothing about the next score
         return self.policy.interval(Pool(known.alone), number).upper < rival

@@ -1,9 +1,9 @@
-"""Records: what a trial says, and the keys of Optuna's trials and studies under which it says so.
+"""The facts that are stored of a trial, and their keys in Optuna's trials and studies.
 
-Only facts are stored (which learner, which size, which score), as JSON in system attributes;
-scores themselves are Optuna's intermediate values, with the training size as step. Unknown fields
-of a record are ignored and missing ones refused, so that workers of two versions can share a
-study. `log` writes them.
+Only facts are stored (learner, size, score, seconds), as JSON in system attributes. Scores are
+Optuna's intermediate values, with the training size as step. Unknown fields of a record are
+ignored and missing ones refused, so workers of two versions can share a study. `log` writes the
+records.
 """
 
 from __future__ import annotations
@@ -38,131 +38,132 @@ REPLACES = PREFIX + "replaces"
 GIVEN_UP = PREFIX + "given_up"
 
 FIXED = "fixed_params"
-"""Optuna's own: what `study.enqueue_trial` was given."""
+"""Optuna's key of the parameters given to `study.enqueue_trial`."""
 
 CONSTRAINTS = "constraints"
-"""Optuna's own: the values of a trial's constraints that its sampler has measured; with a colon
-and a name, one that the objective has (`trial.set_constraint`)."""
+"""Optuna's key of a trial's constraints that the sampler has measured. With a colon and a name it
+is the key of one that the objective set (`trial.set_constraint`)."""
 
 GRID_POINT = "grid_id"
-"""Attribute of a trial: the point of its grid, as GridSampler keeps it."""
+"""GridSampler's key of the point of its grid that a trial has."""
 
 GENERATION = "generation"
-"""Attribute of a trial: the end of the name under which samplers keep its generation."""
+"""End of the keys under which samplers keep the generation of a trial."""
 
 METRIC_NAMES = "study:metric_names"
-"""Optuna's own: what a study's scores are called."""
+"""Optuna's key of the names of a study's scores."""
 
 UNKNOWN = -1
-"""The number of the trial, in a record that does not say."""
+"""Trial number in a record without one."""
 
 LONGEST = 1e9
-"""Seconds that a training may take: some thirty years."""
+"""Largest plausible seconds of a training, some thirty years."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The learner that the sampler has assigned to a trial; written before it is trained."""
+    """The learner that the sampler assigned to a trial; stored before it is trained."""
 
     learner: int | None
-    """The learner that this trial runs, None for an idle trial, which runs none."""
+    """Id of the learner; None for an idle trial, which trains nothing."""
     size: int = 0
-    """The first size to train on."""
+    """First size to train on, in examples."""
     inherited: int = 0
-    """The largest size observed by earlier runs of the learner; 0 for its first run."""
+    """Largest size observed by earlier runs of the learner; 0 for its first run."""
     n_learners: int | None = 0
     """Number of learners that the sampler was asked for; None for an open pool."""
     full_size: int = 0
-    """The size of the whole training set."""
+    """Number of all training examples."""
     reason: str = ""
-    """Why the learner was given this run."""
+    """Reason for this run."""
     worker: str = ""
-    """The process that runs it (see `liveness`)."""
+    """Id of the process that runs it (see `liveness`)."""
     trial: int = UNKNOWN
-    """The number of the trial that it was written for; Optuna copies records to other trials."""
+    """Number of the trial that the record was written for; Optuna copies records to other
+    trials."""
     repeats: int | None = None
-    """For an idle trial: the learner whose parameters were proposed once more."""
+    """In an idle trial: the learner whose parameters were proposed again; else None."""
     is_declined: bool = False
-    """For an idle trial: whether the policy declined its parameters."""
+    """In an idle trial: True if the policy declined its parameters."""
     is_settled: bool = False
-    """For a new learner: whether it goes on as the only one with its parameters. Written if
-    another process may come to the same ones."""
+    """In a new learner: True if it is settled, which means the only one with its parameters.
+    Written if another process may propose the same ones."""
 
     def is_copy_in(self, number: int) -> bool:
-        """Return whether it was written for another trial than `number`, which bears it.
+        """Return whether the record was copied to trial `number` from another one.
 
-        `study.add_trials` and Optuna's retries copy all that a trial bears.
+        `study.add_trials` and Optuna's retries copy all records of a trial.
         """
         return self.trial not in (number, UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of its own by which a run ended."""
+    """The failure of a run by an error of its own."""
 
     size: int
-    """The number of examples that it was training on."""
+    """Number of examples that it was training on."""
     error: str = ""
-    """The type of the error and the first line of its message; empty if unknown."""
+    """Type of the error and first line of its message; empty if unknown."""
     worker: str = ""
-    """The process in which it failed; empty if unknown."""
+    """Id of the process in which it failed; empty if unknown."""
     is_final: bool = False
     """True if the learner is not to be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that one trial says, as it was read."""
+    """All facts of one trial, as they were read."""
 
     number: int
-    """The trial's number."""
+    """Number of the trial."""
     state: Literal["waiting", "running", "complete", "pruned", "fail"] = "running"
     """Optuna's states; the last three are final."""
     run: Run | None = None
-    """The record that it bears, None if there is none yet."""
+    """The run in its record; None without a record."""
     params: Mapping[str, Any] = field(default_factory=dict)
     """Parameters suggested so far, by name."""
     distributions: Mapping[str, Any] = field(default_factory=dict)
-    """Distributions that these were drawn from."""
+    """Distributions of `params`."""
     observations: Mapping[int, Observation] = field(default_factory=dict)
-    """Observations of its own by size, increasing; larger scores are better."""
+    """Observations of this trial alone, by size, increasing; larger scores are better."""
     value: float | None = None
     """The finite value, larger is better; None without one."""
     failure: Failure | None = None
-    """The error of its own by which it ended, None if it did not."""
+    """Failure by an error of its own; None without one."""
     is_given_up: bool = False
-    """True if others have taken its learner from it; its worker may still be alive."""
+    """True if other workers have taken over its learner; its own worker may still be alive."""
     enqueued: Mapping[str, Any] | None = None
-    """Parameters it was enqueued with, None for a trial that nobody has enqueued."""
+    """Parameters that it was enqueued with; None if it was not enqueued."""
     is_exhausted: bool = False
     """True if the base sampler had nothing left to propose after it."""
     replaces: int | None = None
-    """The number of the abandoned trial in whose place it was enqueued."""
+    """Number of the abandoned trial that it replaces in the queue; None if it replaces none."""
     user_attrs: Mapping[str, Any] = field(default_factory=dict)
-    """The user's own attributes."""
+    """User attributes, without those of this package."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
-    """Constraints by attribute, as Optuna stores them; empty if none were measured."""
+    """Constraints by key, as Optuna stores them; empty if none were measured."""
 
-    # Worked out once, since all of it is asked of each trial that is read.
+    # Computed once, since all of it is needed for each trial that is read.
     words: Mapping[str, str] = field(init=False, repr=False, compare=False)
-    """Parameters as text, by which two points are compared (`point`)."""
+    """Parameters as text, to compare points (see `point`)."""
     is_finished: bool = field(init=False, repr=False, compare=False)
     """True if it never changes again."""
     assigned: Run | None = field(init=False, repr=False, compare=False)
-    """The run that it was assigned itself; None if it waits, or the record is a copy."""
+    """Run of this trial itself; None if it waits in the queue, or if the record is a copy."""
     learner: int | None = field(init=False, repr=False, compare=False)
-    """The learner that it runs, None if it runs none."""
+    """Id of its learner; None without one."""
     counted: Mapping[int, Observation] = field(init=False, repr=False, compare=False)
-    """Those of its observations that belong to a learning curve.
+    """Observations that belong to the learning curve, by size.
 
-    Not what lies beyond the full size, nor a full-data score of a trial that did not end COMPLETE:
-    then no trial holds the result, and the learner has to be trained once more. A score there that
-    is no number does count: for that the learner is dropped."""
+    Sizes beyond N do not count. Neither does a score on all the data if the trial did not end
+    COMPLETE: no trial holds that result, so the learner must be trained again. But NaN or infinity
+    there counts, and drops the learner.
+    """
     examples: int = field(init=False, repr=False, compare=False)
-    """Examples that it was trained on, each training counted in full; a result that is lost was
-    paid for all the same."""
+    """Examples trained on, summed over all trainings, including those whose result is lost."""
     seconds: float = field(init=False, repr=False, compare=False)
-    """Seconds of these trainings, as far as they were measured."""
+    """Seconds of these trainings; those not measured count as 0."""
 
     def __post_init__(self) -> None:
         run, is_finished = self.run, self.state not in ("running", "waiting")
@@ -186,7 +187,7 @@ class Facts:
 
 
 def point(params: Mapping[str, Any], distributions: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of parameters by name, in the order in which they were suggested, as text.
+    """Return the parameters as text by name, in the order of their suggestion.
 
     Equal values have equal texts: 0.1 + 2 * 0.1 and 0.3 are one point of a grid.
 
@@ -208,7 +209,7 @@ def word(value: Any, distribution: Any) -> str:
 
 
 def read(trial: FrozenTrial, sign: int = 1) -> Facts:
-    """Return what a trial says; `sign` is -1 if smaller scores are better."""
+    """Return the facts of a trial; `sign` is -1 if smaller scores are better, else 1."""
     attrs, run = trial.system_attrs, read_run(trial)
     sizes = own_sizes(trial, 0 if run is None else run.inherited)
     failed, replaces, given_up = attrs.get(FAILED), attrs.get(REPLACES), attrs.get(GIVEN_UP)
@@ -217,7 +218,7 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         number=trial.number,
         state=trial.state.name.lower(),  # type: ignore[arg-type]
         run=run,
-        # Copies: an `optuna.Trial` in memory changes the very object that was read.
+        # Copies: an `optuna.Trial` in memory changes the same object later.
         params={**trial.params},
         distributions={**trial.distributions},
         observations={size: _observation(trial, size, sign) for size in sizes},
@@ -230,8 +231,8 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         user_attrs=noted(trial) if trial.user_attrs else {},
         constraints={n: v for n, v in attrs.items() if n.partition(":")[0] == CONSTRAINTS},
     )
-    # What a first run suggested after others had taken its learner over is no parameter of that:
-    # it trains another point of the space than they do, and nothing that it says is the learner's.
+    # If a first run suggests more after others took over its learner, it trains another point of
+    # the space than they do, so none of its facts are the learner's.
     if given_up is None or facts.learner != trial.number or {*trial.params} <= {*given_up}:
         return facts
     early = {name: kind for name, kind in facts.distributions.items() if name in given_up}
@@ -248,18 +249,18 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
 
 
 def read_run(trial: FrozenTrial) -> Run | None:
-    """Return the record that a trial bears, None if there is none yet."""
+    """Return the run in a trial's record; None without a record."""
     stored = trial.system_attrs.get(RUN)
     return None if stored is None else _record(Run, stored)
 
 
 def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
-    """Return the sizes that the trial observed itself, increasing."""
+    """Return the sizes that the trial has observed itself, increasing."""
     return sorted(size for size in trial.intermediate_values if size > inherited)
 
 
 def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None:
-    """Raise a SetupError if a run that was handed out sizes has reported anything else."""
+    """Raise a SetupError if a trial has reported a step that is no training size."""
     others = [step for step in steps if step not in sizes]
     if others:
         listed = ", ".join(f"{size:,}" for size in sizes)
@@ -272,7 +273,7 @@ def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None
 
 
 def signed(seen: Observation, sign: int) -> Observation:
-    """Return an observation with its scores turned so that larger is better, or back."""
+    """Return an observation with its scores multiplied by `sign`."""
     if sign > 0:
         return seen
     training_score = None if seen.training_score is None else -seen.training_score
@@ -280,7 +281,7 @@ def signed(seen: Observation, sign: int) -> Observation:
 
 
 def is_duration(seconds: object) -> bool:
-    """Return whether a training can have taken so long.
+    """Return whether a value can be the seconds of a training.
 
     >>> is_duration(0.5), is_duration(-1), is_duration(1e300), is_duration("5")
     (True, False, False, False)
@@ -289,22 +290,22 @@ def is_duration(seconds: object) -> bool:
 
 
 def is_given_up(trial: FrozenTrial) -> bool:
-    """Return whether the run of the trial has lost its learner to others."""
+    """Return whether other workers have taken over the trial's learner."""
     return GIVEN_UP in trial.system_attrs
 
 
 def is_enqueued(trial: FrozenTrial) -> bool:
-    """Return whether the user asked for the trial, and it is no retry of one assigned before."""
+    """Return whether the user enqueued the trial, and it has no run yet."""
     return FIXED in trial.system_attrs and RUN not in trial.system_attrs
 
 
 def enqueued_params(trial: FrozenTrial) -> dict[str, Any]:
-    """Return the parameters that the user enqueued the trial with, empty if it was not."""
+    """Return the parameters that the trial was enqueued with; empty if it was not enqueued."""
     return {**trial.system_attrs.get(FIXED, {})}
 
 
 def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
-    """Return the attributes that another sampler has left on the trial, as Grid does."""
+    """Return the attributes that another sampler has set on the trial, as GridSampler does."""
     attrs = trial.system_attrs.items()
     return {name: value for name, value in attrs if not name.startswith((PREFIX, FIXED))}
 
@@ -320,17 +321,17 @@ def is_of_generation(trial: FrozenTrial) -> bool:
 
 
 def noted(trial: FrozenTrial) -> dict[str, Any]:
-    """Return the user attributes that are the user's own."""
+    """Return the user attributes without those of this package."""
     return {n: v for n, v in trial.user_attrs.items() if not n.startswith(PREFIX)}
 
 
 def read_summary(trial: FrozenTrial, name: str) -> Any:
-    """Return what users see of a run under `name`, None if it was not stored."""
+    """Return a value of the summary that users see of a run; None without one."""
     return trial.user_attrs.get(f"{PREFIX}{name}")
 
 
 def prefixed(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what users should see by the names of user attributes."""
+    """Return a summary under the names of user attributes."""
     return {f"{PREFIX}{name}": value for name, value in summary.items()}
 
 
@@ -338,7 +339,7 @@ def _observation(trial: FrozenTrial, size: int, sign: int) -> Observation:
     facts, score = trial.system_attrs.get(f"{OBSERVATION}{size}", {}), trial.intermediate_values
     seconds = facts.get("seconds")
     if seconds is not None and not is_duration(seconds):
-        seconds = None  # changed by hand, or by another program: unknown, as if it were not there
+        seconds = None  # changed by hand or by another program: treat as unknown
     training_score, n_validation = facts.get("training_score"), facts.get("n_validation")
     # Trials are numbered in the order of time, and the first training is number 1.
     seen = Observation(
@@ -357,16 +358,16 @@ _REQUIRED = {
 
 
 def _record(kind: type[_Record], stored: Any) -> _Record:
-    """Return a stored record, or raise a ValueError that says what it lacks."""
+    """Return a stored record; raise a ValueError that names what it lacks."""
     if not isinstance(stored, Mapping):
         raise ValueError(
             f"A stored {kind.__name__.lower()} must be a mapping, but this study has {stored!r}. "
-            "It was changed by hand or by another program: begin a study of another name."
+            "It was changed by hand or by another program: start a study with another name."
         )
     if missing := [name for name in _REQUIRED[kind] if name not in stored]:
         raise ValueError(
             f"A stored {kind.__name__.lower()} must have {missing}, but this study has one of "
             f"{sorted(stored)}. It was changed by hand or is of another version of optuna_daub: "
-            "update it, or begin a study of another name."
+            "update it, or start a study with another name."
         )
     return kind(**{name: value for name, value in stored.items() if name in _KNOWN[kind]})

@@ -125,12 +125,12 @@ def report(
             _check_needs(study.pruner, seen, trial)
         if turn is not None and turn.is_run:
             records.check_steps(_pruner_of(trial).policy.sizes, place, _steps(trial))
-            # Just before the write: whoever has taken the learner over trains this size as well.
+            # Check just before the write: whoever took over the learner trains on this size too.
             if not worker.holds(place):
                 raise liveness.end_lost(study, trial)
         with log.unless_over(study, trial):
-            # What `trial.report` cannot hold goes first: a worker that is killed in between leaves
-            # facts without a score, which count for nothing, and no score without its facts.
+            # Facts that `trial.report` cannot hold go first. A worker killed in between leaves
+            # facts without a score, which count for nothing, and never a score without its facts.
             log.write_observation(study, trial, seen)
             trial.report(seen.score, size)
             if turn is not None:
@@ -152,9 +152,10 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
 
 @contextmanager
 def _ending_before_first(worker: Worker) -> Iterator[None]:
-    """Turn a ValueError into one of set-up as long as no learner of the study was trained.
+    """Turn a ValueError into a SetupError until a first learner was trained.
 
-    Then it is not one learner's, and with `catch` every trial would fail like the first.
+    Before that it cannot be the fault of one learner, and with `catch` every trial would fail like
+    the first.
     """
     try:
         yield
@@ -172,18 +173,19 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         raise TurnOverError(run.reason)
     study, worker, place = trial.study, worker_of(trial.study), trial.number
     following: Go | End = Go(run.size)
+    full_size = pruner.policy.sizes[-1]
     if place in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
     while isinstance(following, Go):
         size = following.size
-        # The worker may have been paused: what others have taken over is not trained once more.
+        # The worker may have been paused: do not repeat the work of others who took it over.
         if not worker.holds(place, run.learner):
             raise liveness.end_lost(study, trial)
         curve = worker.known.curves[run.learner]
         if size not in curve.sizes:
             worker.turns[place] = Turn(size, time.perf_counter(), is_run=True)
             yield size
-            if not (turn := worker.turns[place]).is_reported:  # else `report` has seen to both
+            if not (turn := worker.turns[place]).is_reported:  # else `report` has done this
                 records.check_steps(pruner.policy.sizes, place, _steps(trial))
                 log.write_seconds(study, trial, size, turn.since)
             worker.look()
@@ -193,20 +195,25 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             if size not in curve.sizes:
                 with _ending_before_first(worker):
                     raise ValueError(_not_reported(trial, size))
-        if curve.size == pruner.policy.sizes[-1] and curve.observations[-1].is_finite:
+        if curve.size == full_size and curve.observations[-1].is_finite:
             break
         following = worker.turn(pruner.policy, place)
-    # Others may have failed the run: Optuna would store its end, and raise.
+    # Others may have failed the run; else Optuna would raise an error when it stores the end.
     if log.is_failed(study, trial):
         raise liveness.end_lost(study, trial)
     if isinstance(following, End):
         raise TurnOverError(following.reason)
+    # Only who has trained on all the data has a last score to return. Another that was taken for
+    # dead may have ended late, as this one was about to train the learner.
+    last = worker.turns.get(place)
+    if last is None or last.size != full_size:
+        raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
-    """Raise before a learner is trained further with other parameters than it has.
+    """Raise an error if a resumed learner would be trained with other parameters than before.
 
-    Optuna does not ask the sampler where a range has a single value.
+    Optuna does not ask the sampler about a range with a single value.
     """
     if run.learner is None or not run.inherited or run.learner not in worker.known.learners:
         return
@@ -286,7 +293,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
             check_probe(seen, where, needs.n_validation)
     elif needs.training_scores == "required" and is_missing:
         raise ValueError(
-            f"{name} needs the training score of every probe, but got none: pass "
+            f"{name} needs the training score of every training, but got none: pass "
             "`training_score=` to `report`."
         )
     elif needs.training_scores == "helpful" and is_missing and not pruner.has_warned:
@@ -300,7 +307,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
 def _checked(
     size: int, score: object, training_score: object, n_validation: object, seconds: object
 ) -> Observation:
-    """Return an observation, or raise a ValueError that says which number is none."""
+    """Return an observation; raise a ValueError that names a value that is not a number."""
     seen = Observation(
         size,
         _score("score", score),

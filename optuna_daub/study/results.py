@@ -26,44 +26,45 @@ from optuna_daub.study.worker import looking
 
 @dataclass(frozen=True)
 class LearnerCurve:
-    """The learning curve of one learner, all its runs merged."""
+    """The learning curve of one learner, over all its runs."""
 
     learner: int
-    """The learner's id: the number of the trial that ran it first."""
+    """Id of the learner: the number of the trial that ran it first."""
     params: Mapping[str, Any]
-    """The learner's parameters."""
+    """Parameters of the learner, by name."""
     observations: tuple[Observation, ...]
     """Outcomes of its trainings, sizes increasing."""
     state: Literal["best", "complete", "running", "suspended", "dropped"]
     """"best" is the selected learner; "complete" others trained on all the data."""
     bound: float | None
-    """The bound on its score on all the data (the upper one for maximize), None without one."""
+    """Optimistic bound on its score on all the data (the upper one if larger is better); None
+    without one."""
     worst: float | None
-    """The other end of the interval that the score on all the data is believed to lie in."""
+    """Pessimistic end of the interval for its score on all the data; None without one."""
     reason: str
-    """Why it is in this state."""
+    """Reason for its state."""
 
     @property
     def size(self) -> int:
-        """The largest training size, in examples; 0 before the first."""
+        """Largest training size, in examples; 0 before the first training."""
         return self.observations[-1].size if self.observations else 0
 
     @property
     def score(self) -> float | None:
-        """The score at the largest training size."""
+        """Score at the largest training size; None before the first training."""
         return self.observations[-1].score if self.observations else None
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """One probe: a learner trained once."""
+    """One training of a learner."""
 
     learner: int
-    """The learner's id."""
+    """Id of the learner."""
     trial: int
     """Number of the trial that trained it."""
     observation: Observation
-    """Size, scores and seconds."""
+    """Size, scores and seconds of the training."""
 
 
 @dataclass(frozen=True)
@@ -77,31 +78,32 @@ class BestLearner:
     score: float
     """Score at `size`."""
     size: int
-    """The number of examples it was trained on."""
+    """Number of examples it was trained on."""
     bound: float | None
-    """The bound on its score on all the data; the score itself once it is trained on them."""
+    """Bound on its score on all the data; the score itself once it is trained on them."""
     rival_bound: float | None
-    """The best bound among the other learners that are not dropped, None without one."""
+    """Best bound of the other learners that are not dropped; None without one."""
     is_final: bool
     """True if the study has come to its end."""
     reason: str
-    """Why it is the best, or what the policy wants to do next."""
+    """Reason why it is the best, or the reason of the policy's next decision."""
     promise: str
-    """The guarantee and its conditions (ABC), or how often bounds held of learners that were then
-    trained on more data; empty if nothing is known."""
+    """Guarantee of ABC with its conditions, or the share of past bounds that held; empty if
+    nothing is known."""
     better_size: int | None
-    """A smaller training size at which its score on as many validation examples was better."""
+    """Smaller training size with a better score on as many validation examples; None without
+    one."""
     examples: int
-    """Training examples spent on all learners, each probe counted in full."""
+    """Training examples spent on all learners, each training counted in full."""
     seconds: float
-    """Seconds spent on all probes, as far as they were measured."""
+    """Seconds spent on all trainings; those not measured count as 0."""
 
 
 def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """Return the curve of every learner, in the order of their ids.
 
     Args:
-        study: running or ended; one that was loaded without its pruner will do.
+        study: running or ended; its pruner is not needed.
 
     Raises:
         ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
@@ -110,7 +112,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     worker = looking(study)
     policy, sign = policy_of(study), worker.sign
     limit = limit_of(study)
-    with worker.lock:  # or the pool would be of another moment than what is known
+    with worker.lock:  # so the pool and `known` are of one moment
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
     best = _winner(study, worker, decision) if isinstance(decision, Finish) else None
@@ -122,7 +124,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
         curves.append(
             LearnerCurve(
                 learner=learner,
-                # Before the objective asks for any, what was enqueued.
+                # Before the objective has suggested any: the enqueued parameters.
                 params={**(curve.parameters or known.learners[learner].params)},
                 observations=tuple(records.signed(seen, sign) for seen in curve.observations),
                 state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
@@ -135,15 +137,14 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
 
 
 def allocations(study: optuna.Study) -> list[Allocation]:
-    """Return the sequence of all probes (the paper's S), run by run.
+    """Return all trainings in order (the paper's S), run by run.
 
-    Of one worker's study that is the order in which they were made. Runs that overlap are in the
-    order of their trials, except those of one learner, which follow its sizes: machines' clocks
-    differ, and are not asked.
+    With one worker this is the order in which they were made. Runs that overlap are in the order
+    of their trials, and those of one learner in the order of sizes. Clocks are not compared, since
+    those of two machines differ.
 
     Args:
-        study: running or ended, with any pruner: a study that was loaded only to be looked at
-            will do.
+        study: running or ended, with any pruner or none.
     """
     worker = looking(study)
     runs: dict[int, tuple[int, Facts]] = {}
@@ -173,13 +174,13 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     """Return the selected learner, or the leader of an unfinished study; None before any score.
 
     The selected learner is the one of `study.best_trial`, trained on all the data (with
-    `ABCPruner(refit=False)` the one identified). Of an unfinished study it is the policy's leader:
-    by the default rule the learner with the best full-data score, before there is one with the
-    best forecast; by DAUB's bounds the one with the best score at the largest size that any has
-    reached; ABC's best guess.
+    `ABCPruner(refit=False)` the one identified). The leader of an unfinished study depends on its
+    rule. By the default rule it is the learner with the best full-data score, or without one that
+    with the best forecast. By DAUB's bounds it is the learner with the best score at the largest
+    size that any has reached, and by ABC the best guess.
 
     Args:
-        study: running or ended; one that was loaded without its pruner will do.
+        study: running or ended; its pruner is not needed.
 
     Raises:
         ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
@@ -218,9 +219,9 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
 
 
 def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None:
-    """Return the learner of the best trial, so that there is one answer to which is the best.
+    """Return the learner of the best trial, so no two answers differ on which is the best.
 
-    Where the policy ended without training on all the data there is none but the policy's.
+    If the policy ended without training on all the data, it is the policy's answer.
     """
     known, complete = worker.known, []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -234,7 +235,7 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
 
 
 def _better_size(curve: LearningCurve) -> int | None:
-    """Return the size with the best score on as many examples, if it is not the last one."""
+    """Return the size with the best score on as many examples; None if that is the last one."""
     last = curve.observations[-1]
     comparable = [s for s in curve.observations if s.n_validation == last.n_validation]
     best = max(comparable, key=lambda seen: (seen.score, seen.size))
@@ -242,12 +243,12 @@ def _better_size(curve: LearningCurve) -> int | None:
 
 
 def _finite(end: float) -> float | None:
-    """Return the end of an interval, None where it is infinite."""
+    """Return the end of an interval; None if it is infinite."""
     return None if math.isinf(end) else end
 
 
 def _shown(end: float, limit: float, sign: int) -> float | None:
-    """Return the end of an interval in the user's direction, None where it is infinite."""
+    """Return the end of an interval in the user's direction; None if it is infinite."""
     return None if math.isinf(end) else cut(end, limit, sign)
 
 

@@ -48,20 +48,21 @@ from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Learners of a closed pool: the number of a trial is a 32-bit integer in Optuna's databases."""
+"""Largest number of learners in a closed pool; Optuna's databases store trial numbers in 32
+bits."""
 
 _logger = logging.getLogger(__name__)
 
 _VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.WeakKeyDictionary()
-"""The studies as their base samplers see them. By study: storages hand out the same trial ids, and
-so does one whose study was deleted."""
+"""The studies as their base samplers see them, by study object: two storages may use the same ids,
+and an id may be used again after a study was deleted."""
 
 
 def checked_n_learners(n_learners: object) -> int:
     """Return a number of learners.
 
     Raises:
-        ValueError: if it is none, or more than can ever be started.
+        ValueError: if it is not a whole number from 1 to a thousand million.
     """
     count = whole_number("n_learners", n_learners)
     if count < 1:
@@ -74,15 +75,15 @@ def checked_n_learners(n_learners: object) -> int:
 class DataAllocationSampler(BaseSampler):
     """Propose new learners and resume suspended ones, as the policy of the study's pruner says.
 
-    It works with `DAUBPruner` and its like. A resumed learner keeps its parameters and inherits
-    its curve. In an open pool, the default, the base sampler proposes as long as the study runs.
-    With `n_learners` the study also stops by itself when the answer is known. With a pruner of
-    another library this sampler is its base sampler and nothing more.
+    Use it with `DAUBPruner`, `ABCPruner` or another `AllocationPruner`. A resumed learner keeps
+    its parameters and inherits its curve. In an open pool, the default, the base sampler proposes
+    as long as the study runs. With `n_learners` the study also stops by itself when the answer is
+    known. With any other pruner this sampler acts like its base sampler alone.
 
     Args:
-        base_sampler: any Optuna sampler; it sees one trial per learner, whose value is its score
-            on all the data or the forecast of it. In an open pool the default rule takes off the
-            cost of training on all the data. Default: the model that also allocates the data
+        base_sampler: any Optuna sampler. It sees one trial per learner, whose value is the score
+            on all the data or the forecast of it; in an open pool the default rule subtracts the
+            cost of a training on all the data. Default: the model that also allocates the data
             proposes the point whose training promises most per second.
         n_learners: number of learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. There are fewer if the base sampler runs out of proposals
@@ -92,11 +93,11 @@ class DataAllocationSampler(BaseSampler):
             `timeout` of `study.optimize`, if it has one.
         stale_after: seconds without a report after which a run counts as dead. None (the default)
             waits, except for processes of this machine. Give more than the longest training takes.
-        seed: of the default base sampler, in [0, 2^32); None (the default): any.
-        earlier: studies of this search space on other data, or on earlier data, with the same
-            direction. The first new learners have the parameters of their best ones, five at
-            most, cheap ones first, if these are in the ranges of this study. Scores are not taken
-            over. Default: none.
+        seed: seed of the default base sampler, in [0, 2^32). None (the default): a random one.
+        earlier: studies of this search space on other or older data, with the same direction.
+            The first new learners take the parameters of their best learners, five at most, cheap
+            ones first, if they are in the ranges of this study. Scores are not used. Default:
+            none.
 
     Raises:
         ValueError: if an argument breaks its rule, or a study in `earlier` has no learner that was
@@ -189,30 +190,33 @@ class DataAllocationSampler(BaseSampler):
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)
             asked = host.trial_of_caller()
             try:
-                # It may take as long as a training of others: a heart that did not beat
-                # meanwhile would cost the trial its learner.
+                # This may wait as long as a training of others. Without heartbeats meanwhile the
+                # trial would lose its learner.
                 with log.beating(study, trial):
                     run = assign(asking)
                     if starting.is_new(worker, trial, run):
                         view = self._view(study)
-                        view._thread_local.cached_all_trials = None  # of the last trial
+                        view._thread_local.cached_all_trials = None  # from the last trial
                         self._base_sampler.before_trial(view, trial)
                 if self._n_learners is not None:
                     host.show_progress(worker.known.to_come(number) or 0)
-                # Another `optimize` has other seconds: what was too late may be in time.
+                # Another `optimize` has another time limit, so what was too late before may now be
+                # in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, number
-                # After repeats. Only now: GridSampler has marked the point that it proposes.
+                # After repeats a new learner avoids known points; enqueued points, and points of
+                # another sampler's grid, are kept. Only now, since GridSampler has just marked
+                # the point that it proposes.
                 if run.learner == number and worker.known.repeats:
                     explores = not records.is_chosen(log.as_stored(study, trial))
             except (TakenError, host.FinishedTrialError) as error:
-                # Others have this very trial, or took this worker for dead meanwhile.
+                # Another worker has this same trial, or this worker was declared dead meanwhile.
                 is_theirs = isinstance(error, TakenError) or log.is_over(study, trial)
                 if asked is None or not is_theirs:
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial
-        with worker.lock:  # of two threads the second takes another point
+        with worker.lock:  # so a second thread takes another point
             point = self._earlier.next_point(study, worker, trial, run)
             here, is_optimizing = threading.get_ident(), host.is_optimizing(study)
             worker.assigned[trial.number] = Assigned(run, here, is_optimizing, explores, point)
@@ -223,7 +227,7 @@ class DataAllocationSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the base sampler's space for a new learner, a resumed one's own otherwise."""
+        """Return the base sampler's space for a new learner, or the space of a resumed one."""
         run = _run_of(study, trial)
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
@@ -240,10 +244,10 @@ class DataAllocationSampler(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the base sampler's proposal for a new learner, a resumed one's parameters.
+        """Return the base sampler's proposal for a new learner, or a resumed one's parameters.
 
         Raises:
-            optuna.TrialPruned: for an idle trial, out of the objective that asks for parameters.
+            optuna.TrialPruned: if the objective of an idle trial asks for parameters.
         """
         run = _run_of(study, trial)
         if run is None:
@@ -269,9 +273,9 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value, to a resumed learner its own.
+        """Return the base sampler's value for a new learner, or the value of a resumed one.
 
-        Where a resumed one has none, it is what the base sampler would have given it.
+        If a resumed learner lacks the parameter, the base sampler proposes a value.
 
         Raises:
             optuna.TrialPruned: if the base sampler has nothing left to propose.
@@ -290,7 +294,7 @@ class DataAllocationSampler(BaseSampler):
                 return kept
             rows = view.get_trials(deepcopy=False)
             row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
-            row.params = {**row.params, **trial.params}  # what this run has just suggested
+            row.params = {**row.params, **trial.params}  # suggested by this run a moment ago
             row.distributions = {**row.distributions, **trial.distributions}
         with self._proposing(study, trial) as proposer:
             return proposer.sample_independent(view, row, param_name, param_distribution)
@@ -317,14 +321,15 @@ class DataAllocationSampler(BaseSampler):
             return view.is_stopped
 
         try:
-            # Optuna's own heartbeats end before. Others who have failed it say how it ended.
+            # Optuna's own heartbeats stop earlier. If others have failed the trial meanwhile, they
+            # have stored how it ended.
             with log.beating(study, trial), log.unless_over(study, trial):
                 ending.close(study, trial, policy, state, values, learn)
-        except BaseException as error:  # Optuna stores how the trial ended all the same
+        except BaseException as error:  # Optuna stores the end of the trial in any case
             starting.end_interrupted(study, error)
             raise
-        # Others may take this worker for dead while it tells how the run ended. Optuna then raises
-        # out of `study.optimize`, unless another trial takes what it stores next.
+        # Others may declare this worker dead while it stores the end of the run. Optuna would then
+        # raise an error out of `study.optimize`, so a new trial takes the rest.
         if log.is_failed(study, trial):
             liveness.come_back(study, trial)
             if state == TrialState.COMPLETE:
@@ -333,10 +338,10 @@ class DataAllocationSampler(BaseSampler):
 
     @contextmanager
     def _proposing(self, study: optuna.Study, trial: FrozenTrial) -> Iterator[BaseSampler]:
-        """Let the base sampler, or a wrapper of it, propose parameters of a new learner.
+        """Yield the base sampler, or a wrapper of it, and keep the trial alive meanwhile.
 
         Raises:
-            optuna.TrialPruned: if others have taken the trial for dead meanwhile.
+            optuna.TrialPruned: in an objective that asks for parameters of a trial that is over.
         """
         starting.check_held(study, trial)
         worker, policy, proposer = worker_of(study), self._policy_of(study), self._base_sampler
@@ -376,7 +381,7 @@ class DataAllocationSampler(BaseSampler):
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
-    """Return what a trial of this process was assigned, None if it is not the pair's."""
+    """Return the run of a trial of this process; None if the trial is not of the pair."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
     assigned = worker_of(study).assigned.get(trial.number)

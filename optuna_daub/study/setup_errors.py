@@ -1,9 +1,9 @@
-"""Errors of set-up: they end a study at once, also one that was told to catch errors.
+"""Errors of set-up, which end a study at once, even if it catches errors of trials.
 
-A direction that does not fit the scorer, or sizes that do not fit the rows, fail every trial. With
-`study.optimize(..., catch=(Exception,))` such a study would fail all night. So an objective raises
-`SetupError` within `ending_study`, before it trains anything; the sampler passes what ended a run
-to `raise_anew` in `after_trial`, which Optuna calls outside of what `catch` covers.
+A direction that does not fit the scorer, or sizes that do not fit the rows, would fail every
+trial. With `study.optimize(..., catch=(Exception,))` such a study would go on failing all night.
+So an objective raises `SetupError` within `ending_study` before it trains anything. The sampler
+raises it again by `raise_anew` in `after_trial`, where `catch` has no effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _logger = logging.getLogger(__name__)
 
 
 class SetupError(ValueError):
-    """No trial of the study can work until its set-up is mended."""
+    """An error of set-up: no trial of the study can work until it is mended."""
 
 
 @contextmanager
@@ -29,8 +29,9 @@ def ending_study(study: optuna.Study) -> Iterator[None]:
     """End `study.optimize` if a `SetupError` is raised in this context.
 
     The error passes through. With a sampler of another library `catch` may hide it, so the study
-    is stopped, and its whole sentence logged: Optuna's own log cuts long errors off. With ours
-    `raise_anew` ends the study; a stopped one would lose the error in a thread of `n_jobs`.
+    is stopped and the full message is logged; Optuna's own log cuts long messages. With ours
+    `raise_anew` ends the study instead, since stopping it would lose the error in a thread of
+    `n_jobs`.
 
     >>> study = optuna.create_study()
     >>> with ending_study(study):
@@ -48,9 +49,9 @@ def ending_study(study: optuna.Study) -> Iterator[None]:
 
 
 def raise_anew(error: BaseException | None) -> None:
-    """Raise an error of set-up out of `sampler.after_trial`, and so out of `study.optimize`.
+    """Raise an error of set-up in `sampler.after_trial`, and so out of `study.optimize`.
 
-    Anything else is left to Optuna.
+    Other errors are left to Optuna.
 
     >>> raise_anew(ValueError("of one learner")), raise_anew(None)
     (None, None)

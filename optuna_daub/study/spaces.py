@@ -19,7 +19,7 @@ from optuna_daub.core.space import Words
 
 
 def dimension_of(distribution: BaseDistribution) -> Dimension:
-    """Return what a parameter with this distribution ranges over.
+    """Return the core's form of a distribution.
 
     >>> dimension_of(IntDistribution(1, 64, log=True))
     Range(low=1, high=64, is_log=True, step=None, is_whole=True)
@@ -34,7 +34,7 @@ def dimension_of(distribution: BaseDistribution) -> Dimension:
 
 
 def distinct(choices: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the choices that Optuna tells apart: it stores the first of those that are equal.
+    """Return the choices that Optuna tells apart; of equal ones it stores the first.
 
     >>> distinct([None, False, 0, 1, True, "1"])
     (None, False, 1, '1')
@@ -55,10 +55,10 @@ def holds(distribution: BaseDistribution, value: Any) -> bool:
 
 
 def widened(space: Space, given: Iterable[Mapping[str, BaseDistribution]]) -> Space:
-    """Return a space that also holds these distributions; the same object if it does already.
+    """Return a space that also contains these distributions; the same object if it already does.
 
-    A range that changes between trials is as wide as all of them together; of two kinds of
-    distribution under one name the newer counts.
+    If the range of a parameter changes between trials, the space has the widest range. If its kind
+    changes, the latest kind counts.
     """
     known = dict(space.dimensions)
     before = dict(known)

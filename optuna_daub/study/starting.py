@@ -1,4 +1,4 @@
-"""Starting: what is checked, and given up, before a new trial is assigned a learner."""
+"""Checks and clean-up before a new trial is assigned a learner."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(asking: Asking) -> None:
-    """Raise if the study, the pruner and this sampler do not fit together."""
+    """Raise an error if the study, the pruner and this sampler do not fit together."""
     study, worker, policy = asking.study, asking.worker, asking.policy
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
@@ -51,7 +51,7 @@ def check(asking: Asking) -> None:
             "number of learners, but `n_learners` is None: pass `n_learners=...` to "
             "DataAllocationSampler, or take `DAUBPruner(max_resource=...)` for an open search."
         )
-    if worker.agreed is not policy:  # asks the storage until that is sure
+    if worker.agreed is not policy:  # ask the storage until that is certain
         is_begun = worker.look().is_begun
         log.check_settings(study, policy.sizes, is_begun=is_begun)
         write_policy(study, policy)
@@ -59,39 +59,40 @@ def check(asking: Asking) -> None:
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Give up trials that threads of this process started and left: by `SystemExit`, say."""
+    """Give up trials that a thread of this process started and abandoned, as by `SystemExit`."""
     here, begun = threading.get_ident(), worker.assigned
     for place, assigned in [*begun.items()]:
         if not assigned.is_optimizing:
-            continue  # what one thread has asked for may be told by any other
+            continue  # any thread may tell a trial that was asked for
         is_left = assigned.thread == here or not liveness.is_thread_alive(assigned.thread)
-        if is_left and begun.pop(place, None) is not None:  # else another thread has it
+        if is_left and begun.pop(place, None) is not None:  # else another thread has taken it
             liveness.release_own(study, worker, place)
 
 
 def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float | None:
-    """Return when the seconds of this `optimize` are over, by the monotonic clock."""
+    """Return the time (`time.monotonic`) at which the seconds of this `optimize` are over."""
     if seconds is None:
         left = host.seconds_left(study)  # of the `timeout`
         return None if left is None else time.monotonic() + left
     elapsed = host.seconds_since_begin(study)
     if elapsed is not None:
         return time.monotonic() - elapsed + seconds
-    worker.asked_since = worker.asked_since or time.monotonic()  # ask-and-tell
+    # In ask-and-tell they count from the first trial that was asked for.
+    worker.asked_since = worker.asked_since or time.monotonic()
     return worker.asked_since + seconds
 
 
 def stop_if_over(asking: Asking, number: int) -> None:
-    """End the study of the idle trial `number` if nothing is left to be done."""
+    """End the study of the idle trial `number` if there is nothing left to do."""
     study, worker, begun = asking.study, asking.worker, host.begin(asking.study)
     decision = worker.answer(asking.policy)[1]
     is_alone = [*worker.known.unfinished] == [number]
     if isinstance(decision, Finish) and is_alone and asking.n_learners is not None:
-        # If this `optimize` has ended a trial, maybe in another thread, nobody asked for more.
+        # If this `optimize` has ended a trial, in any thread, nobody asked for more.
         ends = [each.datetime_complete for each in study.get_trials(deepcopy=False)]
         if begun is None or not any(end is not None and end >= begun for end in ends):
             _logger.warning(
-                "Study '%s' has come to its end, so trial %d is empty: Optuna begins a trial "
+                "Study '%s' has come to its end, so trial %d is empty: Optuna starts a trial "
                 "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
                 study.study_name,
                 number,
@@ -101,29 +102,32 @@ def stop_if_over(asking: Asking, number: int) -> None:
 
 
 def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a learner is still to be proposed: its first worker may have died before."""
+    """Return whether the base sampler must still propose the learner's parameters.
+
+    This includes a learner whose first worker died before it could ask.
+    """
     if run.learner is None or run.inherited:
         return False
     return run.learner == trial.number or not worker.known.learners[run.learner].params
 
 
 def check_held(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Raise out of an objective that asks for parameters of a trial that was taken for dead."""
+    """Raise an error in an objective that asks for parameters of a trial that was taken over."""
     is_held, asked = worker_of(study).holds(trial.number), host.trial_of_caller()
     if not is_held and asked is not None and not host.is_asking():
         raise liveness.end_lost(study, asked)
 
 
 def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
-    """End the transaction that an interrupt has broken off, so that its worker can write again.
+    """End a transaction that an interrupt has broken off, so this worker can write again.
 
-    On SQLite it locks the whole file, also to the worker itself, which then cannot store how its
-    trial ended, while others wait with it.
+    On SQLite such a transaction locks the whole file for all workers, including this one, which
+    then could not store how its trial ended.
     """
     if error is None or isinstance(error, Exception):
         return  # Optuna has rolled it back
     while error is not None:
-        # A statement is alive as long as the frames of the traceback that have it.
+        # A statement stays open as long as a frame of the traceback refers to it.
         for frame, _ in traceback.walk_tb(error.__traceback__):
             if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
                 frame.clear()
@@ -135,21 +139,21 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
         from sqlalchemy.pool import QueuePool
 
         if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
-            engine.dispose()  # a commit that was broken off has gone back to the pool as it was
+            engine.dispose()  # a broken commit went back to the pool unchanged
 
 
 @contextmanager
 def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """Leave no running trial behind if assigning it a learner raises: Optuna would.
+    """End a trial if assigning it a learner raises an error; Optuna would leave it running.
 
-    An enqueued one that was assigned nothing yet goes back to the queue.
+    An enqueued trial without a learner goes back to the queue.
     """
     try:
         yield
     except BaseException as error:
         end_interrupted(study, error)
         if isinstance(error, TakenError):
-            raise  # it runs, and is another worker's
+            raise  # it is running at another worker
         with suppress(NotImplementedError):  # of several objectives
             worker_of(study).holders.pop(trial.number, None)
         is_enqueued = records.is_enqueued(log.as_stored(study, trial))
@@ -161,7 +165,7 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
 def warn_of_range(
     learner: int | None, name: str, kept: Any, distribution: BaseDistribution
 ) -> None:
-    """Warn of a learner that goes on outside a range that was narrowed."""
+    """Warn of a resumed learner whose parameter is outside the range suggested now."""
     is_number = isinstance(distribution, FloatDistribution | IntDistribution)
     if is_number and not holds(distribution, kept):
         _logger.warning(

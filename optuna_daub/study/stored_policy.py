@@ -1,7 +1,7 @@
-"""The rule of a study, as the study stores it: results then need no pruner.
+"""The rule of a study, stored in the study, so results need no pruner.
 
-Optuna stores no pruner. What is stored is the name of the policy and those of its fields that
-differ from their defaults, as JSON; nothing is imported or called but what the table here names.
+Optuna stores no pruner. The study stores the name of the policy and those of its fields that
+differ from their defaults, as JSON. Only names in the table here are ever imported or called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import optuna
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.projection import Projection
+from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import clopper_pearson
+from optuna_daub.core.intervals import empirical_bernstein
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
 from optuna_daub.core.policies.approximate_best import ABC
@@ -35,7 +37,7 @@ from optuna_daub.study.pruner import AllocationPruner
 
 
 _MARK = "policy"
-"""The mark of a study under which its rule is stored."""
+"""Name of the mark under which a study stores its rule."""
 
 _NAMED: dict[str, Callable[..., Any]] = {
     "ABC": ABC,
@@ -45,7 +47,9 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "Projection": Projection,
     "SuccessiveHalving": SuccessiveHalving,
     "ValuePerSecond": ValuePerSecond,
+    "chernoff": chernoff.half_width,
     "clopper_pearson": clopper_pearson.half_width,
+    "empirical_bernstein": empirical_bernstein.half_width,
     "gradient_ci": gradient_ci,
     "hoeffding": hoeffding.half_width,
     "massart": massart.half_width,
@@ -53,13 +57,13 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "round_robin": round_robin,
     "ucb": ucb,
 }
-"""Policies, forecasters, and the functions that are fields of them, by their stored names."""
+"""Policies, forecasters and functions in their fields, by their stored names."""
 
 _NAME, _FIELDS = "name", "fields"
 
 
 def write_policy(study: optuna.Study, policy: Policy) -> None:
-    """Store the rule of a study, if it is new; of a rule of one's own only its name."""
+    """Store the rule of a study, if it is new; of a rule of your own only its name."""
     try:
         stored = _described(policy)
     except ValueError:
@@ -69,10 +73,10 @@ def write_policy(study: optuna.Study, policy: Policy) -> None:
 
 
 def policy_of(study: optuna.Study) -> Policy:
-    """Return the rule of a study: that of its pruner, or else the one that it stores.
+    """Return the rule of a study: that of its pruner, or else the stored one.
 
-    A study that stores no rule is of a version that stored its sizes only: by those it is the
-    default rule.
+    A study without a stored rule comes from an old version, which stored only sizes; it gets the
+    default rule with these sizes.
 
     Raises:
         ValueError: if the pruner is none of `optuna_daub`, and no rule is stored, or one of the
@@ -98,18 +102,18 @@ def policy_of(study: optuna.Study) -> Policy:
     raise ValueError(
         f"The results of a study depend on its rule, but {whose}: load it with "
         "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the pruner and the sizes it was "
-        f"begun with, in place of {type(study.pruner).__name__}."
+        f"started with, in place of {type(study.pruner).__name__}."
     )
 
 
 def _described(value: Any) -> Any:
-    """Return a value of a policy as JSON has it.
+    """Return a value of a policy in a form that JSON can store.
 
     >>> _described(ValuePerSecond((500, 1000, 2000), cost="examples"))["fields"]
     {'sizes': [500, 1000, 2000], 'cost': 'examples'}
 
     Raises:
-        ValueError: if it is of a class, or a function, that has no stored name.
+        ValueError: if it is a function, or of a class, without a stored name.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -131,7 +135,7 @@ def _described(value: Any) -> Any:
 
 
 def _rebuilt(stored: Any) -> Any:
-    """Return the value that was stored, the inverse of `_described`."""
+    """Return the value that `_described` turned into a stored form."""
     if isinstance(stored, list):
         return tuple(_rebuilt(part) for part in stored)
     if not isinstance(stored, Mapping):
@@ -143,5 +147,5 @@ def _rebuilt(stored: Any) -> Any:
 
 
 def _default(field: Any) -> Any:
-    """Return the default of a field, `MISSING` without one."""
+    """Return the default of a field; `MISSING` without one."""
     return field.default if field.default_factory is MISSING else field.default_factory()

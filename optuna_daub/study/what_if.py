@@ -1,4 +1,4 @@
-"""Replays of a study's measurements under another rule."""
+"""Replays of a study's scores and seconds under another rule."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WhatIf:
     scores."""
 
     def __str__(self) -> str:
-        names = "learner", "score", "probes", "on all", "examples", "seconds"
+        names = "learner", "score", "trainings", "on all", "examples", "seconds"
         lines = ["".join([f"{'':<10}", *(f"{name:>12}" for name in names)])]
         for title, each in (("actual", self.actual), ("replayed", self.replayed)):
             score = "" if each.score is None else f"{each.score:.4f}{'?' * each.is_forecast}"
@@ -74,7 +74,7 @@ class WhatIf:
                 f"{each.full_trainings:>12,}{each.cost.examples:>12,}{each.cost.seconds:>12,.1f}"
             )
         if self.guessed:
-            lines.append(f"{self.guessed:,} probes of the replay were never made: guessed")
+            lines.append(f"{self.guessed:,} trainings of the replay were never made: guessed")
         return "\n".join(lines)
 
 
@@ -108,7 +108,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     ... )
     >>> study.optimize(objective)
     >>> print(what_if(study, DAUBPruner.paper(max_resource=2000, stop="first")))
-                   learner       score      probes      on all    examples     seconds
+                   learner       score   trainings      on all    examples     seconds
     actual               1      0.7811          14           1      13,188       131.9
     replayed             1      0.7811          14           1      13,188       131.9
     """
@@ -121,7 +121,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     if best is None:
         raise ValueError(
             "`what_if` replays the scores of a study's learners, but none has been reported yet: "
-            "look at `plan(study)`. Trials are learners where the sampler of the study is a "
+            "look at `plan(study)`. Trials are learners if the sampler of the study is a "
             "DataAllocationSampler."
         )
     own, other = policy_of(study), pruner.policy
@@ -174,9 +174,9 @@ def _replayed(
 
 
 def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:
-    """Return the curves with guesses for the sizes that were not measured.
+    """Return the curves with guesses for sizes that were not measured.
 
-    Learners that failed get no guesses: they would fail again.
+    Learners that failed get no guesses, since they would fail again.
     """
     started = {i: curve for i, curve in pool.curves.items() if curve.observations}
     known = Pool(Curves([replace(curve, dropped="") for curve in started.values()]))
@@ -201,7 +201,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
 
 
 def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
-    """Return the median gain of curves for each doubling of the examples, after their start."""
+    """Return the median gain in score per doubling of the examples, without each curve's start."""
     starts = [seen[:2] for seen in curves if len(seen) > 1]
     gains = [
         (later.score - first.score) / math.log2(later.size / first.size)
@@ -212,7 +212,7 @@ def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
 
 
 def _guess(seen: Sequence[Observation], size: int, forecast: float, gain: float) -> Observation:
-    """Return a curve's observation at a size that was not measured.
+    """Return the guessed observation of a curve at a size that was not measured.
 
     Args:
         seen: measured observations, sizes increasing.

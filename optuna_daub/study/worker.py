@@ -1,7 +1,7 @@
-"""All that one process remembers of a study: what it has read, what it runs, when it saw others.
+"""The state of one process: trials it has read, its own runs, and signs of other workers.
 
-Everything here but the times and the runs of this process's own is a cache of the storage: a new
-process reads the trials once and knows the same.
+All of it can be computed again from the storage by a new process, except times and the runs of
+this process.
 """
 
 from __future__ import annotations
@@ -43,141 +43,145 @@ from optuna_daub.study.records import Run
 _logger = logging.getLogger(__name__)
 
 MOMENT = 0.01
-"""Share of the time left that may pass before it is looked at anew: until then what was worked out
-of a pool holds. How long a training will take is known less well."""
+"""Share of the time left that may pass before a new time left is used. Until then the results
+computed for a pool stay valid; the seconds of trainings are known less precisely anyway."""
 
 
 @dataclass(frozen=True)
 class Assigned:
-    """A trial of this process that runs a learner, or is idle."""
+    """A trial of this process: it runs a learner, or is idle."""
 
     run: Run
     thread: int
-    """The thread that started it (`threading.get_ident`)."""
+    """Id of the thread that started it (`threading.get_ident`)."""
     is_optimizing: bool
     """True in `study.optimize`, in which a thread has one trial at a time."""
     explores: bool = False
-    """True of a new learner in the stead of one that the base sampler would repeat."""
+    """True if it avoids a point that the base sampler would repeat (see `exploring`)."""
     point: Mapping[str, Any] | None = None
-    """Parameters that a new learner takes from an earlier study."""
+    """Parameters that a new learner takes from an earlier study; None if it takes none."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """The size that an objective was told to train on, and when (`time.perf_counter`)."""
+    """The size that an objective was given to train on, with the time (`time.perf_counter`)."""
 
     size: int
     since: float
     is_run: bool
-    """True if the trial runs a learner of the pair, which others may take over."""
+    """True if the trial runs a learner that other workers may take over; False if the trial
+    belongs to another library's sampler."""
     is_reported: bool = False
 
 
 @dataclass(frozen=True)
 class Go:
-    """It is still the learner's turn."""
+    """Answer to an objective: it is still the learner's turn."""
 
     size: int
-    """The number of examples to train on next."""
+    """Number of examples to train on next."""
 
 
 @dataclass(frozen=True)
 class End:
-    """The run is over."""
+    """Answer to an objective: the run is over."""
 
     reason: str
-    """Why, as a sentence for users."""
+    """Reason, as a sentence for users."""
 
 
 class TurnOverError(optuna.TrialPruned):
-    """Raised out of an objective whose learner's turn is over; its own `TrialPruned` rejects."""
+    """Raised in an objective whose learner's turn is over.
+
+    A plain `TrialPruned` is the objective's own, and rejects the parameters.
+    """
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Patience of a worker: with others in seconds, with its base sampler in proposals."""
+    """Limits of waiting: seconds for other workers, proposals for the base sampler."""
 
     recent: float = 60.0
-    """A worker that was heard of counts as there for so long, also between two of its trials."""
+    """Seconds for which a worker counts as present after its last sign, such as between two
+    trials."""
     checked: float = 1.0
-    """A worker goes on for so long before it asks whether its run is still its own: a look takes
-    some milliseconds, and no worker is taken for dead as soon."""
+    """Seconds between two checks that a run is still the worker's own. A check takes some
+    milliseconds, and no worker is declared dead faster."""
     rival: float = 1.0
-    """The lower trial number waits for so long for a rival to step back: one that is alive does
-    within two looks, some milliseconds each."""
+    """Seconds that the lower trial number waits for a rival to step back. A living rival does so
+    within two looks of some milliseconds."""
     proxied: float = 3600.0
-    """A run behind a gRPC proxy, which passes no heartbeat on, may be silent for so long."""
+    """Seconds of silence allowed to a run behind a gRPC proxy, which passes no heartbeat on."""
     abandoned: float = 30.0
-    """An enqueued trial may stay for so long as it was taken from the queue: being assigned its
-    learner takes milliseconds."""
+    """Seconds that an enqueued trial may be out of the queue without a learner, which normally
+    takes milliseconds."""
     declined: int = 100
-    """New learners in a row that the policy may decline. Then the study ends: nothing that the
-    base sampler proposes fits into the time left."""
+    """Number of new learners in a row that the policy may decline. Then the study ends, because
+    nothing that the base sampler proposes fits into the time left."""
 
 
 @dataclass(eq=False)
 class Worker:
-    """One process at work on a study; `worker_of` has it.
+    """The state of this process for one study; `worker_of` returns it.
 
-    Times are `time.monotonic` if nothing else is said: the clocks of two machines are never
+    Times are from `time.monotonic` unless stated otherwise: the clocks of two machines are never
     compared.
     """
 
     reader: log.Reader
-    """The trials as they were read."""
+    """Reader of the trials."""
     sign: int
-    """-1 if smaller scores are better, by which scores are turned on the way out."""
+    """-1 if smaller scores are better, else 1; scores are multiplied by it when they are shown."""
     patience: Patience = Patience()
-    """Seconds and proposals for which it waits (`Patience`)."""
+    """Limits of its waiting."""
     known: Known = field(default_factory=Known)
     """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held while a thread of this process looks, or chooses and claims a learner: of two threads,
-    the second sees what the first has written. Never held while one sleeps."""
+    """Held while a thread looks, or chooses and claims a learner, so a second thread sees what the
+    first has written. Never held during a sleep."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
-    """The trials that this process has started and not ended, by number."""
+    """Trials that this process has started and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
-    """The sizes that its objectives were told to train on last, by trial number."""
+    """Last size given to the objective of each trial, by trial number."""
     told: dict[int, Go | End] = field(default_factory=dict)
-    """The last answers of `trial.should_prune` to its trials, by number. A trial that ends by its
-    own `TrialPruned` obeys that, or rejects its parameters; the policy would say something else
-    by then, as others go on. No decision rests on it."""
+    """Last answer of `trial.should_prune` to each trial, by number. It tells whether an
+    objective's own `TrialPruned` obeys that answer or rejects the parameters; asked again, the
+    policy might answer otherwise. No decision depends on it."""
     holders: dict[int, int] = field(default_factory=dict)
-    """The threads (`threading.get_ident`) that have claimed this process's trials, by number."""
+    """Ids of the threads that have claimed the trials of this process, by trial number."""
     newcomers: dict[int, bool] = field(default_factory=dict)
-    """The running new learners by trial number: whether each is settled, that is, found to be the
-    only one with its parameters."""
+    """Running new learners by trial number; True once a learner is settled, which means known to
+    be the only one with its parameters."""
     seen: dict[int, tuple[tuple[Any, ...], float]] = field(default_factory=dict)
-    """The sign of life of each unfinished trial, of whatever process, by number, and since when it
-    has been the same."""
+    """Last sign of life of each unfinished trial of any process, by number, and the time since
+    which it has not changed."""
     seen_at: float = -math.inf
-    """When it looked last. It may be stopped itself, and others go on meanwhile: what it has not
-    looked at is no silence of theirs."""
+    """Time of the last look. Silence of others is counted up to it, since this process may have
+    been stopped itself while they went on."""
     heard_of: dict[str, float] = field(default_factory=dict)
-    """When a run of each worker was seen last."""
+    """Time of the last look that saw a run of each worker, by worker."""
     proposer: Proposer = field(default_factory=LikeRecent)
-    """Points that could become learners, as the sampler of this process finds them."""
+    """Rule for the points that could become learners, given by this process's sampler."""
     horizon: float | None = None
-    """When the sampler's seconds are over, None if it has no limit."""
+    """Time at which the sampler's seconds are over; None without a limit."""
     limit: float = math.inf
-    """The best score that there can be as far as is known, larger is better; sentences keep to
-    it."""
+    """Best possible score, larger is better; infinity if unknown. Sentences name no larger one."""
     asked_since: float | None = None
-    """When the first trial was asked for outside `study.optimize`."""
+    """Time of the first trial asked for outside `study.optimize`; None if there was none."""
     begin: tuple[datetime | None, int] = None, 0
-    """When the `study.optimize` that was seen last began (None in ask-and-tell), and its first
-    trial: what was declined in another one may be in time in this one."""
+    """Start of the latest `study.optimize` (None in ask-and-tell), and its first trial. A learner
+    that was declined in an earlier one may be in time in this one."""
     agreed: Policy | None = None
-    """The policy whose sizes are known to be those that the study was started with."""
+    """Policy whose sizes are known to equal those that the study was started with."""
     failed_in_a_row: frozenset[int] = frozenset()
-    """The learners that failed here one after another, the last ones that were trained."""
+    """The latest trained learners of this process, as far as all of them failed."""
     given: set[str] = field(default_factory=set)
-    """Points of earlier studies that this process has taken or left out, as text."""
+    """Points of earlier studies that this process has taken or skipped, as text."""
     warned: set[str] = field(default_factory=set)
-    """Kinds of warnings that were logged."""
-    _settled: Known = field(default_factory=Known)  # folded from finished trials, for good
-    _policy: Policy | None = None  # the one that was asked last, whose drops hold
-    _shown: Pool = field(default_factory=Pool)  # the last one; where time is limited, with its end
+    """Kinds of warnings that were already logged."""
+    _settled: Known = field(default_factory=Known)  # from finished trials, final
+    _policy: Policy | None = None  # the policy asked last; its drops are valid
+    _shown: Pool = field(default_factory=Pool)  # the last one; with a time limit, the last at work
 
     @property
     def is_late(self) -> bool:
@@ -185,14 +189,14 @@ class Worker:
         return self.horizon is not None and time.monotonic() >= self.horizon
 
     def is_over(self, decision: Decision) -> bool:
-        """Return whether no other run is to be started, given what the policy says."""
+        """Return whether no further run is to start, given the policy's decision."""
         n_declined = self.known.declined(self.begin[1])
         return isinstance(decision, Finish) or self.is_late or n_declined >= self.patience.declined
 
     def look(self) -> Known:
-        """Take in what has happened since the last look, and return what is known."""
-        # Reading and folding are one step: a thread that has read earlier and folds later would
-        # undo what another has seen in between.
+        """Read all changes since the last look, and return the knowledge of the study."""
+        # Read and unite in one step. Otherwise a thread that read earlier and unites later would
+        # undo the changes that another has seen in between.
         with self.lock:
             now = self.seen_at = time.monotonic()
             news = self.reader.news()
@@ -213,7 +217,7 @@ class Worker:
             return self.known
 
     def foresee(self, trial: Facts) -> Known:
-        """Take in how an unfinished trial is about to end, before Optuna stores that it has."""
+        """Count an unfinished trial as it will end, before Optuna stores its end."""
         with self.lock:
             others = {**self.reader.unfinished, trial.number: trial}
             self.known = self._settled.with_trials(others.values())
@@ -227,16 +231,17 @@ class Worker:
         is_at_work: bool = True,
         proposes: bool = False,
     ) -> Pool:
-        """Return all that a decision may use, as the worker of trial `number` sees it.
+        """Return the pool of all facts that a decision may use, as trial `number` sees it.
 
-        If it `proposes`, its own learner is left out, which has no parameters yet. This is the
-        pool for which a new learner was decided on, and what was worked out for it holds.
+        If the trial `proposes`, its own learner is left out, since it has no parameters yet. This
+        is the same pool for which the new learner was decided on, so results computed for it stay
+        valid.
 
-        Where one only looks on (`is_at_work` is False), no end is known: the seconds left are this
-        process's own, and all processes are to show the same of a study.
+        If `is_at_work` is False, as for results and pictures, the time left is unknown: it belongs
+        to one process, and all processes should show the same.
         """
         with self.lock:
-            if policy is not self._policy:  # another one has ruled some out, and has no say now
+            if policy is not self._policy:  # another policy's drops no longer count
                 self._policy = policy
                 self._rule_out({})
             known, last = self.known, self._shown
@@ -245,7 +250,7 @@ class Worker:
             left = self._left() if is_at_work else None
             runs_left = self._trials_left() if is_open else None
             own = known.trained_by(number) if runs_left == 0 else None
-            if own is not None:  # should it end now, there is no run in which another could go on
+            if own is not None:  # if it ended now, no run would be left to resume another
                 busy = frozenset(curves) - {own}
             proposed = curves.get(number) if proposes and number is not None else None
             if proposed is not None and not proposed.observations:
@@ -260,7 +265,7 @@ class Worker:
                 space=known.space,
                 proposer=self.proposer,
             )
-            # Nothing has happened since: what was worked out for that pool holds.
+            # Nothing has changed, so results computed for that pool are still valid.
             if pool.curves is last.curves and pool == last:
                 return last
             if is_at_work or self.horizon is None:
@@ -270,9 +275,9 @@ class Worker:
     def answer(
         self, policy: Policy, number: int | None = None, *, is_at_work: bool = True
     ) -> tuple[Pool, Decision]:
-        """Return the pool as the worker of trial `number` sees it, and what the policy says."""
-        # Under the lock, so that the pool and what is known stay of one moment, and the drops of
-        # one thread's question are not lost in another's.
+        """Return the pool as trial `number` sees it, and the policy's decision."""
+        # Under the lock: the pool and `known` must be of one moment, and drops found by one
+        # thread must not be lost in another.
         with self.lock:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
@@ -288,14 +293,14 @@ class Worker:
 
     @host.one_blas_thread()
     def turn(self, policy: Policy, number: int) -> Go | End:
-        """Return whether trial `number` goes on, as of the last look; changes nothing."""
+        """Return whether trial `number` goes on, as of the last look. Changes nothing."""
         known = self.known
         run = known.runs.get(number)
         if run is None:
             return End(GIVEN_UP)
         if run.learner is None:
             return End(run.reason)
-        # An objective without `training_sizes` gets here with its first score.
+        # An objective without `training_sizes` is compared at its first score.
         if run.learner == number and (other := known.twin(number)) is not None:
             return End(repetition(other))
         pool, decision = self.answer(policy, number)
@@ -310,21 +315,29 @@ class Worker:
             _logger.warning("%s", text)
 
     def holds(self, number: int, learner: int | None = None) -> bool:
-        """Return whether a running trial is still this process's, and runs a learner, if given.
+        """Return whether a running trial is still this process's, and runs `learner`, if given.
 
-        The process may have been paused at any point since it looked last.
+        The worker may have been paused at any point since its last look.
         """
         if time.monotonic() - self.seen_at > self.patience.checked:
             self.look()
         run = self.known.runs.get(number)
-        return run is not None and learner in (None, run.learner)
+        return run is not None and learner in (None, run.learner) and not self.is_taken(number)
+
+    def is_taken(self, number: int) -> bool:
+        """Return whether another worker has a trial that this process has started.
+
+        On SQLite Optuna may hand one trial to two. Whose record was written last has it.
+        """
+        run, assigned = self.known.runs.get(number), self.assigned.get(number)
+        return run is not None and assigned is not None and run.worker != assigned.run.worker
 
     def silence(self, number: int) -> float:
-        """Return for how many seconds an unfinished trial was the same whenever it was seen."""
+        """Return the seconds for which an unfinished trial was unchanged at the last look."""
         return self.seen_at - self.seen[number][1]
 
     def has_changed(self, number: int) -> bool:
-        """Return whether an unfinished trial has changed since it was seen last."""
+        """Return whether an unfinished trial has changed since the last look."""
         return _sign_of_life(self.reader.now(number)) != self.seen[number][0]
 
     def _rule_out(self, drops: dict[int, str]) -> None:
@@ -333,7 +346,7 @@ class Worker:
             self.known = self.known.ruling_out(drops)
 
     def _left(self) -> Cost | None:
-        """Return the seconds left, as in the last pool until a moment has passed."""
+        """Return the seconds left; those of the last pool until `MOMENT` has passed."""
         if self.horizon is None:
             return None
         seconds, last = max(0.0, self.horizon - time.monotonic()), self._shown.left
@@ -342,12 +355,12 @@ class Worker:
         return Cost(0, seconds)
 
     def _trials_left(self) -> int | None:
-        """Return how many trials this thread may still start after its own.
+        """Return the number of trials that this thread may still start after its own one.
 
-        None if its `optimize` has no `n_trials`, or where these are the smaller part of the
-        study's: many workers, or `optimize` in a loop, of which each does a little.
+        None without `n_trials`, and also if these are the smaller part of the study's trials: with
+        many workers, or with `optimize` in a loop, each `optimize` makes only some of them.
         """
-        # It may be within the `optimize` of another study.
+        # The thread may be in the `optimize` of another study.
         is_optimizing = self.reader.thread_local.in_optimize_loop
         asked = host.trials_asked_for() if is_optimizing else None
         if asked is None:
@@ -361,12 +374,12 @@ _WORKERS_LOCK = threading.Lock()
 
 
 def worker_of(study: optuna.Study) -> Worker:
-    """Return what this process remembers of a study, as of its last look.
+    """Return the state of this process for a study, as of its last look.
 
-    One for each `optuna.Study` object and not for each study id, which a database may hand out
-    again when a study is deleted.
+    There is one for each `optuna.Study` object. Ids would not do: a database may give the id of a
+    deleted study to a new one.
     """
-    with _WORKERS_LOCK:  # or two threads would make one each, and lock different locks
+    with _WORKERS_LOCK:  # else two threads could create one each, with two locks
         worker = _WORKERS.get(study) if isinstance(study, optuna.Study) else None
         if worker is None:
             log.check_study(study)
@@ -376,12 +389,12 @@ def worker_of(study: optuna.Study) -> Worker:
 
 
 def looking(study: optuna.Study) -> Worker:
-    """Return what this process remembers of a study, in step with the storage."""
+    """Return the state of this process for a study, after a look."""
     worker = worker_of(study)
     worker.look()
     return worker
 
 
 def _sign_of_life(trial: Facts) -> tuple[Any, ...]:
-    """Return what changes of an unfinished trial as long as its worker goes on."""
+    """Return the parts of an unfinished trial that change while its worker is alive."""
     return trial.state, len(trial.params), len(trial.observations), trial.run

@@ -59,15 +59,15 @@ class AllocationsRecord(NamedTuple):
     spent: float
     """Sum of all costs."""
     everything: float
-    """The cost of training each of these learners once on all the data. Seconds that were not
-    measured are projected from the times that were."""
+    """Cost of training each of these learners once on all the data. Seconds not measured are
+    predicted."""
     measured: float
     """The measured part of `everything`."""
     unit: Unit
 
     @property
     def share(self) -> str:
-        """The cost so far in comparison with training everything, as words."""
+        """Cost so far as a share of training every learner on all the data, in words."""
         if not self.spent:
             return f"no {self.unit} spent yet"
         about = "" if self.measured >= self.everything else "about "
@@ -75,7 +75,7 @@ class AllocationsRecord(NamedTuple):
 
     @property
     def spending(self) -> str:
-        """The same as a sentence."""
+        """The same share in a sentence."""
         if not self.spent:
             return self.share
         count = sum(bool(curve.observations) for curve in self.curves)
@@ -92,12 +92,12 @@ def plot_allocations(
     is Figure 2 of the DAUB paper, lying down, so the names can be read.
 
     Args:
-        study: a study, finished or running; one that was loaded without its pruner will do.
-        unit: "examples", each training counted in full, or "seconds", as far as they were
-            measured; training everything is then projected from the times of all learners. "auto"
-            (the default) is seconds if every training was timed, else examples.
-        top: how many learners have a bar of their own, those with the best scores; the others
-            share the last one, which is their mean.
+        study: a study, finished or running; its pruner is not needed.
+        unit: "examples" counts each training in full; "seconds" counts measured seconds, and
+            predicts those of training everything. "auto" (the default) is seconds if every
+            training was timed, else examples.
+        top: number of learners with a bar of their own, those with the best scores. The last bar
+            is the mean of all others.
 
     Returns:
         A figure, without bars if nothing was trained yet.

@@ -1,4 +1,4 @@
-"""Decisions that the pictures share: colours, labels, ticks, limits, and which learners stand out.
+"""Choices that all pictures share: colours, labels, ticks, limits, and which learners stand out.
 
 Scores are in the direction of the user.
 """
@@ -35,20 +35,23 @@ PALETTE = (
     "#4269d0", "#d99a00", "#f0603c", "#1fa898", "#3ca951", "#e8649f",
     "#a463f2", "#6aa5ee", "#9c6b4e", "#b3224f", "#94a31a", "#c58be0",
 )  # fmt: skip
-"""Colours of the learners that stand out; of middle lightness, as all colours here, so they can
-be told apart on white and on black."""
+"""Colours of the learners that stand out. All are of middle lightness, so they can be read on
+white and on black."""
 
 BACKGROUND = "#8c8c8c"
 """Colour of the other learners, and of keys that stand for several colours."""
 
 _SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
-"""Colours of the training sizes, from the smallest to the largest."""
+"""Colours of the training sizes from the smallest to the largest; those between are blended."""
 
 MAX_OTHERS = 48
 """Largest number of learners in grey; more lines would be a grey block."""
 
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
+
+MAX_TICKS_OF_NARROW = 6
+"""Largest number of sizes written under a narrow picture, of 300 pixels or 4 inches."""
 
 
 class Look(NamedTuple):
@@ -94,7 +97,7 @@ def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
 def stretched(
     inner: Sequence[float], outer: Sequence[float], share: float = 0.25
 ) -> tuple[float, float]:
-    """Return a range that holds `inner`, and of `outer` what is at most `share` of it away."""
+    """Return a range that contains `inner`, and values of `outer` at most `share` of it away."""
     low, high = min(inner), max(inner)
     span = high - low or abs(high) or 1.0
     lowest = max(min((low, *outer)), low - share * span)
@@ -104,7 +107,7 @@ def stretched(
 
 
 def better_half(scores: Iterable[float], sign: int) -> list[float]:
-    """Return the better ones of these scores, the middle one among them, the best first."""
+    """Return the better half of the scores, with the median, the best first."""
     best_first = sorted(scores, reverse=sign > 0)
     return best_first[: (len(best_first) + 1) // 2]
 
@@ -115,9 +118,9 @@ def size_scale(sizes: Sequence[int]) -> Scale:
     return Scale("training examples", ends, tick_sizes(sizes), is_log=True)
 
 
-def tick_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the sizes that can be written at a logarithmic axis, the last in any case."""
-    room = math.log(sizes[-1] / sizes[0]) / MAX_TICKS
+def tick_sizes(sizes: Sequence[int], most: int = MAX_TICKS) -> tuple[int, ...]:
+    """Return the sizes to write at a logarithmic axis, `most` and the last one at most."""
+    room = math.log(sizes[-1] / sizes[0]) / most
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
         if math.log(ticks[-1] / size) >= room:
@@ -126,9 +129,9 @@ def tick_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def learner_colors(learners: Iterable[int]) -> dict[int, str]:
-    """Return a colour for each learner, different ones as long as there are enough.
+    """Return a colour for each learner; colours repeat only if there are too few.
 
-    A learner mostly keeps its colour when a running study is drawn again: it goes by the id.
+    The colour depends on the id, so a learner mostly keeps it when a running study is drawn again.
     """
     taken: dict[int, str] = {}
     free = list(PALETTE)
@@ -141,7 +144,7 @@ def learner_colors(learners: Iterable[int]) -> dict[int, str]:
 
 
 def size_colors(sizes: Sequence[int]) -> dict[int, str]:
-    """Return a colour for each training size, evenly spaced on the way along `_SHADES`."""
+    """Return a colour for each training size, evenly spaced along `_SHADES`."""
     stops = np.array([[int(shade[i : i + 2], 16) for i in (1, 3, 5)] for shade in _SHADES])
     places = np.linspace(0, len(stops) - 1, max(len(sizes), 2))
     mixed = [np.interp(places, range(len(stops)), channel).round() for channel in stops.T]
@@ -223,7 +226,7 @@ def _ids(learners: Iterable[int]) -> list[int]:
 
 
 def check_top(top: int) -> None:
-    """Refuse a number of learners that cannot stand out.
+    """Raise a ValueError if `top` learners cannot stand out.
 
     Raises:
         ValueError: if `top` is negative or no whole number.
@@ -242,7 +245,7 @@ def thinned(others: Sequence[_Shown]) -> list[_Shown]:
 
 
 def shown(n_colored: int, n_grey: int, n_learners: int) -> str:
-    """Return the words on how many of the learners are in a picture; none if all stand out.
+    """Return a note on the number of learners shown; empty if all of them stand out.
 
     >>> shown(12, 48, 300)
     '60 of 300 learners shown, 12 of them in color'

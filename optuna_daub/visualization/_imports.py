@@ -1,4 +1,4 @@
-"""Plotting libraries are optional: each is imported when something is drawn."""
+"""Import of a plotting library when a picture is drawn, since both are optional."""
 
 from __future__ import annotations
 

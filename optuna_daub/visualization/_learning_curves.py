@@ -73,13 +73,12 @@ class CurveLine(NamedTuple):
     curve: LearnerCurve
     name: str
     facts: tuple[str, ...]
-    """Lines: the parameters, and the reason of the last decision on it."""
+    """Lines of text on the learner: its parameters, and the reason of the last decision on it."""
     points: tuple[Observation, ...]
     """The observations with a finite score."""
     band: tuple[Edge, ...]
-    """The forecast from the last score to the full size, where it ends as the record says. Empty
-    at the full size, for a learner that gets no more data or has no bound, and for all but the
-    foremost."""
+    """Forecast from the last score to the full size. Empty for all but the foremost suspended
+    learners, and without a bound."""
     color: str | None
     """Colour of the line; None for learners in the background."""
 
@@ -88,9 +87,9 @@ class LearningCurvesRecord(NamedTuple):
     """The contents of `plot_learning_curves`."""
 
     lines: tuple[CurveLine, ...]
-    """The foremost learner first."""
+    """Lines of the learners, the foremost learner first."""
     n_learners: int
-    """The learners that were asked for, shown or not."""
+    """Number of learners that were asked for, shown or not."""
     sizes: tuple[int, ...]
     """The training sizes of the study, increasing."""
     axis: Axis
@@ -107,7 +106,7 @@ def plot_learning_curves(
     tells the learner's parameters and the reason of the last decision on it.
 
     Args:
-        study: a study, finished or running; one that was loaded without its pruner will do.
+        study: a study, finished or running; its pruner is not needed.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
         top: how many of them stand out: the best, then those seen on several sizes, by their
@@ -215,10 +214,10 @@ def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None
 def _bands(
     study: optuna.Study, curves: Sequence[LearnerCurve], limit: float
 ) -> Mapping[int, tuple[Edge, ...]]:
-    """Return the forecast of each learner's scores, from its last one on, cut at the limit.
+    """Return the forecast of each learner's scores beyond its last one, cut at the limit.
 
-    Both ends are what the study reports of it: a wedge. If the policy forecasts, the way in
-    between goes as the forecasts do.
+    Both ends at the full size are those that the study reports. If the policy forecasts scores,
+    the band widens between as the forecasts do; otherwise it is a wedge.
     """
     policy, sign = rules_of(study)
     full = policy.sizes[-1]
@@ -246,8 +245,8 @@ def _bands(
             for learner, center, width in zip(forecasts, centers, widths, strict=True):
                 # Without a spread the forecast is a bound, taken for certain: the wedge stays.
                 if bands.get(learner) and bands[learner][0].size < size and spreads[learner] > 0:
-                    # Whatever quantiles the ends at the full size are, at this size they are as
-                    # much nearer to the mean as the whole forecast is narrower.
+                    # The ends at the full size are some quantiles. At this size they are nearer to
+                    # the mean, in proportion to the width of the forecast.
                     share = width / spreads[learner]
                     _, end = bands[learner]
                     middle, mean = sign * center, sign * means[learner]
@@ -319,7 +318,7 @@ def _own_marks(line: CurveLine) -> list[Mark]:
 
 
 def _others(lines: Sequence[CurveLine]) -> Line:
-    """Return the learners in the background as one mark: a page draws each mark anew.
+    """Return the learners in the background as one mark, since each mark slows a page down.
 
     A learner with a single score has no line, so each last score has a small marker.
     """

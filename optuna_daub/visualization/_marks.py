@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Symbol(NamedTuple):
-    """A marker, by the names that the plotting libraries have for it."""
+    """A marker, by its names in both plotting libraries."""
 
     plotly: str
     matplotlib: str
@@ -58,11 +58,11 @@ class Line(NamedTuple):
     group: str = ""
     """Lines and bands of one group are hidden together by a click into the legend."""
     point: str = ""
-    """Text on a point under the pointer, as a template of plotly; empty for none."""
+    """Text shown when the pointer rests on a point, as a template of plotly; empty for none."""
     name: str | Sequence[str] = ""
-    """Text above `point`, for the line or for each point."""
+    """First line of that text, for the whole line or for each point."""
     notes: str | Sequence[str] = ""
-    """Text below `point`, for the line or for each point; "\\n" separates lines."""
+    """Last lines of that text, for the whole line or for each point; "\n" separates lines."""
 
 
 class Band(NamedTuple):
@@ -77,7 +77,7 @@ class Band(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """One part of each of the horizontal bars, which continues the bars before it."""
+    """One part of horizontal stacked bars; it continues the parts before it."""
 
     names: tuple[str, ...]
     """Names of the bars, the first on top; the same in all parts of a picture."""
@@ -100,7 +100,7 @@ class Scale(NamedTuple):
     """Values with labels; None leaves them to the library."""
     is_log: bool = False
     is_amount: bool = False
-    """True if labels have separators of thousands, or are like 10k."""
+    """True for amounts: labels get separators of thousands, or are like 10k."""
 
 
 class Picture(NamedTuple):
@@ -108,7 +108,7 @@ class Picture(NamedTuple):
 
     title: str
     subtitle: tuple[str, ...]
-    """Sentences, each on lines of its own; long ones are cut."""
+    """Sentences, each on its own lines; long ones are cut."""
     x: Scale
     y: Scale
     marks: tuple[Mark, ...] = ()
@@ -119,6 +119,6 @@ class Picture(NamedTuple):
 
 
 def key(label: str, color: str, width: float, opacity: float, dash: str = "solid") -> Line:
-    """Return a line that is seen in the legend only, for marks of several colours."""
+    """Return a line that appears only in the legend, to explain marks of several colours."""
     assert dash in ("solid", "dash", "dot")
     return Line((), (), color, width, opacity, dash, label=label)  # type: ignore[arg-type]

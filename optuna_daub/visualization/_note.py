@@ -47,7 +47,7 @@ def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int |
 
 
 def _ranking(study: optuna.Study) -> str:
-    """Return how well the smallest samples rank the learners; empty if too few are known."""
+    """Return a sentence on how well the smallest samples rank the learners; empty if unknown."""
     found = sample_agreement(study).sizes
     if not found:
         return ""
@@ -112,7 +112,7 @@ def page(study_id: int, *numbers: int) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text of the user's, such as a category or an error, as Markdown that shows it.
+    """Return a user's text, such as a category or an error, as Markdown that shows it unchanged.
 
     >>> print(literal("<b> | a_b*"))
     \\<b\\> \\| a\\_b\\*

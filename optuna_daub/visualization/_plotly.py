@@ -151,7 +151,8 @@ def _line(mark: Line, places: dict[str, int]) -> Trace:
 
 
 def _hover(mark: Line) -> Trace:
-    """Return the words under the pointer: a name, the point's own template, and notes."""
+    """Return the text shown when the pointer rests on a mark: its name, its template, its
+    notes."""
     if not mark.point:
         return {"hoverinfo": "skip"}
     said: Trace = {}
@@ -169,7 +170,7 @@ def _hover(mark: Line) -> Trace:
 
 
 def _escaped(text: str) -> str:
-    """Return a text of the user's as plotly shows it, which reads HTML and `%{...}`."""
+    """Return a user's text without meaning for plotly, which reads HTML and `%{...}`."""
     escaped = html.escape(text, quote=False).replace("%{", "%&#123;")
     return escaped.replace("\n", "<br>")
 

@@ -109,7 +109,7 @@ class ProgressBar:
             self._next = time.monotonic() + (self._every if is_live else LINE_EVERY)
 
     def _begin(self, best: BestLearner | None) -> None:
-        """Make a new bar; examples spent earlier do not count for the speed."""
+        """Create a new bar. Examples spent before it do not count for the speed."""
         self._begun = time.monotonic()
         self._before = best.examples if best else 0
         is_live = sys.stderr.isatty() or is_notebook()
@@ -138,7 +138,7 @@ class ProgressBar:
         self._bar.set_description_str(said)
 
     def _seconds_left(self, study: optuna.Study, best: BestLearner) -> float | None:
-        """Return the seconds that the study still takes at least, None if unknown."""
+        """Return the seconds that the study still takes at least; None if unknown."""
         left = [host.seconds_left(study)]
         worker, elapsed = worker_of(study), host.seconds_since_begin(study)
         if worker.horizon is not None:
@@ -156,14 +156,14 @@ class ProgressBar:
 
 
 def is_notebook() -> bool:
-    """Return true if bars are widgets of a notebook."""
+    """Return whether bars are widgets of a notebook."""
     return any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
 
 
 def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
-    """Return the examples spent in all once the leader is trained on all the data.
+    """Return all examples that are spent once the leader is trained on all the data.
 
-    A closed pool takes at least these, as long as the leader does not change: it may go there at
+    A closed pool takes at least these if the leader does not change, since it may go there at
     once.
     """
     is_there = best.is_final or best.size >= sizes[-1]
@@ -171,7 +171,7 @@ def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
 
 
 def standing(best: BestLearner, sign: int) -> str:
-    """Return the leader, its size and score, and how far others may come out ahead of it.
+    """Return a text on the leader, its size and score, and how far others may get ahead of it.
 
     Args:
         best: the leader.

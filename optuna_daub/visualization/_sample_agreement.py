@@ -1,4 +1,4 @@
-"""Sample agreement: the ranking of the learners on each training size beside that on all data."""
+"""Sample agreement: how well each training size ranks the learners, compared with all the data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SampleAgreementRecord(NamedTuple):
 
     @property
     def finding(self) -> str:
-        """The smallest size as a sentence; empty without any."""
+        """A sentence on the smallest size; empty if there is none."""
         if not self.sizes:
             return ""
         first = self.sizes[0]
@@ -58,7 +58,7 @@ def plot_sample_agreement(study: optuna.Study) -> go.Figure:
     (`sample_agreement` has the numbers).
 
     Args:
-        study: a study, finished or running; one that was loaded without its pruner will do.
+        study: a study, finished or running; its pruner is not needed.
 
     Returns:
         A figure, without marks if no size has scores of three learners.
@@ -79,8 +79,11 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
     marks: tuple[Band | Line, ...] = ()
     if sizes:
         highs = [row.upper for row in record.sizes]
+        ends = [end for pair in zip(lows, highs, strict=True) for end in (*pair, None)]
+        at = [place for size in sizes for place in (size, size, None)]
         marks = (
             Band(sizes, lows, highs, COLOR, 0.2, group=label),
+            Line(at, ends, COLOR, width=1.5, opacity=0.5, group=label),  # an area needs two sizes
             Line(
                 sizes,
                 [row.rank_correlation for row in record.sizes],

@@ -1,4 +1,4 @@
-"""Search history: the best score found by when."""
+"""Search history: the best score so far against the seconds spent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Training(NamedTuple):
     """One training in `plot_search_history`."""
 
     at: float
-    """The cost of all trainings up to this one, in seconds or examples."""
+    """Cost of all trainings up to and including this one, in seconds or examples."""
     score: float
     learner: int
     name: str
@@ -81,7 +81,7 @@ class SearchHistoryRecord(NamedTuple):
 
     @property
     def finding(self) -> str:
-        """The result as words."""
+        """A sentence on the result."""
         if not self.trainings:
             return ""
         if not self.best:
@@ -94,7 +94,7 @@ class SearchHistoryRecord(NamedTuple):
 def plot_search_history(
     study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto"
 ) -> go.Figure:
-    """Plot what a search has found by when: the best score on all the data against seconds.
+    """Plot the best score so far on all the data against the seconds spent.
 
     Every training is a marker at the time of its end: the first one of a learner, those on more
     data, and those on all the data. The broad line is the best of the latter so far. Up to the
@@ -102,7 +102,7 @@ def plot_search_history(
     of each learner that was the best for a while.
 
     Args:
-        study: a study, finished or running; one that was loaded without its pruner will do.
+        study: a study, finished or running; its pruner is not needed.
         unit: "seconds" or "examples" spent on all trainings so far, by all workers; "auto" (the
             default) is seconds if every training was timed, else examples.
 
@@ -168,7 +168,7 @@ def _markers(kind: Kind, trainings: Sequence[Training], opacity: float) -> Line:
 def _steps(
     records: Sequence[Training], until: float, color: str, width: float, label: str
 ) -> Line:
-    """Return the scores as a line that holds each up to the next; none without any."""
+    """Return the scores as a step line: each holds until the next. Empty without scores."""
     scores = [each.score for each in records]
     ends = [*(each.at for each in records), until]
     return Line(ends, [*scores, *scores[-1:]], color, width=width, is_step=True, label=label)

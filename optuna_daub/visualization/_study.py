@@ -1,4 +1,4 @@
-"""Facts about a study that plots need beside its results."""
+"""Facts about a study that plots need in addition to its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rules(NamedTuple):
 
     policy: Policy
     sign: int
-    """1 if larger scores are better, else -1: the core's scores are the user's times this."""
+    """1 if larger scores are better, else -1. A user's score is the core's score times this."""
 
     @property
     def full_size(self) -> int:
@@ -39,5 +39,5 @@ def sign_of(study: optuna.Study) -> int:
 
 
 def pool_of(study: optuna.Study) -> Pool:
-    """Return the pool of all learners, with scores of which larger ones are better."""
+    """Return the pool of all learners, in which larger scores are better."""
     return looking(study).pool(rules_of(study).policy, is_at_work=False)

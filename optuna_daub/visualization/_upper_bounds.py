@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MOMENTS = 16
-"""Looks at the bounds of all learners in each doubling of the trainings, a power of two; up to
-twice as many trainings, after each."""
+"""Number of times per doubling of the trainings that the bounds of all learners are computed, a
+power of two. Up to twice as many trainings they are computed after each."""
 
 LEADER = "best bound"
 
 
 class BoundStep(NamedTuple):
-    """The bound of a learner after a training, of its own or of another that says more of it."""
+    """The bound of a learner after a training of its own, or of another that changes it."""
 
     number: int
     """Place of the training in the sequence of all trainings, from 1."""
@@ -78,19 +78,19 @@ class BoundTrack(NamedTuple):
     curve: LearnerCurve
     name: str
     facts: tuple[str, ...]
-    """Lines: the parameters, and the reason of the last decision on it."""
+    """Lines of text on the learner: its parameters, and the reason of the last decision on it."""
     steps: tuple[BoundStep, ...]
-    """Up to the last training of all, with the bound that the record states; a dropped learner's
-    up to its own last one."""
+    """Bounds up to the last training of the study; those of a dropped learner up to its own last
+    one. The last bound is the one that the study reports."""
     color: str | None
-    """None for learners in the background."""
+    """Colour of the line; None for learners in the background."""
 
 
 class Lead(NamedTuple):
     """The learner with the best bound from a training on, until the next lead."""
 
     number: int
-    """Place of the training in the sequence, from 1."""
+    """Number of the training in the study, from 1."""
     learner: int
     bound: float
 
@@ -99,15 +99,15 @@ class BoundsRecord(NamedTuple):
     """The contents of `plot_upper_bounds`."""
 
     tracks: tuple[BoundTrack, ...]
-    """The foremost learner first."""
+    """Lines of the learners, the foremost learner first."""
     n_learners: int
-    """The learners that were asked for, shown or not."""
+    """Number of learners that were asked for, shown or not."""
     leads: tuple[Lead, ...]
     """Each change of the best bound among the learners that are not dropped."""
     n_trainings: int
     axis: Axis
     promise: str
-    """The promise for the leader, or what is known of the bounds; empty if nothing is."""
+    """Promise for the leader, or the share of past bounds that held; empty if nothing is known."""
 
 
 def plot_upper_bounds(
@@ -120,7 +120,7 @@ def plot_upper_bounds(
     No bound is drawn beyond what a score can be, such as 1 for scores that all lie in [0, 1].
 
     Args:
-        study: a study, finished or running; one that was loaded without its pruner will do.
+        study: a study, finished or running; its pruner is not needed.
         learners: ids of the learners to show. None (the default) shows the learners that stand
             out and, in grey, at most 48 of the others, evenly over their ranks.
         top: how many of them stand out: the best, then those trained on most data. Default: 12.
@@ -176,10 +176,9 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
 def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
     """Return the contents of `plot_upper_bounds`.
 
-    Each bound is what the policy said, or would have said, when the training ended: the trainings
-    are observed once more, one by one. If a forecast rests on what others gain, a training moves
-    the bounds of all; those are looked at now and then. A dropped learner counts among the
-    leaders up to its last training.
+    A bound is the one of the policy when the training ended, so the trainings are replayed one by
+    one. If forecasts depend on other learners, a training changes all bounds; these are computed
+    now and then (see `MOMENTS`). A dropped learner may lead up to its last training.
 
     Raises:
         ValueError: if one of `learners` is not in the study, or `top` < 0.
@@ -224,10 +223,10 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
 def _limits(
     tracks: Sequence[BoundTrack], leads: Sequence[Lead], sign: int, half: float
 ) -> tuple[float, float] | None:
-    """Return what the axis shows, None if there is no bound.
+    """Return the range of the axis; None if there is no bound.
 
-    These are the bounds of those that stand out as they are now, the better half of all, and the
-    best bound since the study was half done. The first ones may be far beyond.
+    It holds the bounds of now of the learners that stand out, the better half of all, and the best
+    bound since `half` of the study's trainings. The first bounds may be far beyond.
     """
     drawn = [track for track in tracks if track.steps]
     stand_out = any(track.color for track in tracks)
@@ -239,9 +238,9 @@ def _limits(
 
 
 def _ended(steps: list[BoundStep], curve: LearnerCurve, n_trainings: int) -> list[BoundStep]:
-    """Return a learner's steps up to the last training of all.
+    """Return a learner's steps up to the last training of the study.
 
-    A dropped learner's end at its own last training.
+    Those of a dropped learner end at its own last training.
     """
     if curve.state == "dropped":
         last = max((place for place, step in enumerate(steps, 1) if step.is_own), default=0)
@@ -253,13 +252,13 @@ def _ended(steps: list[BoundStep], curve: LearnerCurve, n_trainings: int) -> lis
 
 
 class _Replay(NamedTuple):
-    """The trainings of a study that were observed once more."""
+    """A study's trainings, replayed one by one, with the bounds after each."""
 
     policy: Policy
     n_learners: int | None
     sequence: tuple[Allocation, ...]
     pool: Pool
-    """As it was after these."""
+    """Pool after these trainings."""
     steps: tuple[BoundStep, ...]
 
 
@@ -272,7 +271,7 @@ def _bound_steps(
 ) -> tuple[BoundStep, ...]:
     policy, sign = rules_of(study)
     to_come = pool_of(study).to_come
-    # ABC's intervals depend on how many learners there are, those still to come among them.
+    # ABC's intervals depend on the number of learners, including those still to come.
     n_learners = None if to_come is None else to_come + len(curves)
     known = _REPLAYS.get(study)
     if (
@@ -305,7 +304,7 @@ def _bound_steps(
 
 
 def _is_moment(number: int) -> bool:
-    """Return true if the bounds of all learners are looked at after training `number`."""
+    """Return whether the bounds of all learners are computed after training `number`."""
     every = 1 << max(0, number.bit_length() - MOMENTS.bit_length())
     return number % every == 0
 
@@ -368,7 +367,7 @@ def _own_mark(track: BoundTrack) -> Line:
 
 
 def _others(tracks: Sequence[BoundTrack]) -> Line:
-    """Return the learners in the background as one mark: a page draws each mark anew."""
+    """Return the learners in the background as one mark, since each mark slows a page down."""
     points: list[tuple[int | None, float | None, str, str]] = []
     for track in tracks:
         points += [(step.number, step.bound, track.name, "") for step in track.steps]

@@ -15,7 +15,9 @@ from typing import Literal
 import optuna
 
 from optuna_daub.visualization._allocations import allocations_picture
+from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
 from optuna_daub.visualization._axes import Unit
+from optuna_daub.visualization._axes import tick_sizes
 from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._learning_curves import learning_curves_picture
 from optuna_daub.visualization._marks import SYMBOLS
@@ -94,7 +96,7 @@ def draw(picture: Picture) -> Axes:
     short = [textwrap.shorten(text, 2 * room - 20, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(_text(text), room)]
     axes.set_title("\n".join([picture.title, *lines]), fontsize="medium")
-    _scale(axes, picture)
+    _scale(axes, picture, is_narrow=width < NARROW)
     found = axes.get_legend_handles_labels()
     handles = dict(zip(found[1], found[0], strict=True))
     labels = [_text(label) for label in picture.legend]
@@ -112,14 +114,14 @@ def draw(picture: Picture) -> Axes:
     return axes
 
 
-def _scale(axes: Axes, picture: Picture) -> None:
+def _scale(axes: Axes, picture: Picture, *, is_narrow: bool) -> None:
     x, y = picture.x, picture.y
     if x.is_log:
         axes.set_xscale("log")
         axes.minorticks_off()
     if x.ticks is not None:
-        names = [f"{tick:,}" for tick in x.ticks]
-        axes.set_xticks(x.ticks, names, rotation=45, ha="right")
+        ticks = tick_sizes(x.ticks, MAX_TICKS_OF_NARROW) if is_narrow else x.ticks
+        axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45, ha="right")
     if x.is_amount:
         axes.xaxis.set_major_formatter("{x:,g}")
     if x.limits is not None:
@@ -172,5 +174,5 @@ def _draw_bars(axes: Axes, layers: Sequence[Bars]) -> None:
 
 
 def _text(text: str) -> str:
-    """Return a text of the user's as matplotlib shows it, which reads formulas between $."""
+    """Return a user's text without meaning for matplotlib, which reads formulas between $."""
     return text.replace("$", r"\$")

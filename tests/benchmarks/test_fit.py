@@ -1,4 +1,4 @@
-"""How often forecasts hold, if their distribution is known."""
+"""Share of forecasts that hold, if their distribution is known."""
 
 from __future__ import annotations
 

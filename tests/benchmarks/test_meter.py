@@ -1,6 +1,6 @@
-"""What a run costs, and that one in a process of its own ends in any case.
+"""The cost of a run; a run in a process of its own ends in any case.
 
-Each process imports this module anew, so that it imports nothing heavy.
+Each process imports this module anew, so it imports nothing heavy.
 """
 
 from __future__ import annotations

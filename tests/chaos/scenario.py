@@ -33,7 +33,7 @@ from tests.study.process_study import is_lost
 
 @dataclass(frozen=True)
 class Counts:
-    """What was done to studies, and what came of it."""
+    """Attacks on studies, and their results."""
 
     studies: int = 0
     kills: int = 0
@@ -43,7 +43,7 @@ class Counts:
     stalls: int = 0
     """Workers stopped (SIGSTOP) for so long that they are taken for dead, and continued."""
     restarts: int = 0
-    """Of a server, under the feet of all workers."""
+    """Number of restarts of a server that workers were using."""
     cut_off: int = 0
     """Workers that ended by the error of a storage whose server was restarted."""
     lost: int = 0
@@ -70,10 +70,10 @@ class Counts:
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing went wrong.
+        """True if nothing went wrong.
 
-        A worker that is stopped in the very moment of storing stores what others have done
-        meanwhile: that is one probe for nothing, and no more.
+        A worker that is stopped while it stores may store a training that others have made
+        meanwhile. That wastes one training, and nothing else.
         """
         is_twice = self.stored_twice > self.stalls
         is_harmed = self.lost or self.too_many or is_twice or self.crashed
@@ -82,7 +82,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What happens to studies on one kind of storage, until it has happened so often."""
+    """Attacks on studies of one kind of storage, until there were enough of each."""
 
     name: str
     kind: str
@@ -124,7 +124,10 @@ class _Elsewhere:
     """A worker in an interpreter with another Optuna, as `multiprocessing` shows one."""
 
     def __init__(self, plan: Plan, packages: str) -> None:
-        names = ("address", "name", "n_learners", "seconds", "stale_after", "n_trials", "clock")
+        names = (
+            "address", "name", "n_learners", "seconds", "stale_after", "n_trials", "clock",
+            "lock_seconds",
+        )  # fmt: skip
         given = {name: getattr(plan, name) for name in names} | {"folder": str(plan.folder)}
         path = os.pathsep.join([packages, os.getcwd()])
         self._process = subprocess.Popen(
@@ -159,7 +162,7 @@ def _attack(scenario: Scenario, server: Server, folder: Path, chance: random.Ran
             awake = [one for one in crew.workers if one.pid not in crew.stopped]
             if crew.is_over or time.monotonic() < due or not awake:
                 continue
-            # On a slow machine workers would be killed before they have begun anything.
+            # On a slow machine workers would be killed before they have started anything.
             if len(plan.begun()) < progress:
                 continue
             progress = len(plan.begun()) + 1
@@ -190,7 +193,7 @@ class _Crew:
         self.stopped: dict[int, float] = {}
         """When each stalled worker was stopped, by process id."""
         self.is_over = False
-        """Whether a worker has seen the study end."""
+        """True once a worker has seen the study end."""
         self.kills = self.stalls = self.cut_off = self.crashed = self.withdrawing = 0
         self._scenario, self._plan, self._begun = scenario, plan, 0
         self.workers = [self._start() for _ in range(scenario.n_workers)]

@@ -20,7 +20,7 @@ from tests.study.process_study import PATIENCE
 
 @dataclass(frozen=True)
 class Server:
-    """A storage's address, and how to restart what is behind it; None where nothing is."""
+    """A storage's address, and how to restart what is behind it; None if nothing is."""
 
     address: str
     restart: Callable[[], None] | None = None

@@ -23,7 +23,7 @@ from tests.strategies import N_VALIDATION
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What a policy was shown, and what it answered."""
+    """A pool that a policy was shown, and its answer."""
 
     pool: Pool
     decision: Decision

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optuna_daub.core import Decision
 from optuna_daub.core import Extend
+from optuna_daub.core import Ranking
 from optuna_daub.core import Reason
 from tests.strategies import decisions
 from tests.strategies import reasons
@@ -75,6 +78,45 @@ def test_decisions_are_frozen_values(decision: Decision) -> None:
     assert dataclasses.replace(decision) == decision
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'reason'"):
         decision.reason = Reason("another")  # type: ignore[misc]
+
+
+RANKING = Ranking("bound", np.array([2, 4, 17]), np.array([-math.inf, 0.871, 0.884]))
+
+
+def test_a_ranking_speaks_of_the_first_and_of_all_others() -> None:
+    assert str(RANKING.merit(17)) == "bound 0.884 is the largest; next is 0.871 of learner 4"
+    assert str(RANKING.merit(4)) == "bound 0.871 comes next; learner 17 has 0.884"
+    assert str(RANKING.compared(4, 17)) == "bound 0.871 < 0.884 of learner 17"
+    assert str(RANKING.compared(17, 4)) == "bound 0.884; first goes learner 4 with 0.871"
+    alone = dataclasses.replace(RANKING, values=np.array([-math.inf, 0.871, -math.inf]))
+    assert str(alone.merit(4)) == "bound 0.871; no other learner can go on"
+    barred = dataclasses.replace(RANKING, excluded="it would be too late")
+    assert str(barred.compared(2, 17)) == "it would be too late"
+
+
+def test_a_ranking_of_scores_is_mirrored_and_one_of_amounts_is_not() -> None:
+    losses = dataclasses.replace(RANKING, values=np.array([-math.inf, -0.884, -0.871]))
+    said = "bound 0.871 is the smallest; next is 0.884 of learner 4"
+    assert str(losses.merit(17).mirrored()) == said
+    gains = Ranking("gain", np.array([4]), np.array([2e-6]), new=2.04e-6, unit="per second")
+    said = "gain 2e-06 per second < 2.04e-06 of a new learner"
+    assert str(gains.compared(4, None)) == said == str(gains.compared(4, None).mirrored())
+    said = "gain 2.04e-06 per second is the largest; next is 2e-06 of learner 4"
+    assert str(gains.merit(None)) == said
+
+
+def test_next_to_nothing_is_nothing_beside_the_largest() -> None:
+    gains = Ranking("gain", np.array([4, 7]), np.array([7e-17, 2e-6]), unit="per second")
+    assert str(gains.compared(4, 7)) == "gain 0 per second < 2e-06 of learner 7"
+
+
+@given(values=st.lists(st.floats(-1.0, 1.0) | st.just(-math.inf), max_size=6), new=st.floats(0, 1))
+def test_the_rival_is_the_best_of_all_others(values: list[float], new: float) -> None:
+    learners = np.arange(len(values)) * 3
+    ranking = Ranking("gain", learners, np.array(values), new)
+    assert ranking.rival(None)[0] == max(values, default=-math.inf)
+    for place, learner in enumerate(learners.tolist()):
+        assert ranking.rival(learner)[0] == max([new, *values[:place], *values[place + 1 :]])
 
 
 def test_decisions_are_told_apart_by_what_they_say() -> None:

@@ -97,7 +97,7 @@ def test_none_is_known_already_and_none_is_there_twice(seed: int) -> None:
     new = [repr(sorted(space.point(row).items())) for row in pool.once(candidates_of)]
     assert not known & {*new}
     assert len({*new}) == len(new)
-    # All that are left are found where there are few.
+    # All that are left are found if there are few.
     assert len(new) == 36 - len(known)
 
 

@@ -1,4 +1,4 @@
-"""What the core's values are made of is checked as they are made, with a sentence."""
+"""Arguments of the core's values are checked when they are made; an error is a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all four classifiers share, beyond the checks of scikit-learn."""
+"""Properties of all four classifiers, beyond the checks of scikit-learn."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def test_given_trees_can_be_traded_off() -> None:
 
 def test_what_cannot_be_set_is_no_way_out() -> None:
     X, y = noisy(200, 3, seed=6)
-    costs = [1.1, 9.0, 0.9]  # the signal is dear, what can be paid is noise
+    costs = [1.1, 9.0, 0.9]  # the signal is expensive, what can be paid is noise
     with pytest.raises(ValueError, match=r"costs 1\.1: raise the budget\.$"):
         configured("speedboost", feature_costs=costs, budget=1.0).fit(X, y)
 

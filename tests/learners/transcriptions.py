@@ -18,7 +18,7 @@ import numpy as np
 
 Row = Sequence[float]
 Score = Callable[[float, float, float], float]
-"""Of gamma, c(h) and B - B_t; the largest wins."""
+"""Function of gamma, c(h) and B - B_t; the hypothesis with the largest value wins."""
 
 
 @dataclass(frozen=True)

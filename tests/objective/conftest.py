@@ -1,4 +1,4 @@
-"""What every test of the objective starts with."""
+"""Fixtures for all tests of the objective."""
 
 from __future__ import annotations
 

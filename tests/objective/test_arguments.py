@@ -40,7 +40,7 @@ NAMES = [*inspect.signature(TrainingSizeObjective).parameters]
 
 
 def refusal(**odd: Any) -> str:
-    """Return what the objective says against arguments; nothing where it accepts them."""
+    """Return what the objective says against arguments; nothing if it accepts them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of scikit-learn: classes of few rows
         try:

@@ -275,9 +275,11 @@ def test_where_no_row_is_left_the_function_must_do_without() -> None:
         fit_params=lambda training, validation: {"eval_X": validation.X},
     )
     study = study_of(objective, (20, 30, 50))
-    with pytest.raises(ValueError, match=r"given None as validation rows .* return \{\} then"):
+    with pytest.raises(
+        ValueError, match=r"must accept None as validation rows.* Return \{\} then"
+    ):
         objective.refit(study)
-    with pytest.raises(ValueError, match=r"\(XGBoost with .*\) `training` in their place"):
+    with pytest.raises(ValueError, match=r"pass the training rows .* \(XGBoost with"):
         objective.refit(study, include_validation=True)
 
 

@@ -1,4 +1,4 @@
-"""What is lost by a forgotten argument is said once; what cannot be meant is refused."""
+"""A loss by a forgotten argument is logged once; a value that cannot be meant is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scorers tell of themselves, and what the objective makes of it."""
+"""Properties that scorers tell, and their use in the objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can never work is found once, before anything is trained, and ends the study."""
+"""A set-up that can never work is found before anything is trained, and ends the study."""
 
 from __future__ import annotations
 

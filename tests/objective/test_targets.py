@@ -1,4 +1,4 @@
-"""Which targets have classes, and which columns are none."""
+"""Targets with classes, and columns that are no targets."""
 
 from __future__ import annotations
 

@@ -516,7 +516,7 @@ def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
 @pytest.mark.parametrize("refit", [True, False])
 @pytest.mark.parametrize("error_score", [0.0, np.nan])
 def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) -> None:
-    """Also where each has a score on fewer rows, and where a number counts for what fails."""
+    """Also if each has a score on fewer rows, and if a number counts for what fails."""
     error = "large" if np.isnan(error_score) else "fit"
     search = Search(Recorder(error=error), {"quality": uniform()}, scoring=quality, refit=refit)
     search.set_params(error_score=error_score, n_candidates=2)
@@ -528,7 +528,7 @@ def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) 
 @pytest.mark.parametrize("n_folds", [1, 2, 3])
 @pytest.mark.parametrize("n_failing", [1, 2, 3, 4])
 def test_however_many_fail_what_does_not_is_chosen(n_folds: int, n_failing: int) -> None:
-    """Also where as many fits failed as others were made."""
+    """Also if as many fits failed as others were made."""
     errors = ["", *(f"fit{i}" for i in range(n_failing))]
 
     def space(trial: optuna.Trial) -> dict[str, Any]:
@@ -594,7 +594,7 @@ def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
     Search(LogisticRegression(), C, **(SETTINGS | given)).fit(X, Y)
     n_trials = len(optuna.load_study(study_name="s", storage=storage).trials)
     search = Search(LogisticRegression(), C, **(SETTINGS | given)).set_params(**changes)
-    with pytest.raises(ValueError, match=f"must go on with the {name} it was begun with"):
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
         search.fit(X, y)
     assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
     again = Search(LogisticRegression(), C, **(SETTINGS | given | {"n_candidates": 3}))
@@ -666,7 +666,7 @@ def test_what_a_stored_search_was_begun_with_is_compared_in_full(
     search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
     search.set_params(**before).fit(X, Y)
     n_trials = len(search.study_.trials)
-    with pytest.raises(ValueError, match=f"must go on with the {name} it was begun with"):
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
         clone(search).set_params(**after).fit(X, Y)
     assert len(search.study_.trials) == n_trials
 
@@ -743,7 +743,7 @@ for name, scoring in scorers.items():
 
 
 def test_a_search_by_functions_goes_on_in_another_process(tmp_path: Any) -> None:
-    """Where addresses, and the order of sets, are others."""
+    """If addresses, and the order of sets, are others."""
     for n_candidates in (1, 2):
         done = subprocess.run(
             [sys.executable, "-c", OF_FUNCTIONS, f"sqlite:///{tmp_path}/s.db", str(n_candidates)],
@@ -800,7 +800,7 @@ def test_a_space_that_rejects_is_asked_with_trials_of_the_study_only() -> None:
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
 def test_what_a_space_rejects_has_not_failed() -> None:
-    """A search without end is ended where all fail to be fitted, not where few are wanted."""
+    """A search without end is ended if all fail to be fitted, not if few are wanted."""
 
     def space(trial: optuna.Trial) -> dict[str, Any]:
         strength = trial.suggest_float("C", 0.1, 10)
@@ -1136,7 +1136,7 @@ def test_a_stored_study_is_continued(tmp_path: Any) -> None:
     assert more.n_candidates_ == 6
     assert more.best_score_ >= search.best_score_
     assert len(learning_curves(more.study_)) == 6
-    with pytest.raises(ValueError, match=r"begun with 3 folds, .* but now has 4 folds"):
+    with pytest.raises(ValueError, match=r"started with 3 folds, .* but now has 4 folds"):
         clone(more).set_params(cv=KFold(4), max_resources=200, min_resources=25).fit(X, Y)
 
 
@@ -1198,7 +1198,7 @@ def test_callbacks_see_the_search_as_one_task() -> None:
 
 
 def test_n_iter_is_the_number_of_candidates() -> None:
-    """As `RandomizedSearchCV` calls it, so that one can stand in for the other."""
+    """As `RandomizedSearchCV` calls it, so one can stand in for the other."""
     space = {"var_smoothing": loguniform(1e-9, 1)}
     options = {"cv": 2, "cost": "examples", "random_state": 0}
     by_iter = Search(GaussianNB(), space, n_iter=7, n_candidates=None, **options).fit(X, Y)

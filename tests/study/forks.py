@@ -1,4 +1,4 @@
-"""Processes of tests, which begin within milliseconds: all imports were made before."""
+"""Processes of tests, which start within milliseconds: all imports were made before."""
 
 from __future__ import annotations
 

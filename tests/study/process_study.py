@@ -1,7 +1,7 @@
 """A study that several processes work on: storages that they share, and workers to be killed.
 
-A learner's curve is a formula of its only parameter, so that nothing is trained and every process
-knows the truth. Each worker writes a line before each probe, which tells probes begun from
+A learner's curve is a formula of its only parameter, so nothing is trained and every process
+knows the truth. Each worker writes a line before each probe, which tells probes started from
 probes stored.
 """
 
@@ -12,9 +12,11 @@ import datetime
 import math
 import os
 import random
+import resource
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 import uuid
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import psutil
 import pytest
 from optuna.storages import BaseStorage
 from optuna.storages import JournalStorage
@@ -145,6 +148,11 @@ def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseS
                 return JournalStorage(JournalFileBackend(path, lock_obj=lock))
             case "redis", _, _:
                 return JournalStorage(JournalRedisBackend(address))
+            case "dask", _, behind:
+                from optuna_integration import DaskStorage
+
+                # On the scheduler there is one of a name; the first to open it brings it.
+                return DaskStorage(open_storage(behind), name=behind)
             case "grpc", _, port:
                 return optuna.storages.GrpcStorageProxy(host="127.0.0.1", port=int(port))
             case "sqlite", _, _:
@@ -154,53 +162,67 @@ def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseS
 
 
 class HarmError(Exception):
-    """What a plan's objective raises."""
+    """The error that a plan's objective raises."""
+
+
+class HungerError(MemoryError):
+    """Takes more memory than its process is allowed to have."""
+
+    def __init__(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + 2**26, hard))
+        try:
+            self.eaten = bytearray(2**30)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What all workers of a study agree on."""
+    """Settings that all workers of a study share."""
 
     address: str
     folder: Path
     n_learners: int = 12
     seconds: float = 0.01
-    """How long each probe sleeps."""
+    """Seconds that each training sleeps."""
     n_jobs: int = 1
     """Threads of each worker."""
     is_scattered: bool = False
-    """Whether each worker believes that it is on a machine of its own."""
+    """True if each worker believes that it is on a machine of its own."""
     clone: str = ""
-    """Which of several machines with one id and one name the worker is on; empty where there is
-    one only."""
+    """Name of the worker's machine among several with one id and one host name; empty if there is
+    only one."""
     slow_claims: float = 0.0
     """Seconds that pass at most, by chance, before a claim is written: others claim meanwhile."""
     dies_withdrawing: float = 0.0
-    """How often a worker is killed that has written a claim and is about to take it back."""
+    """Probability that a worker is killed after it wrote a claim and before it takes it back."""
     is_enqueued: bool = False
-    """Whether `create` enqueues the learners."""
+    """True if `create` enqueues the learners."""
     stale_after: float | None = None
     """Seconds of silence after which the sampler gives up a run."""
     heartbeat: bool = False
-    """Whether trials without a sign of life for 2 s fail; of databases only."""
+    """True if trials without a sign of life for 2 s fail; for databases only."""
     retries: bool = False
-    """Whether Optuna's callback enqueues such trials again."""
+    """True if Optuna's callback enqueues such trials again."""
     harm: type[BaseException] | None = None
-    """What the probe `harmed` raises."""
+    """Error that the training `harmed` raises; None for none."""
     harmed: tuple[float, int] = (0.5, SIZES[1])
     """(x, size) of that probe."""
     times: int = 1
-    """How often it does so, in all processes together."""
+    """Number of times that it raises it, in all processes together."""
     deadly: tuple[int, ...] = ()
     """Trials whose worker is killed as soon as it has taken them; given up after 1 s."""
     catch: tuple[type[Exception], ...] = ()
-    """What the workers go on after."""
+    """Errors after which the workers go on."""
     n_trials: int = 0
     """Trials after which a study whose pool is open ends; 0 for a closed pool."""
     lock_seconds: int = 4
     """Seconds after which the lock of a journal file is taken from a worker that seems dead."""
     clock: float = 0.0
     """Seconds by which the clock of the worker's machine is ahead."""
+    clock_jumps: float = 0.0
+    """Seconds after which it comes to be ahead; until then it is right."""
     name: str = field(default_factory=lambda: f"study-{uuid.uuid4().hex[:8]}")
 
     def create(self, *, is_enqueued: bool = False) -> Plan:
@@ -239,7 +261,7 @@ class Plan:
         return worker
 
     def begun(self) -> list[tuple[float, int]]:
-        """Return the probes begun, (x, size), as the workers wrote them down."""
+        """Return the probes started, (x, size), as the workers wrote them down."""
         return [(float(x), int(size)) for x, size, _ in self._lines("begun")]
 
     def stored(self) -> list[tuple[float, int]]:
@@ -260,7 +282,7 @@ class Plan:
         ]
 
     def last_to_begin(self) -> int:
-        """Return the process id of the worker that began the latest probe."""
+        """Return the process id of the worker that started the latest probe."""
         return int(self._lines("begun")[-1][2])
 
     def withdrawing(self) -> set[int]:
@@ -301,7 +323,8 @@ def score(x: float, size: int) -> float:
 
 def work(plan: Plan) -> None:
     """Work on the study until it ends."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     _set_up(plan)
@@ -355,21 +378,25 @@ def _set_up(plan: Plan) -> None:
 
     log.write_given_up = note_given_up
     if plan.clock:
-        shift_clock(plan.clock)
+        shift_clock(plan.clock, plan.clock_jumps)
 
 
-def shift_clock(seconds: float) -> None:
+def shift_clock(seconds: float, after: float = 0.0) -> None:
     """Put this process's clock ahead, as Optuna and this package read it; the monotonic one stays.
 
-    The time of a database's server is its own.
+    It is right for `after` seconds, and then jumps. The time of a database's server is its own.
     """
-    now, shift = time.time, datetime.timedelta(seconds=seconds)
-    time.time = lambda: now() + seconds
+    now, due = time.time, time.monotonic() + after
+
+    def ahead() -> float:
+        return seconds if time.monotonic() >= due else 0.0
+
+    time.time = lambda: now() + ahead()
 
     class Shifted(datetime.datetime):
         @classmethod
         def now(cls, tz: datetime.tzinfo | None = None) -> Shifted:  # type: ignore[override]
-            return super().now(tz) + shift
+            return super().now(tz) + datetime.timedelta(seconds=ahead())
 
     for name, module in [*sys.modules.items()]:
         is_ours = name.partition(".")[0] in ("optuna", "optuna_daub")
@@ -420,9 +447,9 @@ def at_work(plan: Plan, n_workers: int) -> Iterator[list[BaseProcess]]:
             kill(worker)
 
 
-def ended(crew: list[BaseProcess]) -> list[int | None]:
+def ended(crew: list[BaseProcess], patience: float = PATIENCE) -> list[int | None]:
     """Wait until all workers have ended by themselves and return their exit codes."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     for worker in crew:
         worker.join(max(0.0, deadline - time.monotonic()))
     return [worker.exitcode for worker in crew]
@@ -435,7 +462,7 @@ def finish(plan: Plan, n_workers: int) -> None:
 
 
 def wait_for_probes(plan: Plan, number: int) -> None:
-    """Wait until so many probes were begun."""
+    """Wait until so many probes were started."""
     deadline = time.monotonic() + PATIENCE
     while len(plan.begun()) < number:
         assert time.monotonic() < deadline, plan.errors()
@@ -443,7 +470,7 @@ def wait_for_probes(plan: Plan, number: int) -> None:
 
 
 def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> optuna.Study:
-    """Assert that nothing was lost and nothing was done twice, but for probes that were killed."""
+    """Assert that nothing was lost and nothing was done twice, except probes that were killed."""
     study = plan.study()
     curves = learning_curves(study)
     assert len(curves) == plan.n_learners
@@ -484,7 +511,7 @@ def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
 
 
 def is_blank(trial: optuna.trial.FrozenTrial) -> bool:
-    """Return whether a worker began a trial and was killed before it was assigned a learner.
+    """Return whether a worker started a trial and was killed before it was assigned a learner.
 
     Optuna makes the trial, or takes it from the queue, before it asks the sampler.
     """

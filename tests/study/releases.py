@@ -1,4 +1,4 @@
-"""What Optuna's releases call differently: heartbeats, retries, locks of journal files."""
+"""Names that differ between Optuna's releases: heartbeats, retries, locks of journal files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial
 
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
-"""What a storage does with a trial whose heartbeat has stopped."""
+"""Function that a storage calls for a trial whose heartbeat has stopped."""
 
 
 def retry(**options: Any) -> Callback:

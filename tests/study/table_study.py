@@ -72,7 +72,7 @@ def trained(trial: optuna.Trial, skill: float) -> float:
 
 
 class FailedFitError(Exception):
-    """What the objective raises where the table has no score."""
+    """Raised by the objective if the table has no score."""
 
 
 class InOrder(BaseSampler):
@@ -102,7 +102,7 @@ class InOrder(BaseSampler):
 
 
 class TableObjective:
-    """Reports the scores of a row of the table; raises where there is none.
+    """Reports the scores of a row of the table; raises if there is none.
 
     `before` and `after` are called with (row, size) around each look-up: the place to be killed.
     """

@@ -88,7 +88,7 @@ def test_a_trial_that_is_not_ours_is_never_touched(zone: timedelta, seconds: int
 
 @pytest.mark.parametrize("is_taken", [False, True])
 def test_nobody_begins_a_learner_in_place_of_an_enqueued_one(is_taken: bool) -> None:
-    """Not even a trial of a lower number, begun before the other was enqueued."""
+    """Not even a trial of a lower number, started before the other was enqueued."""
     study = table_study(2)
     study.ask()
     idle = study._storage.create_new_trial(study._study_id)
@@ -167,7 +167,7 @@ def test_a_retried_trial_is_not_taken_for_its_dead_worker(tmp_path: Path) -> Non
     dead = study.trials[0].system_attrs
     retry = optuna.create_trial(state=TrialState.WAITING, system_attrs=dict(dead))
     study._storage.create_new_trial(study._study_id, template_trial=retry)
-    study._storage.create_new_trial(study._study_id)  # of a second worker, begun just now
+    study._storage.create_new_trial(study._study_id)  # of a second worker, started just now
     assert study.ask().number == 1
     assert study.trials[1].state == TrialState.RUNNING
 
@@ -206,14 +206,14 @@ def test_an_interrupt_while_assigning_loses_no_enqueued_learner(
     taken = [trial for trial in study.trials if FIXED in trial.system_attrs]
     expected = TrialState.FAIL if is_assigned else TrialState.WAITING
     assert [trial.state for trial in taken] == [expected]
-    workers._WORKERS.clear()  # as a new process would begin
+    workers._WORKERS.clear()  # as a new process would start
     study.optimize(TableObjective(RIVALS))
     assert {"row": 4} in [curve.params for curve in learning_curves(study)]
     assert all(trial.state.is_finished() for trial in study.trials)
 
 
 def test_a_silent_run_is_given_up_whatever_the_time_zone() -> None:
-    """Optuna stores when a trial began in local time, which is another one elsewhere."""
+    """Optuna stores when a trial started in local time, which is another one elsewhere."""
     study = table_study(3)
     name_as_dead(study, study.ask())
     known = study._storage._get_trial(0)  # type: ignore[attr-defined]

@@ -311,7 +311,7 @@ def undecided_to_the_end() -> list[LearningCurve]:
 
 
 def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
-    """Also where a learner that was dropped later had been trained on all the data."""
+    """Also if a learner that was dropped later had been trained on all the data."""
     known = undecided_to_the_end()
     sizes = {"max_resource": GRID[-1], "n_validation": 10_000}
     study = abc_study(2, **sizes, delta=0.01, refit=False)
@@ -477,7 +477,7 @@ def test_the_certificate_says_how_good_how_sure_on_what_and_why() -> None:
     said = best.promise
     assert said.startswith("Learner 0 is within 0.00965 of the best of 4 learners with probab")
     assert "with probability 0.95." in said
-    assert "514,000 training examples in 19 probes of 1,000 to 128,000 (all: 1,000,000)" in said
+    assert "514,000 training examples in 19 trainings of 1,000 to 128,000 (all: 1,000,000)" in said
     assert "scored on 2,000 to 100,000 (all: 100,000), in 1,021.7 s." in said
     assert "Rests on the Hoeffding inequality, delta / n^2 = 0.0031 per interval" in said
     for condition in (
@@ -651,12 +651,12 @@ def test_arguments_are_refused(wrong: dict[str, Any], complaint: str) -> None:
     [
         (
             {"training_score": None},
-            "needs the training score of every probe, but trial 0 at 1,000 training examples has "
-            "none. Report it as `training_score`",
+            "needs the training score of every training, but trial 0 at 1,000 training examples "
+            "has none. Report it as `training_score`",
         ),
         (
             {"n_validation": None},
-            "needs the number of validation examples of every probe, but trial 0 at 1,000 "
+            "needs the number of validation examples of every training, but trial 0 at 1,000 "
             "training examples has none. Report it as `n_validation`",
         ),
         (
@@ -711,7 +711,9 @@ def test_a_plain_report_lacks_the_training_score(
     objective: Callable[[optuna.Trial], float], n_learners: int
 ) -> None:
     study = abc_study(n_learners)
-    complaint = "needs the training score of every probe, .* at 1,000 .* Report it as `training_s"
+    complaint = (
+        "needs the training score of every training, .* at 1,000 .* Report it as `training_s"
+    )
     with pytest.raises(ValueError, match=complaint):
         study.optimize(objective)
     assert len(study.trials) == 1

@@ -38,7 +38,7 @@ def begun(study: optuna.Study, run: Run) -> int:
 
 
 def test_a_learners_sizes_are_in_order_also_where_a_waiting_worker_resumes_it() -> None:
-    """Trial 1 waited while trial 2 was begun, trained learner 0 on, and ended."""
+    """Trial 1 waited while trial 2 started, trained learner 0 further, and ended."""
     study = table_study()
     scores = {0: SIZES[:2], 2: SIZES[2:3], 1: SIZES[3:4], 3: SIZES[:1]}
     runs = {0: (0, 0), 1: (0, SIZES[2]), 2: (0, SIZES[1]), 3: (3, 0)}
@@ -55,7 +55,7 @@ def test_a_learners_sizes_are_in_order_also_where_a_waiting_worker_resumes_it() 
 
 @pytest.mark.parametrize("is_first_look", [True, False])
 def test_a_run_of_a_learner_that_was_begun_after_it_is_known_to_all(is_first_look: bool) -> None:
-    """Trial 1 waited while trial 2 began a learner, and has trained that one on.
+    """Trial 1 waited while trial 2 started a learner, and has trained that one on.
 
     A process that reads the trials in their order meets the later run first.
     """

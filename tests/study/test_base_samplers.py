@@ -343,7 +343,7 @@ def test_generations_are_compared_though_their_members_stay_suspended(
 def test_a_parent_whose_learner_failed_since_is_the_worst(
     least: float, score: float | None, direction: str
 ) -> None:
-    """Those with a larger x fail on more data than two sizes, so that no learner may be left."""
+    """Those with a larger x fail on more data than two sizes, so no learner may be left."""
     sign = 1 if direction == "maximize" else -1
 
     def failing(trial: optuna.Trial) -> float:

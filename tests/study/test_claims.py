@@ -231,7 +231,7 @@ def test_a_long_wait_names_what_is_waited_for() -> None:
     assert f"one of the learners {held.number} (trial {held.number})" in claims._complaint(
         known, waiting
     )
-    assert "taken and not begun" in claims._complaint(replace(known, unfinished={}), waiting)
+    assert "taken and not started" in claims._complaint(replace(known, unfinished={}), waiting)
 
 
 # Two workers, one place
@@ -257,7 +257,7 @@ def stands(study: optuna.Study, trial: FrozenTrial, run: Run) -> bool:
 
 @pytest.fixture
 def workers() -> list[optuna.Study]:
-    """Two workers on a study of two learners, of which one has begun."""
+    """Two workers on a study of two learners, of which one has started."""
     storage = InMemoryStorage()
     table_study(2, storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
     return [table_study(2, storage=storage, base=RandomSampler()) for _ in range(2)]

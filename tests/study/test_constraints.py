@@ -125,7 +125,8 @@ def test_where_all_are_infeasible_there_is_no_answer() -> None:
 
 @needs_set_constraint
 def test_a_constraint_measured_late_takes_the_answer_back() -> None:
-    """What the model of all the data needs is known when it is trained."""
+    """Some constraints, such as a model's memory, are known only after training on all the
+    data."""
 
     def late(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)

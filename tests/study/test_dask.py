@@ -35,6 +35,24 @@ def test_the_workers_of_a_cluster_find_the_best_and_the_scheduler_keeps_it(tmp_p
     assert (tmp_path / "dask.db").exists()
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_a_killed_worker_of_four_loses_its_probe_and_no_more(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    pytest.importorskip("optuna_integration")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.study.dask_study", kind, tmp_path, "4"],
+        cwd=EXAMPLE.parents[1],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    print(done.stdout)
+    assert done.returncode == 0, done.stderr
+    assert "probes begun" in done.stdout
+
+
 def test_without_dask_the_example_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('No module named distributed')")
     done = subprocess.run(

@@ -152,7 +152,7 @@ def test_a_study_of_which_smaller_scores_are_better_gives_its_smallest() -> None
 
 
 def test_no_learner_is_a_repeat() -> None:
-    """Also where the new study goes on with itself, and has the earlier best learners."""
+    """Also if the new study goes on with itself, and has the earlier best learners."""
     earlier = earlier_of()
     study = study_of(earlier=[earlier, earlier_of(seed=3)], n_trials=25)
     points = [str(sorted(point.items())) for point in first(study, 99)]

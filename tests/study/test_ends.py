@@ -1,4 +1,4 @@
-"""How an objective may end: too early, without a value, with an error after the last report."""
+"""Ends of an objective: too early, without a value, with an error after the last report."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ MADE, WINNER = expected()
 
 
 class BrokenError(Exception):
-    """What these objectives raise."""
+    """The error that these objectives raise."""
 
 
 class Breaking:
@@ -299,7 +299,7 @@ def test_errors_of_earlier_processes_count(tmp_path: object) -> None:
 def test_one_sick_worker_of_two_drops_no_learner(
     n_learners: int | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its library is broken, say, and `catch` lets it go on."""
+    """A worker may have a broken library, and go on by `catch`."""
 
     def name() -> str:
         return f"{threading.current_thread().name}|1|1"

@@ -1,4 +1,4 @@
-"""What is known of a study is a pure fold: order does not matter, nothing counts twice."""
+"""Knowledge of a study is a pure fold: order does not matter, nothing counts twice."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_what_is_withdrawn_is_not_there_next_time() -> None:
     [
         ("0: .7 .8 | 1>0: .9", {0: 3}),
         ("0: .7 | 1>2: .8 | 2: .7", {0: 1, 2: 2}),  # trial 1 waited, and resumed a later one
-        ("0: .7 | 1>9: .8", {0: 1}),  # of a learner that nobody has begun
+        ("0: .7 | 1>9: .8", {0: 1}),  # of a learner that nobody has started
         ("0: .7 x=1 | 1>0: .8 x=2", {0: 1}),  # the record of another study's learner
         ("0: .7 foreign", {}),
         ("0: .1 .2 .3 .4 fail", {0: 3}),  # no COMPLETE trial holds the last score

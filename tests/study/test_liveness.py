@@ -1,4 +1,4 @@
-"""Which process is dead is known for this machine only, and never guessed."""
+"""Dead processes are known for this machine only, and never guessed."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ from tests.study.table_study import table_study
 
 
 MADE, WINNER = expected()
+LADDER = (100, 200, 400, 800)
 
 
 def test_this_process_lives() -> None:
@@ -71,7 +72,7 @@ def test_a_process_lives_until_it_has_ended() -> None:
 
 @pytest.mark.parametrize("pid", [os.getppid(), os.getpid()], ids=["parent", "this"])
 def test_a_process_id_that_was_given_again_is_another_process(pid: int) -> None:
-    """Of a container started again, every first process has the number 1."""
+    """In a container that is started again, the first process always has the number 1."""
     machine, _, _ = liveness.this_worker().split("|")
     assert liveness.is_dead(f"{machine}|{pid}|{liveness._boot()}/1")
 
@@ -196,7 +197,8 @@ def test_each_process_is_a_worker_of_its_own() -> None:
 
 
 AT_ONCE = Patience(checked=0.0)
-"""Of a worker that looks at every step whether its run is still its own, not once a second."""
+"""Patience of a worker that checks at every step that its run is still its own, not once a
+second."""
 
 
 class Stall:
@@ -527,7 +529,7 @@ def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
         finally:
             storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
 
-    # Where the objective returned a value, Optuna trips over its own error.
+    # If the objective returned a value, Optuna trips over its own error.
     either = "Cannot tell a FAIL trial|Should not reach"
     with pytest.raises((ValueError, AssertionError), match=either):
         study.optimize(failed_at_its_end)
@@ -592,7 +594,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
 def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
     moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it saw before may be long ago: others have gone on since."""
+    """The last look may be long ago, and others have gone on since."""
     storage = InMemoryStorage()
     other = table_study(storage=storage)
     trial = other.ask()
@@ -661,6 +663,77 @@ def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
         assert best is not None
         assert best.is_final
         assert best.params == before
+
+
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize("n_before", [0, 1, 2], ids="{} sizes of its own before".format)
+def test_a_run_whose_learner_got_its_full_score_from_another_is_over(
+    place: str, n_before: int, tmp_path: Path
+) -> None:
+    """One taken for dead ends late, while its successor is about to train the learner."""
+    storage = None if place == "memory" else sqlite(tmp_path)
+    study = table_study(1, storage=storage, sizes=LADDER, patience=AT_ONCE)
+    late, went_on = table_study(1, storage=storage or study._storage, sizes=LADDER), study
+    first, reached = late.ask(), LADDER[-1 - n_before :]
+    row = first.suggest_int("row", 0, 0)
+    for n in training_sizes(first):
+        if n == reached[0]:
+            break
+        report(first, n, float(n), training_score=1.0)
+    log.write_given_up(went_on, went_on.trials[0])
+    second, trained = went_on.ask(), list[int]()
+    assert second.suggest_int("row", 0, 0) == row
+
+    def objective() -> float:
+        for n in training_sizes(second):
+            if n == LADDER[-1] or len(trained) == n_before:
+                pytest.fail(f"{n} examples were trained on once more")
+            score = float(n)
+            report(second, n, score, training_score=1.0)
+            trained.append(n)
+            if len(trained) == n_before:
+                come_back()
+        return score
+
+    def come_back() -> None:
+        for n in reached:
+            first.report(float(n), n)
+        late.tell(first, float(LADDER[-1]))
+
+    if not n_before:
+        come_back()
+    with pytest.raises(optuna.TrialPruned, match="another worker has trained it on all 800"):
+        objective()
+    went_on.tell(second, state=TrialState.PRUNED)
+    assert trained == [*reached[:n_before]]
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"]
+    (curve,) = learning_curves(study)
+    assert [seen.size for seen in curve.observations] == [*LADDER]
+    assert (study.best_value, study.best_trial.number) == (800.0, 0)
+
+
+def test_a_late_score_of_a_smaller_size_is_not_trained_again() -> None:
+    study = table_study(1, sizes=LADDER, patience=AT_ONCE)
+    late = table_study(1, storage=study._storage, sizes=LADDER)
+    first = late.ask()
+    first.suggest_int("row", 0, 0)
+    log.write_given_up(study, study.trials[0])
+    second, trained = study.ask(), []
+    second.suggest_int("row", 0, 0)
+    first.report(100.0, LADDER[0])
+    for n in training_sizes(second):
+        trained.append(n)
+        report(second, n, float(n), training_score=1.0)
+    assert trained == [*LADDER[1:]]
+
+
+def test_sizes_asked_for_once_more_after_the_last_one_are_none() -> None:
+    study = table_study(1, sizes=LADDER)
+    trial = study.ask()
+    trial.suggest_int("row", 0, 0)
+    for n in training_sizes(trial):
+        report(trial, n, float(n), training_score=1.0)
+    assert [*training_sizes(trial)] == []
 
 
 # Heartbeats

@@ -1,4 +1,4 @@
-"""What is written under a key is what is read, on every kind of storage."""
+"""Values are read as they were written, under every key and on every kind of storage."""
 
 from __future__ import annotations
 
@@ -165,14 +165,14 @@ def test_results_of_a_damaged_study_are_refused_with_the_sentence(
 def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
     for _ in range(2):
         log.check_settings(study, SIZES, is_begun=True)
-    with pytest.raises(ValueError, match=r"sizes it was begun with.*but now has \[1, 2, 3\]"):
+    with pytest.raises(ValueError, match=r"sizes it was started with.*but now has \[1, 2, 3\]"):
         log.check_settings(study, (1, 2, 3), is_begun=True)
     log.check_settings(study, SIZES, is_begun=True)
 
 
 def test_settings_that_lack_a_field_are_refused_with_a_sentence(study: optuna.Study) -> None:
     study._storage.set_study_system_attr(study._study_id, "daub:settings", {"sizes": [*SIZES]})
-    with pytest.raises(ValueError, match=r"direction it was begun with.* that do not say it, but"):
+    with pytest.raises(ValueError, match=r"direction it was started with.* do not say it, but"):
         log.check_settings(study, SIZES, is_begun=True)
 
 

@@ -1,4 +1,4 @@
-"""What the user returned, reported and asked for is what is stored, or a sentence says so."""
+"""Values that the user returned, reported and asked for are stored, or a sentence says why not."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import logging
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -26,11 +27,13 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import pair
+from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -177,7 +180,7 @@ def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
 def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     n_processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it does on SQLite, where nothing is locked while a worker looks for a waiting trial."""
+    """As it does on SQLite, if nothing is locked while a worker looks for a waiting trial."""
     study = table_study(4)
     study.enqueue_trial({"row": 4})
     first = study.ask()
@@ -205,8 +208,49 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     study.tell(first, state=TrialState.PRUNED)
 
 
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize("n_sizes", [0, 1])
+def test_of_two_that_have_written_their_claims_to_one_trial_the_last_one_has_it(
+    n_sizes: int, place: str, tmp_path: Path
+) -> None:
+    """The second worker read the trial before the first one wrote its claim, and writes later."""
+    study = table_study(
+        4,
+        storage=None if place == "memory" else sqlite(tmp_path),
+        patience=Patience(checked=0.0),
+    )
+    study.enqueue_trial({"row": 4})
+    objective, told = TableObjective(RIVALS), list[str]()
+
+    def overtaken(trial: optuna.Trial) -> float:
+        if trial.number:
+            return objective(trial)
+        number, trial_id = trial.number, trial._trial_id
+        trial.suggest_int("row", 0, 4)
+        sizes = training_sizes(trial) if n_sizes else iter(())
+        for _, n in zip(range(n_sizes), sizes, strict=False):
+            report(trial, n, 0.5, training_score=0.6)
+        stored = study._storage.get_trial(trial_id)
+        theirs = replace(worker_of(study).known.runs[number], worker="elsewhere|1|1")
+        log.write_run(study, stored, theirs)
+        try:
+            next(sizes if n_sizes else training_sizes(trial))
+        except optuna.TrialPruned as end:
+            told.append(str(end))
+            raise
+        return 0.0
+
+    study.optimize(overtaken, n_trials=3)
+    assert len(told) == 1
+    first, *others = study.trials
+    assert (first.number, first.state) == (0, TrialState.RUNNING), "it is the other worker's"
+    assert first.system_attrs["daub:run"]["worker"] == "elsewhere|1|1"
+    assert all(trial.state.is_finished() for trial in others)
+    assert 0 not in {curve.learner for curve in learning_curves(study) if curve.state == "dropped"}
+
+
 def test_a_claim_of_a_dead_worker_counts_only_while_there_is_room() -> None:
-    """Of two that claim the last place the higher steps back, unless it is killed before."""
+    """If two claim the last place, the higher one steps back, unless it is killed before."""
     study = table_study(2)
     study.ask()
     for number in (1, 2):

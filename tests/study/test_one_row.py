@@ -129,6 +129,18 @@ class TestRows:
         assert {"user_attrs_daub:state", "user_attrs_daub:forecast", "params_live"} <= {*table}
 
 
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_no_forecast_is_better_than_the_bound_beside_it(direction: str) -> None:
+    study = searched(DAUBPruner(sizes=SIZES), None, direction, n_trials=40)
+    sign = 1 if direction == "maximize" else -1
+    rows = one_row_per_learner(study).get_trials(states=[TrialState.COMPLETE])
+    shown = [row for row in rows if row.user_attrs["daub:forecast"]]
+    assert len(shown) > 3
+    for row in shown:
+        assert row.value is not None
+        assert sign * row.value <= sign * row.user_attrs["daub:bound"] + 1e-12
+
+
 def test_attributes_and_constraints_of_the_runs_are_kept() -> None:
     def measured(trial: optuna.Trial) -> float:
         if trial.number < 3 and hasattr(trial, "set_constraint"):

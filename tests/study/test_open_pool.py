@@ -416,7 +416,7 @@ def test_a_space_that_ends_ends_the_study() -> None:
 
 
 def test_a_pool_can_be_opened_and_closed() -> None:
-    """How many learners there are is the newest sampler's word."""
+    """The newest sampler decides how many learners there are."""
     study = open_study(n_learners=4)
     study.optimize(objective)
     assert len(learning_curves(study)) == 4
@@ -498,7 +498,7 @@ def test_the_first_full_model_comes_early_and_costs_no_more_than_is_affordable(
 
 @contextmanager
 def clock() -> Iterator[list[float]]:
-    """Show the library a clock that only the test moves: the time, and when `optimize` began."""
+    """Show the library a clock that only the test moves: the time, and when `optimize` started."""
     now = [0.0, 0.0]
 
     def since(study: optuna.Study) -> float:
@@ -572,11 +572,11 @@ class TestDeclinedNewcomers:
         assert {trial.state for trial in declined} <= {TrialState.PRUNED}
         n_declined = sum(trial.params["trees"] > 3000 for trial in declined)
         assert n_declined > 20
-        # Some that would take longer than there is are begun, while costs are hardly known.
+        # Some that would take longer than there is are started, while costs are hardly known.
         assert sum(trees > 3000 for trees in begun) < n_declined / 10
 
     def test_all_seconds_are_used(self, whole: tuple[optuna.Study, list[float]]) -> None:
-        """Of hundreds of learners the least promising new one is not taken for late."""
+        """Among hundreds of learners the least promising new one is not declined as too late."""
         seconds = sum(probe.observation.seconds or 0.0 for probe in allocations(whole[0]))
         assert 295.0 < seconds < 330.0
 
@@ -654,7 +654,7 @@ class TestDeclinedNewcomers:
 
     @pytest.mark.parametrize("seed", [1, 3, 5])
     def test_however_often_it_goes_on_it_ends_in_time(self, seed: int) -> None:
-        """Declining leaves cheap learners, among whom a dear one must not pass for a slow call."""
+        """An expensive learner among the cheap ones left must not pass for a slow call."""
 
         def objective(trial: optuna.Trial) -> float:
             trees = trial.suggest_float("trees", 1, 10_000, log=True)
@@ -723,7 +723,7 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
 
 
 def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> None:
-    """What was handed out can be reported, however dear other learners turn out to be."""
+    """A size that was handed out can be reported, however costly other learners turn out to be."""
     pruner = DAUBPruner(max_resource=16_000)
     study = pair(pruner, RandomSampler(seed=6))
 
@@ -846,7 +846,7 @@ def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e50, 2.0**-100])
 def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
-    """But for scores whose squares are 0: these are searched all the same."""
+    """Except scores whose squares are 0: these are searched all the same."""
     made = []
     for factor in (1.0, unit):
 

@@ -109,12 +109,12 @@ class TestPlan:
         study = empty(DAUBPruner(sizes=(1000, 2000, 8000)), seconds=100.0)
         found = plan(study, probe_seconds=3.0)
         assert (found.seconds, found.newcomers) == (100.0, math.floor((100 - 24) / 3))
-        assert "enough for 25 first probes and the last training" in str(found)
+        assert "enough for 25 first trainings and the last training" in str(found)
         assert plan(study).newcomers is None, "nothing was timed"
         too_slow = plan(study, probe_seconds=30.0)
         assert too_slow.newcomers == 0
         assert "100 seconds are too short for a training on all the data" in str(too_slow)
-        assert f"100 seconds are enough for {found.newcomers} first probes" in str(found)
+        assert f"100 seconds are enough for {found.newcomers} first trainings" in str(found)
 
     def test_asking_changes_nothing_and_answers_the_same(self) -> None:
         study = studies.running()
@@ -315,7 +315,7 @@ class TestWhatIf:
             (
                 studies.without_training_scores,
                 ABCPruner(min_resource=100, max_resource=800),
-                "needs the training score of every probe",
+                "needs the training score of every training",
             ),
         ],
     )

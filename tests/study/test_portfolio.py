@@ -42,7 +42,7 @@ def portfolio(
 
 
 def test_a_portfolio_is_begun_before_anything_is_proposed(portfolio: list[dict[str, Any]]) -> None:
-    """With the very values, each once; the dearest are not trained on all the data early."""
+    """Values are kept, each once; the most expensive are not trained on all the data early."""
     classes = sorted({point["class"] for point in portfolio})
     ranges: dict[str, list[Any]] = {}
     for point in portfolio:

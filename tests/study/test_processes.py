@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.study.process_study import KINDS
 from tests.study.process_study import PATIENCE
 from tests.study.process_study import SIZES
 from tests.study.process_study import HarmError
+from tests.study.process_study import HungerError
 from tests.study.process_study import Plan
 from tests.study.process_study import at_work
 from tests.study.process_study import check_consistency
@@ -98,6 +100,47 @@ def test_eight_processes_race_for_three_learners(address: str, tmp_path: Path) -
     assert cpu < 0.2 * wall, "a worker that waits is busy"
 
 
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("kind", ["postgresql"])
+def test_sixteen_processes_lose_nothing_and_train_nothing_twice(
+    address: str, tmp_path: Path
+) -> None:
+    """Prints what a trial takes, with `-s`; probes sleep for half a second."""
+    plan = Plan(address, tmp_path, n_learners=24, seconds=0.5).create()
+    with at_work(plan, 16) as crew:
+        assert ended(crew, 6 * PATIENCE) == [0] * 16, plan.errors()
+    study = check_consistency(plan)
+    known = {(curve.params["x"], o.size) for curve in learning_curves(study)
+             for o in curve.observations}  # fmt: skip
+    assert {*plan.stored()} <= known
+    cpu, wall = zip(*plan.costs(), strict=True)
+    n, seconds = len(study.trials), max(wall)
+    print(
+        f"{n} trials, {len(plan.begun())} probes in {seconds:.0f} s of 16 processes: "
+        f"{n / seconds:.1f} trials a second, {1e3 * sum(cpu) / n:.0f} ms of CPU each"
+    )
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "journal_file", "journal_redis"])
+@pytest.mark.parametrize("is_scattered", [False, True], ids=["one machine", "many"])
+def test_clocks_that_jump_change_nothing(address: str, is_scattered: bool, tmp_path: Path) -> None:
+    """An hour forwards, or backwards, in the middle of a study."""
+    stale_after = 20.0 if is_scattered else None
+    plan = Plan(
+        address, tmp_path, seconds=0.03, is_scattered=is_scattered, stale_after=stale_after
+    ).create()
+    jumps = ((0.0, 0.0), (3600.0, 0.4), (-3600.0, 0.4))
+    crew = [replace(plan, clock=clock, clock_jumps=at).start() for clock, at in jumps]
+    try:
+        assert ended(crew) == [0, 0, 0], plan.errors()
+    finally:
+        for worker in crew:
+            kill(worker)
+    study = check_consistency(plan)
+    assert {trial.state for trial in study.trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+    assert not any(records.is_given_up(trial) for trial in study.trials)
+
+
 @pytest.mark.parametrize(
     ("kind", "n_workers", "n_learners", "is_enqueued"),
     [
@@ -121,7 +164,7 @@ def test_chaos_changes_nothing(
             time.sleep(chance.uniform(0.5, 2.0))
             assert time.monotonic() < deadline, plan.errors()
             if len(plan.begun()) < progress:
-                continue  # on a slow machine workers would be killed before they have begun
+                continue  # on a slow machine workers would be killed before they have started
             progress = len(plan.begun()) + n_workers
             alive = [number for number, worker in enumerate(crew) if worker.is_alive()]
             if alive:
@@ -153,14 +196,16 @@ def test_enqueued_learners_whose_workers_died_at_once_come_again(
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "journal_file"])
-@pytest.mark.parametrize("harm", [HarmError, MemoryError])
+@pytest.mark.parametrize(
+    ("harm", "name"), [(HarmError, "HarmError"), (HungerError, "MemoryError")]
+)
 def test_a_worker_that_fails_once_leaves_the_answer_as_it_is(
-    address: str, harm: type[Exception], tmp_path: Path
+    address: str, harm: type[Exception], name: str, tmp_path: Path
 ) -> None:
     plan = Plan(address, tmp_path, harm=harm, seconds=0.05).create(is_enqueued=True)
     with at_work(plan, 3) as crew:
         assert sorted(map(str, ended(crew))) == ["0", "0", "1"], plan.errors()
-    assert harm.__name__ in plan.errors()
+    assert name in plan.errors()
     study = check_consistency(plan, kills=1)
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
 
@@ -196,7 +241,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
                 other.execute("BEGIN EXCLUSIVE")
                 begun = len(plan.begun())
                 time.sleep(2.0)
-                assert len(plan.begun()) <= begun + 3  # those that were about to begin
+                assert len(plan.begun()) <= begun + 3  # those that were about to start
                 other.rollback()
             assert ended(crew) == [0, 0, 0], plan.errors()
         check_consistency(plan)

@@ -185,7 +185,7 @@ def test_the_pair_works_with_a_plain_objective() -> None:
 
 @pytest.mark.filterwarnings("ignore:The reported value is ignored:UserWarning")
 def test_the_pair_works_with_a_plain_objective_that_starts_over() -> None:
-    """What most plain objectives do: a resumed run reports the sizes it inherited again."""
+    """Most plain objectives start over: a resumed run reports the inherited sizes again."""
 
     def naive(trial: optuna.Trial) -> float:
         row = trial.suggest_int("row", 0, 9)

@@ -1,4 +1,4 @@
-"""Stopped or killed anywhere and begun again, a study comes to the same answer."""
+"""Stopped or killed anywhere and started again, a study comes to the same answer."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_ctrl_c_after_the_last_report_keeps_the_winner() -> None:
 def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -> None:
     """The file is locked for as long as the transaction that was broken off is open.
 
-    Those of Optuna's own, which begin and end a trial, it leaves to the end of the process.
+    Those of Optuna's own, which start and end a trial, it leaves to the end of the process.
     """
     storage = RDBStorage(sqlite(tmp_path), engine_kwargs={"connect_args": {"timeout": 0.5}})
     study = table_study(storage=storage)

@@ -27,6 +27,7 @@ from optuna_daub import what_if
 from optuna_daub.core import DAUB
 from optuna_daub.core import Decision
 from optuna_daub.core import Finish
+from optuna_daub.core import Forecaster
 from optuna_daub.core import Joint
 from optuna_daub.core import Policy
 from optuna_daub.core import Pool
@@ -36,6 +37,10 @@ from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.dashboard import update_dashboard
 from optuna_daub.study import records
+from optuna_daub.study.abc_pruner import HALF_WIDTHS
+from optuna_daub.study.abc_pruner import SCHEDULERS
+from optuna_daub.study.stored_policy import _described
+from optuna_daub.study.stored_policy import _rebuilt
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.stored_policy import write_policy
 from optuna_daub.visualization import plot_allocations
@@ -43,6 +48,7 @@ from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_sample_agreement
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
+from tests.core.forecasts.test_every_forecaster import FORECASTERS
 
 
 SIZES = (500, 1000, 2000, 4000)
@@ -97,6 +103,19 @@ def test_every_rule_is_read_as_it_was_stored(name: str, tmp_path: Path) -> None:
     assert best_learner(loaded(study)) == best_learner(known)
     assert best_learner(known) is not None
     assert learning_curves(loaded(study)) == learning_curves(known)
+
+
+@pytest.mark.parametrize("interval", HALF_WIDTHS)
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_every_word_of_abc_is_stored(interval: Any, scheduler: Any) -> None:
+    pruner = ABCPruner(max_resource=8000, interval=interval, scheduler=scheduler)
+    assert _rebuilt(_described(pruner.policy)) == pruner.policy
+
+
+@pytest.mark.parametrize("forecaster", FORECASTERS.values(), ids=FORECASTERS)
+def test_every_forecaster_is_stored(forecaster: Forecaster) -> None:
+    policy = DAUB(SIZES, forecaster)
+    assert _rebuilt(_described(policy)) == policy
 
 
 RESULTS: dict[str, Callable[[optuna.Study], Any]] = {

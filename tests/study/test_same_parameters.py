@@ -224,7 +224,7 @@ def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back() -
 
 
 def test_it_waits_for_the_dead_no_longer_than_its_patience() -> None:
-    """And then goes on, so that the parameters are not lost; one that comes back gives way."""
+    """And then goes on, so the parameters are not lost; one that comes back gives way."""
     study, (lower, higher) = same_at_once(2, is_higher_first=False)
     worker_of(study).patience = Patience(rival=0.05)
     assert first_size(lower) == SIZES[0]

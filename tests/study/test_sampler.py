@@ -184,7 +184,7 @@ def test_a_trial_enqueued_after_the_end_is_one_more_learner() -> None:
 def test_a_finished_study_that_is_asked_for_more_says_so_once(
     n_trials: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Optuna begins a trial before it asks its sampler: one is forced."""
+    """Optuna starts a trial before it asks its sampler: one is forced."""
     study = table_study()
     study.optimize(TableObjective(RIVALS))
     n_before, best = len(study.trials), best_learner(study)
@@ -404,7 +404,7 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
 
 
 def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
-    """Of two storages in memory each begins with trial id 0; one is asked and left."""
+    """Two storages in memory both start with trial id 0; one trial is asked for and left."""
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
     pruner = DAUBPruner.paper(sizes=SIZES)
     one, other = (

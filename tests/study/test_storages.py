@@ -104,6 +104,6 @@ def test_a_reopened_study_with_other_sizes_is_refused_everywhere(storage: BaseSt
     table_study(storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
     n_trials = len(table_study(storage=storage).trials)
     other = table_study(storage=storage, sizes=[1, 2, 3])
-    with pytest.raises(ValueError, match="begun with"):
+    with pytest.raises(ValueError, match="started with"):
         other.optimize(TableObjective(RIVALS), n_trials=1)
     assert not [t for t in other.trials[n_trials:] if t.state != optuna.trial.TrialState.FAIL]

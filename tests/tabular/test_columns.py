@@ -89,6 +89,6 @@ def test_a_column_that_gives_amounts_away_is_named() -> None:
 
 
 def test_a_strong_column_of_a_rare_class_is_no_leak() -> None:
-    """Where 99 % are alike, to be right in 99 % of the rows is no news."""
+    """If 99 % are alike, to be right in 99 % of the rows is no news."""
     y = np.where(np.arange(N) % 100 == 0, "yes", "no")
     assert looked_at(RNG.normal(size=N), y).notes == ()

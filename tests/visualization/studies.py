@@ -33,7 +33,7 @@ RIVALS: Mapping[str, Scores] = {
     "elm": (0.50, 0.50, 0.50, 0.50),
     "ash": (0.25, 0.50, 0.75, 0.875),
 }
-"""Learner 0, 1 and 2 where every training score is 1: the last wins, the others are suspended."""
+"""Learner 0, 1 and 2 if every training score is 1: the last wins, the others are suspended."""
 
 
 class Table:

@@ -1,4 +1,4 @@
-"""What all pictures share."""
+"""Choices that all pictures share."""
 
 from __future__ import annotations
 
@@ -101,6 +101,7 @@ def test_ticks_are_few_and_hold_the_full_size() -> None:
     assert len(tick_sizes(range(1, 1001))) <= MAX_TICKS + 1
     assert tick_sizes(range(1, 1001))[-1] == 1000
     assert tick_sizes([500, 10_000, 38_000, 38_500]) == (500, 10_000, 38_500)
+    assert tick_sizes([100, 200, 400, 800, 1600], most=3) == (100, 400, 1600)
 
 
 def test_a_range_holds_what_is_near() -> None:

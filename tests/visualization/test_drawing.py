@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -199,6 +200,19 @@ def test_matplotlib_draws_in_the_size_that_was_set() -> None:
     axes.figure.canvas.draw()
     (legend,) = axes.figure.legends
     assert legend.get_window_extent().y1 <= axes.get_window_extent().y0, "under the picture"
+
+
+def test_sizes_under_a_narrow_picture_do_not_touch_each_other() -> None:
+    study = studies.crowded(3, n_sizes=12)
+    with pyplot.rc_context({"figure.figsize": (4.0, 4.0)}):
+        axes = by_matplotlib.plot_learning_curves(study)
+    axes.figure.canvas.draw()
+    labels = axes.get_xticklabels()
+    assert labels[-1].get_text() == f"{study.pruner.policy.sizes[-1]:,}"
+    # Slanted by 45 degrees, lines of text touch if their ends are nearer than their height.
+    ends = [each.get_window_extent().x1 for each in labels]
+    height = labels[0].get_fontsize() / 72 * axes.figure.dpi
+    assert all(b - a >= math.sqrt(2) * height for a, b in itertools.pairwise(ends))
 
 
 @pytest.mark.parametrize("plot", PLOTS)

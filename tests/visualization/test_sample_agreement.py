@@ -19,9 +19,15 @@ def test_the_line_is_the_correlation_and_the_area_its_interval(make: studies.Mak
     rows = sample_agreement(study).sizes
     assert rows
     picture = sample_agreement_picture(study)
-    band, line = picture.marks
+    band, bars, line = picture.marks
     assert isinstance(band, Band)
+    assert isinstance(bars, Line)
     assert isinstance(line, Line)
+    assert [*zip(bars.xs, bars.ys, strict=True)] == [
+        point
+        for row in rows
+        for point in ((row.size, row.lower), (row.size, row.upper), (None, None))
+    ], "with one size there is no area"
     assert [*band.xs] == [*line.xs] == [row.size for row in rows]
     assert [*line.ys] == [row.rank_correlation for row in rows]
     assert [*band.lows] == [row.lower for row in rows]

@@ -168,7 +168,8 @@ class TakingPart:
 
 
 def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Seconds:
-    """Return the seconds of the learners, for `curves.once`; candidates often are others."""
+    """Return the learners' seconds without the candidates, which change more often; for
+    `curves.once`."""
     known = curves.once(taking_part, full, space)
     assert known is not None
     return known.seconds(sizes)

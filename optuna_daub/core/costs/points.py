@@ -42,11 +42,12 @@ class Points:
         return cls(rows, is_word, centre, n_words, float(distances.sum() / pairs) or 1.0)
 
     def at(self, rows: Rows) -> Points:
-        """Return other points with the same centre, columns and reach."""
+        """Return other points, with the centre, columns and reach of these."""
         return Points(rows, self.is_word, self.centre, self.n_words, self.reach)
 
     def linear(self, bend: float) -> tuple[Array, Array]:
-        """Return the columns of the linear part, and each point's variance beyond them.
+        """Return the columns of the linear part, and each point's prior variance of it, shape
+        (points,).
 
         Logarithms of numbers have the weight `bend` beside the numbers.
         """

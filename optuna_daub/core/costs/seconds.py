@@ -96,7 +96,7 @@ LEVEL_SD = 4.0
 WALKS = 6
 """Iterations of reweighting and of scales."""
 CHECKS = 10.0
-"""Weight of the prior that variances are right, in learners."""
+"""Weight of the prior belief that the stated variances are right, as a number of learners."""
 FARTHEST = 3.0
 """Largest error that counts, in standard deviations, so one learner does not decide."""
 MOST_TUNED = 100
@@ -253,7 +253,7 @@ class Fitted:
 
 @by_content
 def predicted(model: Fitted, rows: Rows, log_size: ArrayLike) -> tuple[Array, Array]:
-    """Return `model.predict(rows, log_size)` of new points, remembered."""
+    """Return `model.predict(rows, log_size)` of new points; the last results are cached."""
     return model.predict(rows, log_size)
 
 

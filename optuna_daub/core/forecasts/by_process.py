@@ -47,7 +47,7 @@ WIDER = 1.4
 """Scale of a forecast, a Student t with four degrees of freedom, in standard deviations of the
 process, which are too small for sizes not reached yet: `benchmarks/fit/process.py`."""
 CHECKS = 10.0
-"""Weight of the prior that predictions hold what they state, in scores."""
+"""Weight of the prior belief that predictions are as precise as stated, as a number of scores."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,9 @@ class Process(Forecaster):
         return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the standard deviation of the change of forecasts at N by scores at `at`.
+        """Return the expected change of each forecast at N by a score at `at`.
+
+        It is a standard deviation, as in `Forecaster.look`.
 
         Raises:
             ValueError: if `size` is not N.

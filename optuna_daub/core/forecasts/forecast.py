@@ -147,10 +147,10 @@ class Forecaster(ABC):
         return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the standard deviation of the change of forecasts at `size` by scores at `at`.
+        """Return the expected change of each forecast at `size` by a score at `at`.
 
-        There is one array for learners and one for candidates. By default it is the standard
-        deviation of the forecasts at `at`.
+        It is a standard deviation, in one array for learners and one for candidates. By default it
+        is that of the forecasts at `at`.
         """
         ends = [
             [moments(each)[1] for each in (self.forecasts(pool, n).all, self.candidates(pool, n))]

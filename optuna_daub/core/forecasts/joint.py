@@ -92,7 +92,7 @@ class Prior:
     spread: float
     """s: spread between learners, as a share of their gain and of q."""
     spread_weight: float
-    """Weight of the prior of s, in observed gains."""
+    """Weight of the prior of s, as a number of observed gains."""
     of_gain: float
     """f: share of the expected gain in the spread between learners, beside q."""
     least: float
@@ -162,9 +162,9 @@ class Joint(Forecaster):
         return Student(middle, math.sqrt(spread**2 + float(variance.mean())))
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the scale of the change of forecasts at `size` by scores at `at`.
+        """Return the expected change of each forecast at `size` by a score at `at`.
 
-        There is one array for learners and one for candidates. The scale is at most that of the
+        It is a scale, in one array for learners and one for candidates: at most that of the
         forecast, 0 for learners trained on `at` examples or more, and NaN for those without a
         score.
 
@@ -214,12 +214,12 @@ class _Study(NamedTuple):
     own: Numbers
     """Posterior variance of e."""
     walk: Numbers
-    """Variance of the walk for A = 1."""
+    """Variance of `walk` (see the module) for A = 1, shape (learners,)."""
     first: tuple[Numbers, Numbers, Numbers, Numbers]
     """First size of each learner, score there, q there, and the walk's variance for A = 1."""
 
     def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
-        """Return A from each of some sizes to a size, and the regression's rows."""
+        """Return A from the sizes `since` to `size`, and the rows of the regression."""
         ways = _ways(self.prior, self.first_size, since, np.maximum(since, float(size)))
         way = ways.sum(axis=1)
         return way, np.column_stack([ways, way * q])
@@ -248,7 +248,7 @@ class _Study(NamedTuple):
         return np.asarray(shared + own)
 
     def first_ahead(self, size: int) -> tuple[Numbers, Numbers]:
-        """Return the same as if only first scores were known."""
+        """Return the result of `ahead` from first scores alone."""
         since, score, q, variance = self.first
         way, rows = self.rows(size, since, q)
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)

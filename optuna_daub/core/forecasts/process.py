@@ -59,7 +59,7 @@ class Scales(NamedTuple):
     """One number for each kind of hyperparameter."""
 
     length: float
-    """Length scale of one parameter among D, in ranges divided by sqrt(D)."""
+    """Length scale of one parameter of a point with D of them, in ranges divided by sqrt(D)."""
     f: float
     """Standard deviation of f, in standard deviations of the scores, as for all below."""
     g: float
@@ -95,12 +95,12 @@ class Prior(NamedTuple):
         bend = self.bend * math.log(2.0)
         return np.asarray(np.expm1(bend * np.asarray(doublings, float)) / math.expm1(3.0 * bend))
 
-    def theta(self, n_parameters: int, n_varying: int) -> tuple[Numbers, Numbers]:
+    def theta(self, n_parameters: int, n_varying: float) -> tuple[Numbers, Numbers]:
         """Return the medians of theta, and standard deviations around them.
 
         Args:
             n_parameters: number of parameters of the space, each with a length scale.
-            n_varying: number of parameters that differ among the learners.
+            n_varying: mean number of parameters of a learner that differ among the learners.
         """
         length = self.median.length * math.sqrt(max(n_varying, 1))
         medians = np.log([*[length] * n_parameters, *self.median[1:]])
@@ -144,10 +144,15 @@ class Seen(NamedTuple):
         return self.prior.phi(self.doublings)
 
     @property
-    def n_varying(self) -> int:
-        """Number of parameters that differ among the learners."""
+    def n_varying(self) -> float:
+        """Mean number of parameters of a learner that differ among the learners.
+
+        Parameters that a learner lacks do not count, so a choice among many algorithms does not
+        make the points of each algorithm more alike.
+        """
         filled = np.where(np.isnan(self.rows), -1.0, self.rows)
-        return int((filled != filled[:1]).any(axis=0).sum())
+        varies = (filled != filled[:1]).any(axis=0)
+        return float((~np.isnan(self.rows[:, varies])).sum(axis=1).mean())
 
     def apart(self, others: Rows) -> Numbers:
         """Return squared distances to other points, by parameter."""
@@ -169,18 +174,14 @@ class Lines(NamedTuple):
     """Variance of B."""
 
     def scores(self, share: float) -> tuple[Numbers, Numbers]:
-        """Return means and variances of the scores at a size, without noise.
-
-        Args:
-            share: phi of that size; 0 at N.
-        """
+        """Return means and variances, without noise, of the scores at a size with phi `share`."""
         variance = (
             self.level_variance - 2.0 * share * self.covariance + share**2 * self.gain_variance
         )
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
     def look(self, share: float, noise: float) -> Numbers:
-        """Return the standard deviation of the change of the level's mean by a score at a size.
+        """Return the expected change of each level by a score at a size, a standard deviation.
 
         Args:
             share: phi of that size.
@@ -288,7 +289,7 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
 
 @by_content
 def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
-    """Return `process.lines(rows, own)`, remembered."""
+    """Return `process.lines(rows, own)`; the last results are cached."""
     return process.lines(rows, own)
 
 

@@ -1,7 +1,7 @@
 """Chernoff's inequality for the mean of n independent values in [0, 1].
 
-The exponent is minus the Kullback-Leibler divergence of two coins. Of the inequalities that depend
-only on mean and n it is the narrowest, but its width has no closed form.
+The exponent is minus the Kullback-Leibler divergence of two coins with these means. It is the
+narrowest inequality that depends only on mean and n, but its width has no closed form.
 
 [1] H. Chernoff, "A Measure of Asymptotic Efficiency for Tests of a Hypothesis Based on the Sum
     of Observations", Annals of Mathematical Statistics 23, 1952.

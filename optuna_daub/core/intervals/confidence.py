@@ -200,18 +200,18 @@ def check_probe(probe: Observation, where: str, full_validation: int | None) -> 
     """
     if probe.training_score is None:
         raise ValueError(
-            f"A confidence interval needs the training score of every probe, but {where} has "
+            f"A confidence interval needs the training score of every training, but {where} has "
             "none. Report it as `training_score`, measured on the examples trained on."
         )
     if probe.n_validation is None:
         raise ValueError(
-            f"A confidence interval needs the number of validation examples of every probe, but "
-            f"{where} has none. Report it as `n_validation`."
+            f"A confidence interval needs the number of validation examples of every training, "
+            f"but {where} has none. Report it as `n_validation`."
         )
     if not 1 <= probe.n_validation <= (full_validation or math.inf):
         raise ValueError(
-            f"A probe is scored on 1 to {full_validation or math.inf:,} validation examples, the "
-            f"full held-out set, but {where} has {probe.n_validation:,}. Make the policy's "
+            f"A training is scored on 1 to {full_validation or math.inf:,} validation examples, "
+            f"the full held-out set, but {where} has {probe.n_validation:,}. Make the policy's "
             "`n_validation` the size of the full held-out set."
         )
     for name, score in (("score", probe.score), ("training score", probe.training_score)):

@@ -1,8 +1,8 @@
 """The empirical Bernstein inequality, for the mean of n independent values in [0, 1].
 
-Its width follows the sample variance: it is narrower than Hoeffding's where values lie close
-together, and wider in small samples, since the variance is estimated too. Of 0/1 outcomes the mean
-says the variance, and Chernoff's inequality is narrower then.
+Its width follows the sample variance: it is narrower than Hoeffding's if values lie close
+together, and wider in small samples, since the variance is estimated too. The mean of 0/1 outcomes
+already gives their variance, and for them Chernoff's inequality is narrower.
 
 [1] A. Maurer, M. Pontil, "Empirical Bernstein Bounds and Sample Variance Penalization", COLT 2009.
     https://arxiv.org/abs/0907.3740

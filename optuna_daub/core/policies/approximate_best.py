@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from optuna_daub.core.checks import flag
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
@@ -26,6 +28,7 @@ from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.intervals import hoeffding
@@ -56,7 +59,8 @@ which."""
 
 @dataclass(frozen=True)
 class BestGuess:
-    """A learner, and how near to the best it is with which probability ([1] Appendix D.2).
+    """A learner, with its largest distance from the best one and the probability of that bound
+    ([1] Appendix D.2).
 
     >>> str(BestGuess(3, 0.0342, 0.95))
     'learner 3 is within 0.035 of the best with probability 0.95'
@@ -67,7 +71,7 @@ class BestGuess:
     gap: float
     """Largest distance of its full-data score below the best one, in [0, 1]."""
     probability: float
-    """Probability of that, 1 - delta."""
+    """Probability that the distance is at most `gap`: 1 - delta."""
 
     def __str__(self) -> str:
         gap = math.ceil(self.gap * 1000) / 1000  # round up: the sentence must stay true
@@ -175,22 +179,6 @@ class ABC(Policy):
                 return Finish(leader, Reason(text, (largest,)))
         return self._extension(pool, started)
 
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why another learner than `learner` goes on."""
-        decision = pool.once(self.decide)
-        if isinstance(decision, Propose):
-            return Reason("learners still to come have not had their first size yet")
-        if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
-            return decision.reason
-        if not pool.curves[decision.learner].observations:
-            return Reason(f"learner {decision.learner} has not had its first size yet")
-        own, other = self.interval(pool, learner), self.interval(pool, decision.learner)
-        return Reason(
-            f"undecided between {{0}} and {{1}}; the turn goes to learner {decision.learner} "
-            "between {2} and {3}",
-            (own.lower, own.upper, other.lower, other.upper),
-        )
-
     def promise(self, pool: Pool, learner: int) -> str:
         """Return the promise for a learner: its distance to the best, probability and conditions.
 
@@ -259,8 +247,9 @@ class ABC(Policy):
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
         others = []
         for i, ends in intervals.items():
-            # One was ruled out for an upper end within `epsilon` of the largest lower one. That
-            # may have been of a learner that failed since, so that `limit` does not hold of it.
+            # A learner was dropped because its upper end was within `epsilon` of the largest lower
+            # end. If the learner with that lower end has failed since, `limit` need not hold for
+            # the dropped one.
             is_lost = pool.curves[i].cause not in ("", "ruled out")
             if i != learner:
                 others.append(min(ends.upper, limit) if is_lost else ends.upper)
@@ -302,7 +291,7 @@ class ABC(Policy):
     def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
         """Return the last decisions for the only learner left."""
         gap = self.guess(pool, winner.learner).gap
-        # It is more where a learner that failed had ruled others out, or where the winner's own
+        # The gap is larger if a learner that failed had ruled others out, or if the winner's own
         # lower end has fallen since.
         gap = self.epsilon if gap <= self.epsilon else math.ceil(gap * 1000) / 1000
         promise = f"within {gap:g} of the best with probability {1 - self.delta:g}"
@@ -330,7 +319,16 @@ class ABC(Policy):
         assert size is not None
         ends = self.interval(pool, chosen.learner)
         text = f"undecided between {{0}} and {{1}}, one of {len(started)} left"
-        return Extend(chosen.learner, size, Reason(text, (ends.lower, ends.upper)))
+        reason = Reason(text, (ends.lower, ends.upper))
+        return Extend(chosen.learner, size, reason, self._ranking(pool, started))
+
+    def _ranking(self, pool: Pool, started: Sequence[LearningCurve]) -> Ranking:
+        """Return the ranking by upper end, from which schedulers may deviate."""
+        intervals, undecided = pool.once(self._intervals), {curve.learner for curve in started}
+        learners = pool.curves.learners
+        upper = [intervals[i].upper if i in undecided else -math.inf for i in learners.tolist()]
+        excluded = "it has no score yet"
+        return Ranking("upper end", learners, np.array(upper), excluded=excluded)
 
     def _extent(self, probes: Sequence[Observation]) -> str:
         """Return the sentence on the trainings behind a promise."""
@@ -339,7 +337,7 @@ class ABC(Policy):
         seconds = sum(seen.seconds or 0.0 for seen in probes)
         all_scored = self.n_validation or max(scored, default=0)
         return (
-            f"{sum(sizes):,} training examples in {len(probes)} probes of {_range(sizes)} "
+            f"{sum(sizes):,} training examples in {len(probes)} trainings of {_range(sizes)} "
             f"(all: {self.sizes[-1]:,}), scored on {_range(scored)} (all: {all_scored:,}), "
             f"in {seconds:,.1f} s"
         )

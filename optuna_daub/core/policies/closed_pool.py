@@ -40,6 +40,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
@@ -134,13 +135,11 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     if len(places):
         chosen = int(places[found.values[places].argmax()])
         if found.values[chosen] > found.to_beat:
-            values = float(found.values[chosen]), found.to_beat
-            text = "going on pays {up} to a full-data score of {0}"
-            if math.isfinite(found.to_beat):
-                text += "; to beat is {1}"
-            return Extend(int(learners[chosen]), int(found.size[chosen]), Reason(text, values))
+            learner, ranking = int(learners[chosen]), _ranking(pool, found)
+            size = int(found.size[chosen])
+            return Extend(learner, size, ranking.merit(learner), ranking)
     if (table.is_alive & ~free).any():
-        return Wait(Reason("what the learners being trained reach decides which goes on"))
+        return Wait(Reason("the scores of the learners being trained decide which goes on"))
     return _end(pool, terms)
 
 
@@ -246,7 +245,7 @@ def _stops(sizes: tuple[int, ...]) -> list[int]:
 
 
 def _first(size: int) -> Reason:
-    """Return why a learner starts."""
+    """Return the reason of a learner's first training."""
     return Reason(f"every learner is first trained on {size:,}")
 
 
@@ -278,32 +277,23 @@ def _end(pool: Pool, terms: Terms) -> Finish:
     if not (table.is_alive & (table.size >= terms.sizes[-1])).any():
         text = "best forecast, with score {0} so far; no time is left to train any on all"
         return Finish(winner, Reason(text, (score,)))
+    ranking = _ranking(pool, found)
     other = int(rest[found.values[rest].argmax()])
     if not math.isfinite(found.values[other]):
         text = "full-data score {0}; the time left is too short for another training on all"
-        return Finish(winner, Reason(text, (score,)))
+        return Finish(winner, Reason(text, (score,)), ranking)
     text = (
         f"full-data score {{0}}; going on with learner {int(pool.curves.learners[other])} pays "
         "{up} to {1} only"
     )
-    return Finish(winner, Reason(text, (score, float(found.values[other]))))
+    return Finish(winner, Reason(text, (score, float(found.values[other]))), ranking)
 
 
-def explain(pool: Pool, terms: Terms, learner: int) -> Reason:
-    """Return why another learner than `learner` goes on."""
-    decision = decide(pool, terms)
-    if isinstance(decision, Propose) or not pool.curves[learner].observations:
-        return decision.reason
-    if isinstance(decision, Extend) and not pool.curves[decision.learner].observations:
-        return decision.reason
-    found = pool.once(boxes, terms)
-    own = float(found.values[np.searchsorted(pool.curves.learners, learner)])
-    if own == -math.inf:
-        return Reason("the time left is too short to train it on all the data")
-    if isinstance(decision, Extend) and decision.learner != learner:
-        other = float(found.values[np.searchsorted(pool.curves.learners, decision.learner)])
-        text = f"going on pays {{up}} to {{0}}; with learner {decision.learner} {{up}} to {{1}}"
-        return Reason(text, (own, other))
-    if not math.isfinite(found.to_beat):
-        return decision.reason
-    return Reason("going on pays {up} to {0} only; to beat is {1}", (own, found.to_beat))
+def _ranking(pool: Pool, found: Boxes) -> Ranking:
+    """Return the ranking by index, shown as the score that is attainable at a cost that pays."""
+    return Ranking(
+        "attainable score",
+        pool.curves.learners,
+        found.values,
+        excluded="the time left is too short to train it on all the data",
+    )

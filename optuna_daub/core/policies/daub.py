@@ -28,6 +28,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
@@ -112,37 +113,19 @@ class DAUB(Policy):
             return Finish(None, Reason("no learner is left"))
         ranked = table.is_alive & ~table.is_starting
         if not table.is_starting.any() and (winner := self._winner(table, ranked)) is not None:
-            return Finish(int(table.learners[winner]), self._victory(table, ranked, winner))
+            # With "first" it need not be the learner with the largest bound.
+            ranking = None if self.stop == "first" else _ranking(table, ranked)
+            return Finish(
+                int(table.learners[winner]), self._victory(table, ranked, winner), ranking
+            )
         # [1] Alg. 1, line 6: the largest bound among learners that no worker trains.
         chosen = self._foremost(table, ranked & free)
         if chosen is None or table.size[chosen] == self.sizes[-1]:
             return Wait(Reason("every learner that could still be the best is being trained"))
         curve = learners[int(table.learners[chosen])]
+        ranking = _ranking(table, ranked)
         size = self.steps(curve, self.sizes)
-        return Extend(curve.learner, size, self._merit(table, ranked, chosen))
-
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why another learner than `learner` goes on."""
-        decision = pool.once(self.decide)
-        if isinstance(decision, Propose):
-            return Reason("learners still to come have not had their first sizes yet")
-        if not isinstance(decision, Extend | Finish) or decision.learner in (None, learner):
-            return decision.reason
-        if isinstance(decision, Finish) and self.stop == "first":
-            return decision.reason  # it need not be the learner with the largest bound
-        table = pool.once(self._ranked)
-        own, by = (int(np.searchsorted(table.learners, i)) for i in (learner, decision.learner))
-        if table.is_starting[by]:
-            first = len(self.first_sizes)
-            return Reason(f"learner {decision.learner} has not had its first {first} sizes yet")
-        bounds = float(table.bound[own]), float(table.bound[by])
-        if bounds[0] < bounds[1] - self.tolerance:
-            return Reason(f"bound {{0}} {{less}} {{1}} of learner {decision.learner}", bounds)
-        merit = "a better score or lower id"
-        if table.size[by] > table.size[own]:
-            merit = f"more data ({int(table.size[by]):,})"
-        text = f"bound {{0}} ties with {{1}} of learner {decision.learner}, which has {merit}"
-        return Reason(text, bounds)
+        return Extend(curve.learner, size, ranking.merit(curve.learner), ranking)
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return the range up to the learner's bound; without ends before its first sizes."""
@@ -179,11 +162,6 @@ class DAUB(Policy):
         leader = self._foremost(table, ranked)
         return leader if leader is not None and is_full[leader] else None
 
-    def _rival(self, table: _Table, ranked: NDArray[np.bool_], place: int) -> int | None:
-        """Return the place of the foremost other learner that has a bound."""
-        others = ranked & (table.learners != table.learners[place])
-        return _best(others, table.bound, table.size, table.score) if others.any() else None
-
     def _first(self) -> Reason:
         return Reason(f"every learner is first trained on {len(self.first_sizes)} sizes")
 
@@ -191,28 +169,14 @@ class DAUB(Policy):
         size = next(size for size in self.first_sizes if size > curve.size)
         return Extend(curve.learner, size, self._first())
 
-    def _merit(self, table: _Table, ranked: NDArray[np.bool_], chosen: int) -> Reason:
-        """Return why the learner at a place goes on."""
-        own, rival = float(table.bound[chosen]), self._rival(table, ranked, chosen)
-        if rival is None:
-            others = "has a bound yet" if table.is_starting.any() else "is left"
-            return Reason(f"bound {{0}}; no other learner {others}", (own,))
-        bounds, other = (own, float(table.bound[rival])), int(table.learners[rival])
-        if bounds[0] > bounds[1]:
-            text = f"bound {{0}} is the {{largest}}; next is {{1}} of learner {other}"
-        else:
-            text = f"bound {{0}} comes next; learner {other} has {{1}}"
-        return Reason(text, bounds)
-
     def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
         """Return why the study ends with the learner at a place."""
-        score, rival = float(table.score[winner]), self._rival(table, ranked, winner)
+        score = float(table.score[winner])
+        bound, other = _ranking(table, ranked).rival(int(table.learners[winner]))
         text = f"trained on all {self.sizes[-1]:,} examples with score {{0}}"
-        if rival is None:
+        if not math.isfinite(bound):
             return Reason(text + "; no other learner is left", (score,))
-        other = f"{{1}} of learner {int(table.learners[rival])}"
-        text += f"; the {{largest}} other bound is {other}"
-        return Reason(text, (score, float(table.bound[rival])))
+        return Reason(f"{text}; the {{largest}} other bound is {{1}} of {other}", (score, bound))
 
 
 class _Table(NamedTuple):
@@ -226,6 +190,12 @@ class _Table(NamedTuple):
     score: NDArray[np.float64]
     bound: NDArray[np.float64]
     """Upper bound of the score at N; the score itself for fully trained learners."""
+
+
+def _ranking(table: _Table, ranked: NDArray[np.bool_]) -> Ranking:
+    """Return the ranking by bound."""
+    bounds = np.where(ranked, table.bound, -math.inf)
+    return Ranking("bound", table.learners, bounds, excluded="it lacks some of its first sizes")
 
 
 def _facts(curve: LearningCurve) -> tuple[float, float, float]:

@@ -74,18 +74,8 @@ class SuccessiveHalving(Policy):
         size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
         assert size is not None
         chosen = min(curve.learner for curve in behind)
-        return Extend(chosen, size, Reason(f"one of {len(alive)} left for this size"))
-
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why another learner than `learner` goes on."""
-        size = pool.curves[learner].size
-        decision = pool.once(self.decide)
-        if isinstance(decision, Extend) and decision.learner != learner:
-            other = decision.learner
-            if pool.curves[other].size < size:
-                return Reason(f"learner {other} has not been trained on {size:,} yet")
-            return Reason(f"learner {other} goes on to {decision.size:,} first, in order of ids")
-        return decision.reason
+        text = f"learner {chosen} is the next of {len(alive)} left, in the order of ids"
+        return Extend(chosen, size, Reason(text))
 
     def _loser(self, alive: list[LearningCurve], total: int, size: int) -> LearningCurve | None:
         """Return the worst learner if more are left than this round may keep."""

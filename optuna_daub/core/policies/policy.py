@@ -57,7 +57,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Policy(ABC):
-    """A rule that allocates training data: a pool in, a decision with its reason out.
+    """A rule that allocates training data: a pool in, a decision with its ranking out.
 
     A policy is a frozen value. Its answers depend only on the pool, so all workers decide alike.
     Only `decide` must be written; the other methods have defaults that suit most rules. Fields of
@@ -162,14 +162,6 @@ class Policy(ABC):
         """Return the promise for a learner as a sentence; by default None, for no promise."""
         del pool, learner
         return None
-
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why a learner that is neither dropped nor fully trained gets no data now.
-
-        By default this is the reason of the decision.
-        """
-        del learner
-        return pool.once(self.decide).reason
 
 
 def _last_score(curve: LearningCurve) -> tuple[float]:

@@ -148,7 +148,7 @@ def step_for_growth(alpha: float) -> float:
     """
     if not MIN_GROWTH <= number("alpha", alpha) < math.inf:
         raise ValueError(
-            f"`alpha` must be a finite number, at least {MIN_GROWTH}, but got {alpha}. Where time "
+            f"`alpha` must be a finite number, at least {MIN_GROWTH}, but got {alpha}. If time "
             "hardly grows with the training size, train on all the data at once."
         )
     return float(2.0 ** (1.0 / alpha))  # [1] Appendix B: c^alpha = 2

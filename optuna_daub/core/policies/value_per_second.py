@@ -30,6 +30,7 @@ from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
+from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.by_process import Process
@@ -105,20 +106,18 @@ class ValuePerSecond(Policy):
         known = self.prices(pool)
         value, place, stop = known.learner
         new, _, start = known.candidate
+        ranking = self._ranking(pool, known)
         # A price of 0 means no expected improvement; minus infinity means not allowed.
         if value > new or (value == new and value > 0.0):
-            text = f"promises {value:.2g} of improvement per {self._unit(pool)}, more than others"
-            return Extend(int(pool.curves.learners[place]), stops[stop], Reason(text))
+            learner = int(pool.curves.learners[place])
+            return Extend(learner, stops[stop], ranking.merit(learner), ranking)
         # The next proposal of another sampler may be cheaper than its earlier ones.
         if new >= 0.0 or not known.may_choose:
-            new = max(new, 0.0)
-            text = f"a new learner promises {new:.2g} of improvement per {self._unit(pool)}"
-            return Propose(stops[start], Reason(text + ", more than others"))
+            return Propose(stops[start], ranking.merit(None), ranking)
         if (table.is_alive & ~pool.is_free).any():
             return Wait(Reason("the learners being trained decide which goes on"))
-        return Finish(
-            self.leader(pool), Reason("no further training on all the data would be in time")
-        )
+        text = "no further training on all the data would be in time"
+        return Finish(self.leader(pool), Reason(text), ranking)
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
         """Return the first training of a new learner, at the size of its largest price.
@@ -135,7 +134,7 @@ class ValuePerSecond(Policy):
             # A learner without hope starts small: rounding errors would choose its size.
             has_hope = own.max() > NO_HOPE * known.value
             start = stops_of(self.sizes)[int((own if has_hope else own >= 0.0).argmax())]
-            text = f"promises {own.max():.2g} of improvement per {self._unit(pool)} there"
+            text = f"expected gain {own.max():.2g} per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))
         if known.has_model and pool.left is not None and pool.runs_left != 0:
             return Drop(learner, Reason("with all the data it would be too late"))
@@ -180,24 +179,6 @@ class ValuePerSecond(Policy):
         lower, upper = pool.once(self._ends)[:, place].tolist()
         return Interval(lower, max(lower, upper))
 
-    def explain(self, pool: Pool, learner: int) -> Reason:
-        """Return why another learner than `learner` goes on."""
-        decision = pool.once(self.decide)
-        if pool.to_come is not None:
-            return closed_pool.explain(pool, self._closed_terms(pool), learner)
-        mine = isinstance(decision, Extend) and decision.learner == learner
-        if mine or not pool.once(table_of).is_scored.any():
-            return decision.reason
-        known, unit = self.prices(pool), self._unit(pool)
-        own = float(known.learners[np.searchsorted(pool.curves.learners, learner)].max())
-        if own < 0.0:
-            if not known.has_model:
-                return Reason("another learner is the first to get all the data")
-            return Reason("with all the data it would be too late")
-        what = f"learner {decision.learner}" if isinstance(decision, Extend) else "a new learner"
-        text = f"promises {own:.2g} of improvement per {unit}; {what} promises {known.value:.2g}"
-        return Reason(text)
-
     def prices(self, pool: Pool) -> Prices:
         """Return the price of every step of an open search (see `core.prices`).
 
@@ -219,6 +200,20 @@ class ValuePerSecond(Policy):
         if self.forecaster is not None:
             return self.forecaster
         return Process(self.sizes[-1]) if pool.to_come is None else Joint()
+
+    def _ranking(self, pool: Pool, known: Prices) -> Ranking:
+        """Return the ranking by price, the expected gain per second."""
+        excluded = "with all the data it would be too late"
+        if not known.has_model:
+            excluded = "another learner is the first to get all the data"
+        return Ranking(
+            "expected gain",
+            pool.curves.learners,
+            known.learners.max(axis=1, initial=-math.inf),
+            max(known.candidate[0], -math.inf if known.may_choose else 0.0),
+            f"per {self._unit(pool)}",
+            excluded,
+        )
 
     def _unit(self, pool: Pool) -> Literal["second", "example"]:
         """Return the unit of costs: examples if no training was timed."""

@@ -59,7 +59,7 @@ def test_the_chance_to_be_in_time_grows_with_the_time(
 
 @pytest.mark.parametrize("log_sd", [0.1, 0.5, 1.0])
 def test_mean_median_and_chance_are_of_one_distribution(log_sd: float) -> None:
-    """Of a normal in the middle; far out ten times as many are slower."""
+    """The distribution is normal in the middle; far out ten times as many are slower."""
     draws = np.exp(np.random.default_rng(0).normal(1.0, log_sd, 400_000))
     seconds = Seconds(np.array(1.0), np.array(log_sd))
     assert seconds.expected == pytest.approx(draws.mean(), rel=0.02)

@@ -219,7 +219,7 @@ def test_what_was_measured_is_predicted_and_the_more_the_surer(n_parameters: int
 
 
 def test_learners_without_parameters_are_independent_but_for_growth() -> None:
-    """What one costs says nothing of another's level; how it grows says something."""
+    """The seconds of one say nothing about another's level; their growth says something."""
     rows, learner = np.zeros((8, 0)), np.array([*range(7), 0, 1, 2, 3])
     log_size = SIZES[np.array([0] * 7 + [2] * 4)]
 
@@ -243,7 +243,7 @@ def test_learners_without_parameters_are_independent_but_for_growth() -> None:
 def test_a_slow_first_call_loses_its_weight_when_the_learner_goes_on(
     seed: int, factor: float
 ) -> None:
-    """What it costs on all the data is believed to within a third of what it was believed."""
+    """The forecast of the cost on all the data moves by a third at most."""
     data = made(seed)
     several = np.flatnonzero(np.bincount(data.learner) == 3)[0]
     first = np.flatnonzero(data.learner == several)[0]
@@ -273,7 +273,7 @@ def test_a_costly_kind_is_not_taken_for_slow_calls(n_dear: int) -> None:
 
 @pytest.mark.parametrize("n_dear", [1, 3])
 def test_a_training_is_believed_to_be_dear_if_its_parameters_say_so(n_dear: int) -> None:
-    """Among forests one that is slow by chance is dearer than its trees; one of many is not."""
+    """One learner, or several, far from all others keeps its own cost."""
     places = np.concatenate([np.linspace(0.0, 0.4, 20), np.full(n_dear, 1.0)])
     rows, is_word = places[:, None], np.zeros(1, bool)
     learner = np.arange(len(rows))

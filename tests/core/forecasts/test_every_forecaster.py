@@ -1,4 +1,4 @@
-"""What every forecaster must satisfy: a new one is one line in the list."""
+"""Laws that every forecaster must satisfy: a new one is one line in the list."""
 
 from __future__ import annotations
 

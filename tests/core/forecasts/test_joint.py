@@ -102,7 +102,7 @@ def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
     # Forecasts at N after one more score: their spread over that score is what the look says.
     scores = [0.80, 0.78, 0.75, 0.70, 0.69, 0.66, 0.60, 0.55]
     pool = Pool(Curves([curve(i, {500: y, 600: y + 0.01}) for i, y in enumerate(scores)]))
-    # Nearly all else is known, so that one more score changes nothing but this forecast.
+    # Nearly all else is known, so one more score changes nothing but this forecast.
     prior = replace(fitted(), gain_sd=1e-6, drift=1e-6, closing_sd=1e-6, spread_weight=1e12)
     middle = Joint(prior).forecasts(pool, at)[2]
 

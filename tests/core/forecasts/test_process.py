@@ -50,7 +50,7 @@ def some_theta(seen: Seen, seed: int = 0) -> Numbers:
 
 
 def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers]:
-    """What the posterior is given of scores."""
+    """Return the scores as `negative_log_posterior` takes them."""
     off = seen.score + PRIOR.mean_gain * seen.share
     return seen.apart(seen.rows), seen.learner, seen.share, off
 
@@ -75,7 +75,8 @@ class Slowly:
         return (1.0 + r + r * r / 3.0) * math.exp(-r)
 
     def covariance(self, first: list[Quantity], second: list[Quantity]) -> Numbers:
-        """Of quantities: a row, its learner (-1: none), and the weights of A and of B."""
+        """Return the covariance of quantities: a row, its learner (-1: none), and the weights of A
+        and of B."""
         found = np.empty((len(first), len(second)))
         for i, (row, learner, a, b) in enumerate(first):
             for j, (other, another, c, d) in enumerate(second):
@@ -274,6 +275,31 @@ def test_learners_nearby_say_more_than_learners_far_away() -> None:
     found = condition(PRIOR.theta(1, 1)[0], seen).lines(rows, np.array([0, -1, -1]))
     assert found.level[0] > found.level[1] > found.level[2] > 0.0
     assert found.level_variance[0] < found.level_variance[1] < found.level_variance[2]
+
+
+@pytest.mark.parametrize("algorithms", [2, 3, 6])
+def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
+    algorithms: int,
+) -> None:
+    """Five learners of each algorithm, which has three parameters of its own."""
+    rng = np.random.default_rng(0)
+    rows = np.full((5 * algorithms, 1 + 3 * algorithms), np.nan)
+    for place in range(algorithms):
+        mine = slice(5 * place, 5 * place + 5)
+        rows[mine, 0] = place
+        rows[mine, 1 + 3 * place : 4 + 3 * place] = rng.random((5, 3))
+    learner = np.arange(len(rows))
+    nothing = np.zeros(len(rows))
+    is_word = np.arange(rows.shape[1]) == 0
+    seen = Seen(rows, is_word, learner, nothing, rng.standard_normal(len(rows)))
+    medians, _ = PRIOR.theta(rows.shape[1], seen.n_varying)
+    assert medians[0] == pytest.approx(math.log(PRIOR.median.length * math.sqrt(4.0)))
+    # What one learner says of the next of its algorithm does not depend on the others.
+    one = Seen(rows[:1], is_word, learner[:1], nothing[:1], np.ones(1))
+    told = condition(medians, one).lines(rows[[1, 5]]).level
+    assert told[0] > told[1], "a learner of another algorithm is less alike"
+    alone = Seen(rows[:5, :4], is_word[:4], learner[:5], nothing[:5], np.ones(5))
+    assert alone.n_varying == 3.0
 
 
 def test_without_parameters_a_learner_says_of_others_what_all_share() -> None:

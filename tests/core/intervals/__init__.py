@@ -1,4 +1,4 @@
-"""Every inequality is found by its file, so that a new one is tested with all others."""
+"""Every inequality is found by its file, so a new one is tested with all others."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ def test_a_failed_probe_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("probe", "complaint"),
     [
-        (Observation(1000, 0.8, None, 2000), "training score of every probe.*`training_score`"),
+        (Observation(1000, 0.8, None, 2000), "training score of every training.*`training_score`"),
         (Observation(1000, 0.8, 0.9, None), "number of validation examples.*`n_validation`"),
         (Observation(1000, 0.8, 0.9, 20_001), "1 to 20,000 validation.* has 20,001"),
         (Observation(1000, 0.8, 0.9, 0), "1 to 20,000 validation.* has 0"),

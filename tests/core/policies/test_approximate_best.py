@@ -25,6 +25,7 @@ from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
 from optuna_daub.core.curve import Cause
+from optuna_daub.core.decision import why_not
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
@@ -185,7 +186,7 @@ class TestOneUnluckyProbe:
     def test_hands_the_turn_to_the_others_as_the_paper_has_it(self) -> None:
         """A lower end that did not rise grows slower than any upper end falls, whatever these do.
 
-        So the likely best waits until no other can go on: dear, and the answer holds.
+        So the likely best waits until no other can go on: expensive, and the answer holds.
         """
         probes = self.run(gradient_ci)
         waiting = probes[probes.index((0, 2000)) + 1 : probes.index((0, 4000))]
@@ -428,18 +429,17 @@ def test_fully_trained_learners_scored_on_a_sample_may_stay_undecided() -> None:
     )
 
 
-def test_the_turn_passes_with_both_intervals_named() -> None:
+def test_the_turn_passes_with_both_upper_ends_named() -> None:
+    def explained(pool: Pool) -> str:
+        return str(why_not(abc.decide(pool), 0))
+
     abc = ABC(GRID, 10_000)
     begun = [probed(0, 0.7, 0.75), probed(1, 0.8, 0.85), LearningCurve(2)]
     both = Pool(Curves(begun), frozenset({2}))
-    assert str(abc.explain(both, 0)) == (
-        "undecided between 0.662 and 0.825; the turn goes to learner 1 between 0.762 and 0.925"
-    )
-    begins = abc.explain(Pool(Curves(begun)), 0)
-    assert str(begins) == "learner 2 has not had its first size yet"
-    assert str(abc.explain(Pool(Curves(begun[:2]), to_come=1), 0)) == (
-        "learners still to come have not had their first size yet"
-    )
+    assert explained(both) == "upper end 0.825 < 0.925 of learner 1"
+    first = "every learner is first trained on the smallest size"
+    assert explained(Pool(Curves(begun))) == first
+    assert explained(Pool(Curves(begun[:2]), to_come=1)) == first
 
 
 @pytest.mark.parametrize(
@@ -472,5 +472,5 @@ def test_without_the_number_of_validation_examples_all_are_scored() -> None:
 
 def test_a_probe_without_training_score_stops_the_run() -> None:
     pool = Pool().put(LearningCurve(4, (Observation(1000, 0.8, n_validation=2000),)))
-    with pytest.raises(ValueError, match="training score of every probe, but learner 4 at 1,000"):
+    with pytest.raises(ValueError, match="training score of every training, but learner 4 at"):
         ABC(GRID, 10_000).decide(pool)

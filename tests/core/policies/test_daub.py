@@ -208,7 +208,7 @@ class TestThePrintedRun:
 
 
 class TestNoiseFreeConcaveLearners:
-    """What formulas.md 1.6 and 1.7 promise where bounds hold."""
+    """The promises of formulas.md 1.6 and 1.7 for learners whose bounds hold."""
 
     @settings(max_examples=60)
     @given(known=power_laws(SIZES), use_training_score=st.booleans(), workers=st.integers(1, 3))

@@ -21,6 +21,7 @@ from optuna_daub.core import Propose
 from optuna_daub.core import Wait
 from optuna_daub.core import next_of_grid
 from optuna_daub.core import projected_bound
+from optuna_daub.core.decision import why_not
 from tests.strategies import GRID
 from tests.strategies import learning_curves
 
@@ -183,7 +184,7 @@ class TestReasons:
 
     def test_of_a_learner_alone(self) -> None:
         alone = curve(1, 0.1, 0.2, 0.3, bound=0.9)
-        assert self.said(alone) == "bound 0.900; no other learner is left"
+        assert self.said(alone) == "bound 0.900; no other learner can go on"
 
     def test_of_the_end(self) -> None:
         other = curve(1, 0.1, 0.2, 0.3, bound=0.4)
@@ -196,29 +197,28 @@ class TestReasons:
 
     def test_of_a_turn_that_passes_on(self) -> None:
         def explained(*curves: LearningCurve, tolerance: float = 0.0) -> str:
-            return str(DAUB(SIZES, tolerance=tolerance).explain(Pool(Curves(curves)), 1))
+            decision = DAUB(SIZES, tolerance=tolerance).decide(Pool(Curves(curves)))
+            return str(why_not(decision, 1))
 
         loser = curve(1, 0.1, 0.2, 0.3, bound=0.871)
         leader = curve(17, 0.1, 0.2, 0.3, 0.4, bound=0.884)
         assert explained(loser, leader) == "bound 0.871 < 0.884 of learner 17"
-        tie = "bound 0.871 ties with 0.884 of learner 17, which has"
-        assert explained(loser, leader, tolerance=0.02) == f"{tie} more data (8)"
-        even = curve(17, 0.1, 0.2, 0.4, bound=0.884)
-        assert explained(loser, even, tolerance=0.02) == f"{tie} a better score or lower id"
-        starting = "learner 2 has not had its first 3 sizes yet"
-        assert explained(loser, curve(2, 0.1)) == starting
+        higher = curve(1, 0.1, 0.2, 0.3, bound=0.89)
+        tie = "bound 0.890; first goes learner 17 with 0.884"
+        assert explained(higher, leader, tolerance=0.02) == tie
+        first = "every learner is first trained on 3 sizes"
+        assert explained(loser, curve(2, 0.1)) == first
         to_come = Pool(Curves([loser]), to_come=1)
-        assert str(DAUB_HERE.explain(to_come, 1)) == (
-            "learners still to come have not had their first sizes yet"
-        )
+        assert str(why_not(DAUB_HERE.decide(to_come), 1)) == first
 
     def test_of_the_turn_itself(self) -> None:
         pool = Pool(Curves([curve(1, 0.1, 0.2, 0.3, bound=0.9), FULL]))
-        assert DAUB_HERE.explain(pool, 1) == DAUB_HERE.decide(pool).reason
+        decision = DAUB_HERE.decide(pool)
+        assert why_not(decision, 1) == decision.reason
 
     def test_do_not_forget_learners_that_have_no_bound_yet(self) -> None:
         pair = curve(0, 0.1), curve(1, 0.1, 0.2, 0.3, bound=0.9)
-        assert self.said(*pair, busy={0}) == "bound 0.900; no other learner has a bound yet"
+        assert self.said(*pair, busy={0}) == "bound 0.900; no other learner can go on"
 
 
 @given(seen=learning_curves(3), training=st.booleans())

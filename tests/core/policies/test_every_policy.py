@@ -1,4 +1,4 @@
-"""What every policy must satisfy: a new one is one line in the list."""
+"""Laws that every policy must satisfy: a new one is one line in the list."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from optuna_daub.core import gradient_ci
 from optuna_daub.core import next_of_grid
 from optuna_daub.core import round_robin
 from optuna_daub.core import ucb
+from optuna_daub.core.decision import why_not
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import massart
 from tests.core.intervals import INEQUALITIES
@@ -57,7 +58,7 @@ class Case:
 
     policy: Policy
     slack: float = 0.0
-    """By how much the answer may miss the best score where nothing is uncertain."""
+    """By how much the answer may miss the best score if nothing is uncertain."""
 
 
 SIZES = (6, 9, 15, 24, 36)
@@ -182,7 +183,7 @@ def every_suspended_learner_is_told_why(policy: Policy, step: Step) -> None:
     assert_sentence(step.decision.reason)
     for curve in step.pool.curves.values():
         if not curve.dropped and curve.size < policy.sizes[-1]:
-            assert_sentence(policy.explain(step.pool, curve.learner))
+            assert_sentence(why_not(step.decision, curve.learner))
 
 
 def the_leader_is_a_learner_that_was_seen(policy: Policy, step: Step) -> None:

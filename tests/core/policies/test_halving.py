@@ -19,6 +19,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import Wait
 from optuna_daub.core import replay
+from optuna_daub.core.decision import why_not
 from tests.oracles import Halving
 from tests.oracles import exact
 from tests.strategies import halvings
@@ -47,15 +48,15 @@ def test_decides_as_the_transcription_does(
     assert events(halving, known) == [*oracle.events, ("best", oracle.winner)]
 
 
-def test_the_next_of_a_round_is_said_to_lack_a_size_only_where_it_does() -> None:
+def test_those_that_wait_are_told_whose_turn_it_is() -> None:
     halving = SuccessiveHalving((1, 2, 4))
     first = [LearningCurve(i, (Observation(1, 0.5 + i / 10),)) for i in range(4)]
     lost = [each.drop("the worst left") for each in first[:2]]
     ahead = first[3].extended(Observation(2, 0.9))
-    said = str(halving.explain(Pool(Curves([*lost, first[2], ahead])), 3))
-    assert said == "learner 2 has not been trained on 2 yet"
-    said = str(halving.explain(Pool(Curves([*lost, *first[2:]])), 3))
-    assert said == "learner 2 goes on to 2 first, in order of ids"
+    for left in ([first[2], ahead], first[2:]):
+        decision = halving.decide(Pool(Curves([*lost, *left])))
+        said = str(why_not(decision, 3))
+        assert said == "learner 2 is the next of 2 left, in the order of ids"
 
 
 @pytest.mark.parametrize(

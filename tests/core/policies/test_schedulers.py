@@ -59,7 +59,7 @@ class TestOptimalityCondition:
         return low
 
     def order(self, lower: float) -> list[int]:
-        """Ask for the order where the last probes moved each end by a hair."""
+        """Ask for the order if the last probes moved each end by a hair."""
         hair = 1e-7
         upper = lower + self.epsilon
         leader = Candidate(

@@ -25,6 +25,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import Wait
+from optuna_daub.core.decision import why_not
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
@@ -50,7 +51,7 @@ def truth(point: dict[str, Any], size: int) -> Observation:
 
 @dataclass(frozen=True)
 class Step:
-    """What the rule was shown, and what it answered."""
+    """A pool that the rule was shown, and its answer."""
 
     pool: Pool
     decision: Decision
@@ -175,7 +176,7 @@ def test_the_step_of_the_largest_price_is_taken() -> None:
                 assert isinstance(step.decision, Propose)
                 assert new >= own or not np.isfinite(own)
                 assert step.decision.size == SIZES[start]
-            assert "promises" in str(step.decision.reason)
+            assert "expected gain" in str(step.decision.reason)
     assert kinds == {Extend, Propose}
 
 
@@ -365,13 +366,15 @@ def test_every_learner_is_explained() -> None:
     pool = pool_of()
     chosen = POLICY.decide(pool)
     for learner in pool.curves:
-        text = str(POLICY.explain(pool, learner))
+        text = str(why_not(chosen, learner))
         assert "nan" not in text
         if isinstance(chosen, Extend) and learner == chosen.learner:
             assert text == str(chosen.reason)
-    assert "too late" in str(POLICY.explain(replace(pool, left=Cost(0, 5.0)), 11))
+    late = POLICY.decide(replace(pool, left=Cost(0, 5.0)))
+    assert "too late" in str(why_not(late, 11))
     early = pool_of(full=0)
-    texts = {str(POLICY.explain(replace(early, left=Cost(0, 5.0)), i)) for i in early.curves}
+    first = POLICY.decide(replace(early, left=Cost(0, 5.0)))
+    texts = {str(why_not(first, learner)) for learner in early.curves}
     assert "another learner is the first to get all the data" in texts
 
 
