@@ -135,11 +135,10 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
 def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
     """End a run that others have given up, failed or taken; return the error for its objective."""
     worker, number = worker_of(study), trial.number
-    # A trial that another worker has must not be ended here, nor released later as left behind.
-    is_over, is_taken = number not in worker.look().unfinished, worker.is_taken(number)
-    if is_taken:
+    is_taken = worker.is_taken(number)
+    if number not in worker.look().unfinished or is_taken or worker.is_taken(number):
+        # It is another worker's: neither end it here nor release it later as left behind.
         worker.assigned.pop(number, None)
-    if is_over or is_taken:
         come_back(study, trial)
     return TurnOverError(GIVEN_UP)
 

@@ -28,6 +28,7 @@ from optuna_daub.study import log
 from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Patience
+from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -206,6 +207,31 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     assert study.trials[0].state == TrialState.RUNNING
     assert study.trials[1].state == TrialState.PRUNED
     study.tell(first, state=TrialState.PRUNED)
+
+
+def test_a_parameter_of_a_trial_that_another_worker_has_is_not_proposed() -> None:
+    study = table_study(4, patience=Patience(checked=0.0))
+    objective, told = TableObjective(RIVALS), list[str]()
+
+    def overtaken(trial: optuna.Trial) -> float:
+        if trial.number:
+            return objective(trial)
+        stored = study._storage.get_trial(trial._trial_id)
+        theirs = replace(worker_of(study).known.runs[0], worker="elsewhere|1|1")
+        log.write_run(study, stored, theirs)
+        try:
+            trial.suggest_int("row", 0, 4)
+        except TurnOverError as end:
+            told.append(str(end))
+            raise
+        return 0.0
+
+    study.optimize(overtaken, n_trials=3)
+    assert len(told) == 1
+    first, *others = study.trials
+    assert first.state == TrialState.RUNNING, "it is the other worker's"
+    assert "row" not in first.params
+    assert others and all(trial.state.is_finished() for trial in others)
 
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
