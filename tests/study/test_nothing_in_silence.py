@@ -231,7 +231,8 @@ def test_a_parameter_of_a_trial_that_another_worker_has_is_not_proposed() -> Non
     first, *others = study.trials
     assert first.state == TrialState.RUNNING, "it is the other worker's"
     assert "row" not in first.params
-    assert others and all(trial.state.is_finished() for trial in others)
+    assert others
+    assert all(trial.state.is_finished() for trial in others)
 
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
