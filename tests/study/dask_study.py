@@ -29,7 +29,7 @@ def main(kind: str, folder: str, workers: str) -> None:
         plan = Plan(f"dask:{behind}", Path(folder), n_learners=24, seconds=0.1).create()
         begun = time.monotonic()
         jobs = [client.submit(work, plan, pure=False) for _ in range(int(workers))]
-        wait_for_probes(plan, 20)
+        wait_for_probes(plan, 8)
         os.kill(plan.last_to_begin(), signal.SIGKILL)  # Dask gives its job to another
         client.gather(jobs)
         seconds = time.monotonic() - begun
