@@ -171,9 +171,15 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     if terms.cost.is_in_seconds(pool):
         spent = pool.spent.seconds
         left = math.inf if pool.left is None else pool.left.seconds
-    expected, chance = costs.expected, costs.within(left)[:, -1]
-    if has_model:
-        chance = np.where(chance > 0.5, chance, 0.0)
+    expected = costs.expected
+    to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
+
+    def in_time(left: float | Numbers) -> Numbers:
+        """Return the probability that a training on all the data ends in time, 0 if unlikely."""
+        chance = to_full.within(left)
+        return np.where(chance > 0.5, chance, 0.0) if has_model else chance
+
+    chance = in_time(left)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
         # A run is worth more as fewer are left, in seconds of the earlier runs.
@@ -192,14 +198,17 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         if pool.runs_left == 0:
             break  # a learner suspended by the last run could not be resumed
         now = expected[:, place] + overhead
+        # The look leaves less time for the training on all the data.
+        chance = in_time(left - expected[:, place])
         looks = has_hope & (at < size) & (chance > 0.0)
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
+        rest = expected[some, -1] / np.maximum(chance[some], 1e-9) + overhead
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
         after = after_look(mean[some], shown, kept, best)
-        found[rows[some], place] = price(after, now[some], later[some] + overhead)
+        found[rows[some], place] = price(after, now[some], rest)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known

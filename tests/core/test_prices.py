@@ -65,10 +65,14 @@ def slowly(pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left:
     mean, sd = (float(part[row]) for part in terms.forecaster.beliefs(pool, FULL))
     best = max(c.score for c in pool.curves.values() if c.size == FULL)
     cost = terms.cost.seconds(pool, SIZES)
-    chance = float(cost.within(left)[row, -1])
+    is_look = stop < len(SIZES) - 1
+    spent = float(cost.expected[row, stop]) if is_look else 0.0
+    chance = float(cost.within(left - spent)[row, -1])
+    if chance <= 0.5:
+        return -math.inf  # it would end too late
     now = float(cost.expected[row, stop]) + overhead
     later = float(cost.expected[row, -1]) / chance + overhead
-    if stop == len(SIZES) - 1:
+    if not is_look:
         return expected_improvement(mean, sd, best) / later
     shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
     kept = math.sqrt(max(sd**2 - shown**2, 0.0))
@@ -122,6 +126,26 @@ def test_what_would_more_probably_be_late_is_not_taken() -> None:
     found = prices(pool, Terms(SIZES, Process(FULL), InSeconds(FULL)))
     assert np.isneginf(found.learners).all()
     assert np.isneginf(found.candidates).all()
+
+
+@pytest.mark.parametrize("kind", ["learners", "candidates"])
+def test_a_look_needs_time_for_the_training_on_all_the_data_after_it(kind: str) -> None:
+    pool = pool_of(timed=True)
+    cost = InSeconds(FULL)
+    known = cost.seconds(pool, SIZES)
+    n_learners, terms = len(pool.curves), Terms(SIZES, Process(FULL), cost)
+    mine = slice(n_learners) if kind == "learners" else slice(n_learners, None)
+    barred = allowed = 0
+    for seconds in np.linspace(15.0, 60.0, 10).tolist():
+        found = getattr(prices(replace(pool, left=Cost(0, seconds)), terms), kind)
+        for stop in range(len(SIZES) - 1):
+            after = known.within(seconds - known.expected[:, [stop]])
+            is_late = after[mine, -1] <= 0.5
+            assert (found[is_late, stop] == -math.inf).all()
+            barred += int((is_late & np.isfinite(found[:, -1])).sum())
+            allowed += int(np.isfinite(found[:, stop]).sum())
+    assert barred, "some are in time at once, but not after a look"
+    assert allowed
 
 
 def test_with_no_run_left_only_all_the_data_have_a_price() -> None:
