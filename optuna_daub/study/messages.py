@@ -22,7 +22,11 @@ def sentence(reason: Reason, sign: int, limit: float = math.inf) -> str:
 
     Scores that it names are cut at the limit, the best one that there can be (larger is better).
     """
-    reason = replace(reason, scores=tuple(min(score, limit) for score in reason.scores))
+    scores = tuple(min(score, limit) for score in reason.scores)
+    # Two different scores beyond the limit are equal now: "1.000 < 1.000" would be false.
+    are_equal = len({*scores}) < len({*reason.scores})
+    text = reason.sentence.replace("{less}", "{less}=") if are_equal else reason.sentence
+    reason = replace(reason, sentence=text, scores=scores)
     return str(reason.mirrored() if sign < 0 else reason)
 
 

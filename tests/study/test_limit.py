@@ -150,6 +150,21 @@ def test_the_best_possible_score_is_known_from_the_scores(
     assert limit_of(study) == limit
 
 
+@pytest.mark.parametrize(
+    ("sign", "scores", "limit", "said"),
+    [
+        (1, (1.05, 1.10), 1.0, "1.000 <= 1.000"),
+        (-1, (0.05, 0.10), 0.0, "0.000 >= 0.000"),
+        (1, (0.90, 1.10), 1.0, "0.900 < 1.000"),
+        (1, (0.90, 1.10), math.inf, "0.900 < 1.100"),
+    ],
+)
+def test_scores_that_the_limit_makes_equal_are_not_said_to_differ(
+    sign: int, scores: tuple[float, float], limit: float, said: str
+) -> None:
+    assert sentence(Reason("{0} {less} {1}", scores), sign, limit) == said
+
+
 def test_sentences_speak_in_the_direction_of_the_user() -> None:
     reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (1.05, 0.25))
     assert sentence(reason, 1, 1.0) == "pays up to 1.000, < 0.250, the largest"
