@@ -209,6 +209,14 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     study.tell(first, state=TrialState.PRUNED)
 
 
+def claim_elsewhere(trial: optuna.Trial) -> None:
+    """Write the claim of another worker over that of this one, as both had read the trial."""
+    study = trial.study
+    stored = study._storage.get_trial(trial._trial_id)
+    theirs = replace(worker_of(study).known.runs[trial.number], worker="elsewhere|1|1")
+    log.write_run(study, stored, theirs)
+
+
 def test_a_parameter_of_a_trial_that_another_worker_has_is_not_proposed() -> None:
     study = table_study(4, patience=Patience(checked=0.0))
     objective, told = TableObjective(RIVALS), list[str]()
@@ -216,9 +224,7 @@ def test_a_parameter_of_a_trial_that_another_worker_has_is_not_proposed() -> Non
     def overtaken(trial: optuna.Trial) -> float:
         if trial.number:
             return objective(trial)
-        stored = study._storage.get_trial(trial._trial_id)
-        theirs = replace(worker_of(study).known.runs[0], worker="elsewhere|1|1")
-        log.write_run(study, stored, theirs)
+        claim_elsewhere(trial)
         try:
             trial.suggest_int("row", 0, 4)
         except TurnOverError as end:
@@ -252,14 +258,11 @@ def test_of_two_that_have_written_their_claims_to_one_trial_the_last_one_has_it(
     def overtaken(trial: optuna.Trial) -> float:
         if trial.number:
             return objective(trial)
-        number, trial_id = trial.number, trial._trial_id
         trial.suggest_int("row", 0, 4)
         sizes = training_sizes(trial) if n_sizes else iter(())
         for _, n in zip(range(n_sizes), sizes, strict=False):
             report(trial, n, 0.5, training_score=0.6)
-        stored = study._storage.get_trial(trial_id)
-        theirs = replace(worker_of(study).known.runs[number], worker="elsewhere|1|1")
-        log.write_run(study, stored, theirs)
+        claim_elsewhere(trial)
         try:
             next(sizes if n_sizes else training_sizes(trial))
         except optuna.TrialPruned as end:
