@@ -139,8 +139,9 @@ def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
 def prices(pool: Pool, terms: Terms) -> Prices:
     """Return the price of every step of every learner and candidate; call it by `pool.once`.
 
-    A step's cost is divided by the probability that a training on all the data ends in the time
-    left. Once there is a full-data model, steps that would probably end too late are not allowed.
+    The cost of a training on all the data is divided by the probability that it ends in the time
+    left, after a look in the time that the look leaves. Once there is a full-data model, steps
+    that would probably end too late are not allowed.
 
     Raises:
         ValueError: before any learner has a score.

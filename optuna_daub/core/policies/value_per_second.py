@@ -93,7 +93,7 @@ class ValuePerSecond(Policy):
     def decide(self, pool: Pool) -> Decision:
         """Return what to do next."""
         if pool.to_come is not None:
-            return closed_pool.decide(pool, self._closed_terms(pool))
+            return closed_pool.decide(pool, self._closed_terms())
         table, stops = pool.once(table_of), stops_of(self.sizes)
         if not table.is_scored.any():
             # Before the first score all learners start small.
@@ -192,8 +192,7 @@ class ValuePerSecond(Policy):
         cost = InSeconds(full) if self.cost == "seconds" else InExamples()
         return Terms(stops_of(self.sizes), self.forecaster or Process(full), cost)
 
-    def _closed_terms(self, pool: Pool) -> closed_pool.Terms:
-        del pool
+    def _closed_terms(self) -> closed_pool.Terms:
         return closed_pool.Terms(self.sizes, self.forecaster or Joint(), self.cost, self.price)
 
     def _forecaster(self, pool: Pool) -> Forecaster:
