@@ -136,10 +136,10 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     worker = worker_of(study)
     patience = time.monotonic() + worker.patience.rival
     while True:
-        known = worker.look()
-        # One thread compares at a time, and sees the learners that others have settled. Otherwise
-        # two with the same parameters could each find the other unsettled, and both go on.
+        # Look and compare under one lock, so a thread sees the learners that others have settled.
+        # Otherwise two with the same parameters could each miss the other, and both go on.
         with worker.lock:
+            known = worker.look()
             is_ours = getattr(known.runs.get(number), "worker", None) == run.worker
             if not is_ours or worker.newcomers.get(number):
                 return run  # others have taken it over, or it was settled before

@@ -114,11 +114,10 @@ def close(
                 run = repeating(study, worker, trial, run, other)
                 ending = replace(ending, run=run)
     _learn(ending, assigned, learn)
-    worker.look()
     # Under the lock: another thread could look and assign this learner again before the failure of
     # this run is stored.
     with worker.lock:
-        if known.is_given_up(number):
+        if worker.look().is_given_up(number):
             log.write_summary(study, trial, {"reason": GIVEN_UP})
         elif run.learner is None:
             is_answer = False

@@ -6,6 +6,7 @@ import itertools
 import random
 import threading
 import time
+from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
@@ -166,6 +167,54 @@ def test_failing_learners_are_retried_by_any_thread_and_dropped() -> None:
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 2
     assert WINNER not in {row for row, _ in probes(study)}
     assert_sound(study)
+
+
+class Yielding:
+    """A lock that hands the turn to another thread when it is released for the n-th time."""
+
+    def __init__(self, lock: threading.RLock, other: Callable[[], None], n: int) -> None:
+        self.lock, self.other, self.n = lock, other, n
+        self.owner, self.depth = threading.get_ident(), 0
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        self.depth += threading.get_ident() == self.owner
+
+    def __exit__(self, *error: object) -> None:
+        self.lock.release()
+        if threading.get_ident() != self.owner:
+            return
+        self.depth -= 1
+        if self.depth == 0:
+            self.n -= 1
+            if self.n == 0:
+                thread = threading.Thread(target=self.other)
+                thread.start()
+                thread.join(60)
+
+
+@pytest.mark.parametrize("release", range(1, 8))
+@pytest.mark.parametrize("first", [0, 1])
+def test_equal_learners_of_two_threads_are_one_wherever_the_threads_change(
+    first: int, release: int
+) -> None:
+    study = table_study(base=GridSampler({"row": [WINNER]}, seed=0))
+    trials = [study.ask(), study.ask()]
+    assert [run.learner for _, run in runs(study)] == [0, 1]
+    sizes: list[list[int]] = [[], []]
+    begun = [threading.Lock(), threading.Lock()]
+
+    def begin(i: int) -> None:
+        if begun[i].acquire(blocking=False):
+            trials[i].suggest_int("row", 0, WINNER)
+            with suppress(optuna.TrialPruned):
+                sizes[i] = [*itertools.islice(training_sizes(trials[i]), 1)]
+
+    worker = worker_of(study)
+    worker.lock = Yielding(worker.lock, lambda: begin(1 - first), release)  # type: ignore[assignment]
+    begin(first)
+    begin(1 - first)
+    assert sorted(map(len, sizes)) == [0, 1], "both are trained, or none"
 
 
 def test_a_grid_shared_by_threads_is_tried_whole() -> None:
