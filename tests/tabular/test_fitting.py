@@ -78,7 +78,8 @@ class TestAModel:
             model.predict_proba(frame)
 
     def test_all_kinds_of_models_take_part(self) -> None:
-        model, _ = told(table(), seconds=6.0, models=None)
+        # A second is enough on an idle machine; the rest is for one that is busy.
+        model, _ = told(table(), seconds=15.0, models=None)
         assert {row.kind for row in model.found.models} >= {"linear", "lightgbm", "xgboost"}
         assert model.found.failures == ()
 
