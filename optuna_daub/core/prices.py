@@ -166,13 +166,14 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     rows = np.concatenate([may_run, np.arange(count, len(mean))])
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
+    forecasts = mean[:count][scored]
     mean, sd = mean[rows], sd[rows]
     costs = content.once(_costs, terms.cost, stops).part(rows)
     spent, left = float(pool.spent.examples), math.inf
     if terms.cost.is_in_seconds(pool):
         spent = pool.spent.seconds
         left = math.inf if pool.left is None else pool.left.seconds
-    expected = costs.expected
+    expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 
     def in_time(left: float | Numbers) -> Numbers:
@@ -180,6 +181,11 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         chance = to_full.within(left)
         return np.where(chance > 0.5, chance, 0.0) if has_model else chance
 
+    # Before a full-data model a candidate must beat the best forecast. Otherwise points near the
+    # best learner would be tried again and again.
+    to_beat = np.full(len(rows), best)
+    if not has_model:
+        to_beat[len(may_run) :] = forecasts.max()
     chance = in_time(left)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
@@ -187,7 +193,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9)
     # Steps straight to N have no look, so one outcome stands for all.
-    ahead = improvement(mean, sd, best)
+    ahead = improvement(mean, sd, to_beat)
     straight = ahead / (later + overhead)
     found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
@@ -208,7 +214,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
-        after = after_look(mean[some], shown, kept, best)
+        after = after_look(mean[some], shown, kept, to_beat[some])
         found[rows[some], place] = price(after, now[some], rest)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:

@@ -44,6 +44,7 @@ from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.points import Points
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
+from optuna_daub.core.space import Space
 
 
 SCALES = ("linear", "smooth", "own", "own_growth", "noise")
@@ -71,6 +72,10 @@ class Prior(NamedTuple):
     """Weight of a number's logarithm beside the number in the linear part."""
     growth_by_point: float
     """Standard deviation of g divided by that of f."""
+    count_mean: float
+    """Mean exponent of seconds in a whole number, such as a number of trees."""
+    count: float
+    """Standard deviation of that exponent, divided by `linear`."""
     late_by_own: float
     """Standard deviation of r_i divided by that of s_i."""
     linear: float
@@ -155,8 +160,8 @@ class Fitted:
         prior, count = self.prior, len(rows)
         linear, smooth, own, _, noise = self.variances
         new = self.points.at(rows)
-        columns, square = new.linear(prior.bend)
-        by_point = linear * (columns @ self.points.linear(prior.bend)[0].T)
+        columns, square = new.linear(prior.bend, prior.count)
+        by_point = linear * (columns @ self.points.linear(prior.bend, prior.count)[0].T)
         by_point += smooth * new.smooth(self.points, prior.reach)
         shared, own_share = self._shares()
         # Covariances with the fitted learners, at the pivot, by growth and by late growth: the
@@ -204,6 +209,7 @@ class Fitted:
         growth, late = _basis(log_size, self.log_full, prior)
         basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
         mean = means.T @ basis + self.middle + prior.alpha * basis[1] + prior.late * basis[2]
+        mean += prior.count_mean * new.counts(prior.count)[:, None]
         products = (basis[:, None] * basis).reshape(9, -1)
         variance = (before - taken).reshape(9, count).T @ products
         widened = np.where(is_seen, 1.0, self.widened)[:, None]
@@ -235,9 +241,9 @@ class Fitted:
         last, is_known = log_seconds[:, None], np.isfinite(log_seconds)[:, None]
         alpha = prior.alpha + shared[1] * self.told[1, 0]
         late_weight = prior.late + shared[2] * self.told[2, 0]
-        nobody = np.full((1, len(self.points.is_word)), np.nan)
+        nobody = np.full((1, len(self.points.space.dimensions)), np.nan)
         level, level_sd = self.predict(nobody, to)
-        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior.bend)[1].mean()
+        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior.bend, prior.count)[1].mean()
         square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
         mean = np.where(is_known, last + alpha * far + late_weight * late_far, level)
         square += 2.0 * self.variances[4]
@@ -260,7 +266,7 @@ def predicted(model: Fitted, rows: Rows, log_size: ArrayLike) -> tuple[Array, Ar
 @by_content
 def fit(
     rows: Rows,
-    is_word: NDArray[np.bool_],
+    space: Space,
     learner: NDArray[np.int64],
     log_size: Array,
     log_seconds: Array,
@@ -287,13 +293,14 @@ def fit(
     """
     order = np.argsort(learner, kind="stable")
     seen, starts, which = np.unique(learner[order], return_index=True, return_inverse=True)
-    points = Points.of(rows[seen], is_word, prior.bend)
+    points = Points.of(rows[seen], space, prior.bend, prior.count)
     growth, late = _basis(log_size[order], math.log(full), prior)
     above = log_seconds[order] - prior.alpha * growth - prior.late * late
+    above -= prior.count_mean * points.counts(prior.count)[which]
     middle = float(np.median(above))
     above -= middle
     # Covariances of observations: a shared part, and four parts of unknown scale.
-    columns, _ = points.linear(prior.bend)
+    columns, _ = points.linear(prior.bend, prior.count)
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
