@@ -59,7 +59,8 @@ Array = NDArray[np.float64]
 FILE = ROOT / "optuna_daub" / "core" / "costs" / "seconds.json"
 FIRST = Prior(
     alpha=0.45, alpha_sd=0.3, late=0.5, late_sd=0.4, kappa=0.5, pivot=2.5, reach=0.7, bend=0.4,
-    growth_by_point=0.13, count_mean=0.4, count=0.4, late_by_own=1.0, linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
+    growth_by_point=0.13, count_mean=0.3, count_sd=0.4, late_by_own=1.0,
+    linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
     noise=0.1, trust=4.0, tail=5.0,
 )  # fmt: skip
 """Believed before the fit: an exponent that rises from a half on little data to 0.95 at N."""
@@ -284,7 +285,15 @@ def _made(name: str) -> Problem:
     rng = np.random.default_rng(len(name))
     rows, sizes = rng.random((40, 2)), (500, 2000, 8000)
     taken = np.exp(2.0 * rows[:, :1]) * (500 + np.array(sizes)) * rng.lognormal(0, 0.1, (40, 3))
-    return Problem(name, "made", 1.0, rows, Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0)))), sizes, taken)
+    return Problem(
+        name,
+        "made",
+        1.0,
+        rows,
+        Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0)))),
+        sizes,
+        taken,
+    )
 
 
 def _space_of(parameters: Sequence[Parameter]) -> Space:
