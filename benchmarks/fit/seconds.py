@@ -59,7 +59,8 @@ Array = NDArray[np.float64]
 FILE = ROOT / "optuna_daub" / "core" / "costs" / "seconds.json"
 FIRST = Prior(
     alpha=0.45, alpha_sd=0.3, late=0.5, late_sd=0.4, kappa=0.5, pivot=2.5, reach=0.7, bend=0.4,
-    growth_by_point=0.13, late_by_own=1.0, linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
+    growth_by_point=0.13, count_mean=0.3, count_sd=0.4, late_by_own=1.0,
+    linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
     noise=0.1, trust=4.0, tail=5.0,
 )  # fmt: skip
 """Believed before the fit: an exponent that rises from a half on little data to 0.95 at N."""
@@ -84,7 +85,7 @@ class Problem:
     weight: float
     """Each of its studies counts so much."""
     rows: Array
-    is_word: NDArray[np.bool_]
+    space: Space
     sizes: tuple[int, ...]
     """The last is N."""
     seconds: Array
@@ -180,7 +181,7 @@ def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Ar
     rows = problem.rows[study.learners]
     known = times[study.learners[study.learner], study.size]
     model = fit(
-        rows, problem.is_word, study.learner, log_sizes[study.size], known,
+        rows, problem.space, study.learner, log_sizes[study.size], known,
         problem.sizes[-1], prior,
     )  # fmt: skip
     mean, sd = model.predict(rows, log_sizes, np.arange(len(rows)))
@@ -252,7 +253,7 @@ def _measured(path: Path) -> Iterator[Problem]:
         taken = np.array([[row["seconds"].get(str(n), np.nan) for n in sizes] for row in of_data])
         points = space.rows([row["config"] for row in of_data])
         taken[np.isinf(taken)] = np.nan
-        yield Problem(name, "trained", 2.0, points, space.is_word, sizes, taken)
+        yield Problem(name, "trained", 2.0, points, space, sizes, taken)
 
 
 def _tables() -> Iterator[Problem]:
@@ -263,7 +264,7 @@ def _tables() -> Iterator[Problem]:
         taken = np.array([[np.nan if x is None else x.seconds for x in row] for row in seen])
         taken = np.maximum(taken, 1e-4)
         nothing = np.empty((len(taken), 0))
-        yield Problem(name, "named", 3.0, nothing, np.zeros(0, bool), sizes, taken)
+        yield Problem(name, "named", 3.0, nothing, Space(), sizes, taken)
 
 
 def _forests() -> Iterator[Problem]:
@@ -276,7 +277,7 @@ def _forests() -> Iterator[Problem]:
         configs = [draw(problem.space, rng) for _ in range(80)]
         taken = np.stack([problem.predict(configs, n)[1] for n in sizes], axis=1)
         rows = space.rows(configs)
-        yield Problem(problem.name, "forests", 0.5, rows, space.is_word, sizes, taken)
+        yield Problem(problem.name, "forests", 0.5, rows, space, sizes, taken)
 
 
 def _made(name: str) -> Problem:
@@ -284,7 +285,15 @@ def _made(name: str) -> Problem:
     rng = np.random.default_rng(len(name))
     rows, sizes = rng.random((40, 2)), (500, 2000, 8000)
     taken = np.exp(2.0 * rows[:, :1]) * (500 + np.array(sizes)) * rng.lognormal(0, 0.1, (40, 3))
-    return Problem(name, "made", 1.0, rows, np.zeros(2, bool), sizes, taken)
+    return Problem(
+        name,
+        "made",
+        1.0,
+        rows,
+        Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0)))),
+        sizes,
+        taken,
+    )
 
 
 def _space_of(parameters: Sequence[Parameter]) -> Space:

@@ -155,24 +155,27 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     has_model = bool(is_full.any())
     content = pool.content
     mean, sd = content.once(_beliefs, terms.forecaster, full)
-    # Before a full-data model the median forecast is to beat. A learner in training counts with
-    # its forecast.
-    best = (
-        float(table.score[is_full].max()) if has_model else float(np.median(mean[:count][scored]))
-    )
     if has_model:
-        best = max(best, float(mean[:count][scored & ~pool.is_free].max(initial=-math.inf)))
+        # A learner in training counts with its forecast.
+        expected_soon = mean[:count][scored & ~pool.is_free]
+        best = max(table.score[is_full].max(), expected_soon.max(initial=-math.inf))
+        over = np.full(len(mean), best)
+    else:
+        # Before a full-data model, learners are to beat the median forecast, and candidates the
+        # best one. Otherwise points near the best learner would be tried again and again.
+        over = np.full(len(mean), np.median(mean[:count][scored]))
+        over[count:] = mean[:count][scored].max()
     may_run = np.flatnonzero(table.is_alive & pool.is_free & ~is_full)
     rows = np.concatenate([may_run, np.arange(count, len(mean))])
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
-    mean, sd = mean[rows], sd[rows]
+    mean, sd, over = mean[rows], sd[rows], over[rows]
     costs = content.once(_costs, terms.cost, stops).part(rows)
     spent, left = float(pool.spent.examples), math.inf
     if terms.cost.is_in_seconds(pool):
         spent = pool.spent.seconds
         left = math.inf if pool.left is None else pool.left.seconds
-    expected = costs.expected
+    expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 
     def in_time(left: float | Numbers) -> Numbers:
@@ -187,7 +190,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9)
     # Steps straight to N have no look, so one outcome stands for all.
-    ahead = improvement(mean, sd, best)
+    ahead = improvement(mean, sd, over)
     straight = ahead / (later + overhead)
     found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
@@ -208,13 +211,13 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
-        after = after_look(mean[some], shown, kept, best)
+        after = after_look(mean[some], shown, kept, over[some])
         found[rows[some], place] = price(after, now[some], rest)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known
     cost = np.full(count, math.inf)
-    cost[may_run] = expected[: len(may_run), -1]
+    cost[may_run] = costs.expected()[: len(may_run), -1]
     return _before_a_model(pool, known, cost, spent, left)
 
 

@@ -166,6 +166,25 @@ class Space:
             moved[:, place] = (value - low) / (high - low)
         return moved
 
+    def log_counts(self, rows: Rows) -> NDArray[np.float64]:
+        """Return the logarithms of whole numbers plus 1, shape (points, such parameters).
+
+        A value below 0 counts as 0, a missing one as the middle of its range.
+
+        >>> Space((("trees", Range(9, 99, is_log=True, is_whole=True)),)).log_counts(
+        ...     np.array([[0.0], [1.0]])
+        ... ).round(3)
+        array([[2.303],
+               [4.605]])
+        """
+        found = []
+        for place, (_, one) in enumerate(self.dimensions):
+            if isinstance(one, Range) and one.is_whole:
+                low, high = (math.log(x) if one.is_log else float(x) for x in (one.low, one.high))
+                value = low + np.nan_to_num(rows[:, place], nan=0.5) * (high - low)
+                found.append(np.log1p(np.maximum(np.exp(value) if one.is_log else value, 0.0)))
+        return np.array(found).reshape(len(found), len(rows)).T
+
     def point(self, row: NDArray[np.float64]) -> dict[str, Any]:
         """Return the parameters of a row, without those that it lacks."""
         return {

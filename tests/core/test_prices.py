@@ -66,12 +66,13 @@ def slowly(pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left:
     best = max(c.score for c in pool.curves.values() if c.size == FULL)
     cost = terms.cost.seconds(pool, SIZES)
     is_look = stop < len(SIZES) - 1
-    spent = float(cost.expected[row, stop]) if is_look else 0.0
+    expected = cost.expected(left)
+    spent = float(expected[row, stop]) if is_look else 0.0
     chance = float(cost.within(left - spent)[row, -1])
     if chance <= 0.5:
         return -math.inf  # it would end too late
-    now = float(cost.expected[row, stop]) + overhead
-    later = float(cost.expected[row, -1]) / chance + overhead
+    now = float(expected[row, stop]) + overhead
+    later = float(expected[row, -1]) / chance + overhead
     if not is_look:
         return expected_improvement(mean, sd, best) / later
     shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
@@ -139,7 +140,7 @@ def test_a_look_needs_time_for_the_training_on_all_the_data_after_it(kind: str) 
     for seconds in np.linspace(15.0, 60.0, 10).tolist():
         found = getattr(prices(replace(pool, left=Cost(0, seconds)), terms), kind)
         for stop in range(len(SIZES) - 1):
-            after = known.within(seconds - known.expected[:, [stop]])
+            after = known.within(seconds - known.expected(seconds)[:, [stop]])
             is_late = after[mine, -1] <= 0.5
             assert (found[is_late, stop] == -math.inf).all()
             barred += int((is_late & np.isfinite(found[:, -1])).sum())

@@ -5,6 +5,7 @@ Costs are seconds, as distributions, or training sizes, exactly.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 from typing import Protocol
@@ -12,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import ndtr
 from scipy.special import stdtr
 
 from optuna_daub.core.costs.seconds import Fitted
@@ -30,9 +32,6 @@ Array = NDArray[np.float64]
 LATEST, SLOWEST = 120, 40
 """Numbers of learners in the model: those timed last, and the slowest of the others, which would
 cost most if they were predicted too fast."""
-WIDEST = 1.0
-"""Largest standard deviation of a logarithm in expected seconds, which are then 1.65 times the
-median. The mean of a wider distribution says nothing."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
 """Degrees of freedom of the Student t distribution of logarithms, and the scale at which its
 quartiles are those of a normal distribution."""
@@ -56,14 +55,27 @@ class Seconds(NamedTuple):
         """Median of the seconds."""
         return np.asarray(np.exp(self.log_mean))
 
-    @property
-    def expected(self) -> Array:
-        """Mean of the seconds, above the median because of slow trainings.
+    def expected(self, left: float = math.inf) -> Array:
+        """Return the mean of the seconds, counted up to the time left.
 
-        >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).expected.round(2)
-        array([1.  , 1.65])
+        It is above the median because of slow trainings. What is unknown, such as a new kind of
+        model, may take fifty times its median, so its mean is far above.
+
+        Args:
+            left: seconds after which all trainings stop; infinite for no limit.
+
+        >>> seconds = Seconds(np.zeros(2), np.array([0.0, 1.0]))
+        >>> seconds.expected().round(2), seconds.expected(left=2.0).round(2)
+        (array([1.  , 1.65]), array([1.  , 1.11]))
         """
-        return np.asarray(np.exp(self.log_mean + np.minimum(self.log_sd, WIDEST) ** 2 / 2.0))
+        is_certain = self.log_sd < 1e-9
+        sd = np.where(is_certain, 1.0, self.log_sd)
+        mean = np.where(is_certain, np.exp(self.log_mean), np.exp(self.log_mean + sd**2 / 2.0))
+        if math.isinf(left):
+            return np.asarray(mean)
+        spare = (math.log(max(left, 1e-300)) - self.log_mean) / sd
+        cut = mean * ndtr(spare - sd) + left * ndtr(-spare)
+        return np.asarray(np.where(is_certain, np.minimum(mean, left), cut))
 
     def within(self, left: ArrayLike) -> Array:
         """Return the probability that a training takes at most `left` seconds.
@@ -95,7 +107,7 @@ class CostModel(Protocol):
 class InExamples:
     """Training sizes as costs.
 
-    >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected.round(6)
+    >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected().round(6)
     array([[500., 900.],
            [500., 900.]])
     """
@@ -213,7 +225,7 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     is_one[:, 0] &= (times[:, 0, 0] != times[:, 1, 0]) & (times[:, 0, 0] != times[:, 2, 0])
     learner = np.nonzero(is_one)[0]
     log_size, log_seconds = times[is_one].T
-    model = fit(rows[own >= 0], space.is_word, learner, log_size, log_seconds, full)
+    model = fit(rows[own >= 0], space, learner, log_size, log_seconds, full)
     return TakingPart(model, rows, places, own, last)
 
 
@@ -236,7 +248,7 @@ def expected_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
     known = curves.once(taking_part, full)
     if known is None:
         return {}
-    expected = known.seconds((size,)).expected[:, 0].tolist()
+    expected = known.seconds((size,)).expected()[:, 0].tolist()
     found = {}
     for (learner, curve), seconds in zip(curves.items(), expected, strict=True):
         there = curve.at(size)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.space import Range
 from optuna_daub.core.space import Rows
+from optuna_daub.core.space import Space
 
 
 Array: TypeAlias = NDArray[np.float64]
@@ -21,8 +24,12 @@ class Points:
 
     rows: Rows
     """Points of the learners, shape (learners, parameters)."""
-    is_word: NDArray[np.bool_]
-    """True for parameters that are words, shape (parameters,)."""
+    space: Space
+    """Space of the parameters."""
+    bend: float
+    """Weight of a number's logarithm beside the number in the linear part."""
+    count: float
+    """Weight of a whole number's logarithm in the linear part, which has not the number itself."""
     centre: Array
     """Means of the linear columns, so a parameter that never changed has no effect."""
     n_words: tuple[int, ...]
@@ -31,30 +38,31 @@ class Points:
     """Mean squared distance between the learners; 1 if all are equal."""
 
     @classmethod
-    def of(cls, rows: Rows, is_word: NDArray[np.bool_], bend: float) -> Points:
+    def of(cls, rows: Rows, space: Space, bend: float, count: float) -> Points:
         """Return the points with centre, columns and reach of these learners."""
-        words = _words(rows, is_word)
+        words = _words(rows, space)
         n_words = tuple(int(number) + 2 for number in words.max(axis=0, initial=-1))
-        bare = cls(rows, is_word, np.zeros(1), n_words, 1.0)
+        bare = cls(rows, space, bend, count, np.zeros(1), n_words, 1.0)
         distances = bare._distances(bare)
-        centre = np.concatenate([part.mean(axis=0) for part in bare._columns(bend)])
+        centre = np.concatenate([part.mean(axis=0) for part in bare._columns()])
         pairs = max(len(rows) * (len(rows) - 1), 1)
-        return cls(rows, is_word, centre, n_words, float(distances.sum() / pairs) or 1.0)
+        return replace(bare, centre=centre, reach=float(distances.sum() / pairs) or 1.0)
 
     def at(self, rows: Rows) -> Points:
         """Return other points, with the centre, columns and reach of these."""
-        return Points(rows, self.is_word, self.centre, self.n_words, self.reach)
+        return replace(self, rows=rows)
 
-    def linear(self, bend: float) -> tuple[Array, Array]:
+    def linear(self) -> tuple[Array, Array]:
         """Return the columns of the linear part, and each point's prior variance of it, shape
-        (points,).
-
-        Logarithms of numbers have the weight `bend` beside the numbers.
-        """
-        numbers, words = self._columns(bend)
-        columns = np.concatenate([numbers, words], axis=1) - self.centre
-        unseen = (_words(self.rows, self.is_word) + 2 > np.array(self.n_words)).sum(axis=1)
+        (points,)."""
+        columns = np.concatenate(self._columns(), axis=1) - self.centre
+        unseen = (_words(self.rows, self.space) + 2 > np.array(self.n_words)).sum(axis=1)
         return columns, np.asarray((columns**2).sum(axis=1) + unseen)
+
+    def counts(self) -> Array:
+        """Return the sum of the whole numbers' logarithms above their means, shape (points,)."""
+        logs = self.space.log_counts(self.rows)
+        return np.asarray((logs - self.centre[: logs.shape[1]] / self.count).sum(axis=1))
 
     def smooth(self, other: Points, scale: float) -> Array:
         """Return the squared exponential of distances, shape (points, other points).
@@ -63,23 +71,28 @@ class Points:
         """
         return np.asarray(np.exp(-0.5 / (scale**2 * self.reach) * self._distances(other)))
 
-    def _columns(self, bend: float) -> tuple[Array, Array]:
-        """Return numbers with their logarithms, and a column of 0 and 1 for each word."""
-        numbers = self._numbers()
+    def _columns(self) -> tuple[Array, Array, Array]:
+        """Return logarithms of whole numbers, other numbers with their logarithms, and a column
+        of 0 and 1 for each word."""
+        counts = self.count * self.space.log_counts(self.rows)
+        numbers = self._numbers(but_counts=True)
         # Time may be proportional to a value or to its logarithm, whatever scale its range has.
-        bent = bend * np.log(numbers + 0.02)
-        words = _words(self.rows, self.is_word)
+        bent = self.bend * np.log(numbers + 0.02)
+        words = _words(self.rows, self.space)
         is_it = [
             (words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
             for i, count in enumerate(self.n_words)
         ]
         return (
+            counts,
             np.concatenate([numbers, bent], axis=1),
             np.concatenate([np.empty((len(self.rows), 0)), *is_it], axis=1),
         )
 
-    def _numbers(self) -> Array:
-        numbers = self.rows[:, ~self.is_word]
+    def _numbers(self, *, but_counts: bool = False) -> Array:
+        dimensions = (one for _, one in self.space.dimensions)
+        is_in = [isinstance(d, Range) and not (but_counts and d.is_whole) for d in dimensions]
+        numbers = self.rows[:, is_in]
         return np.where(np.isnan(numbers), 0.5, numbers)
 
     def _distances(self, other: Points) -> Array:
@@ -87,14 +100,13 @@ class Points:
         first, second = self._numbers(), other._numbers()
         square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)
         square -= 2.0 * first @ second.T
-        for one, two in zip(
-            _words(self.rows, self.is_word).T, _words(other.rows, self.is_word).T, strict=True
-        ):
+        words = _words(self.rows, self.space), _words(other.rows, self.space)
+        for one, two in zip(*(each.T for each in words), strict=True):
             square += one[:, None] != two
         return np.asarray(np.maximum(square, 0.0))
 
 
-def _words(rows: Rows, is_word: NDArray[np.bool_]) -> Array:
+def _words(rows: Rows, space: Space) -> Array:
     """Return the numbers of words, -1 for one that is absent."""
-    words = rows[:, is_word]
+    words = rows[:, space.is_word]
     return np.where(np.isnan(words), -1.0, words)

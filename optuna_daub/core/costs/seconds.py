@@ -9,7 +9,8 @@ level             shared level at N, with a very wide prior
 alpha             shared exponent of growth
 q(L)              (exp(kappa L) - 1) / kappa: late growth. On little data the constant part of a
                   training's time hides the part that grows
-f, g              processes over parameters x: linear and squared exponential kernels
+f, g              processes over parameters x: linear and squared exponential kernels. The mean
+                  of f rises with the logarithms of whole numbers, such as a number of trees
 u_i, s_i, r_i     the learner's own effects, in level and in growth
 noise             Gaussian below, with the tail of a Student t above: a call may be slow (the first
                   one loads its library), but none is faster than its work
@@ -44,6 +45,7 @@ from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.points import Points
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
+from optuna_daub.core.space import Space
 
 
 SCALES = ("linear", "smooth", "own", "own_growth", "noise")
@@ -71,6 +73,10 @@ class Prior(NamedTuple):
     """Weight of a number's logarithm beside the number in the linear part."""
     growth_by_point: float
     """Standard deviation of g divided by that of f."""
+    count_mean: float
+    """Mean exponent of seconds in a whole number, such as a number of trees."""
+    count_sd: float
+    """Standard deviation of that exponent, divided by `linear`."""
     late_by_own: float
     """Standard deviation of r_i divided by that of s_i."""
     linear: float
@@ -155,8 +161,8 @@ class Fitted:
         prior, count = self.prior, len(rows)
         linear, smooth, own, _, noise = self.variances
         new = self.points.at(rows)
-        columns, square = new.linear(prior.bend)
-        by_point = linear * (columns @ self.points.linear(prior.bend)[0].T)
+        columns, square = new.linear()
+        by_point = linear * (columns @ self.points.linear()[0].T)
         by_point += smooth * new.smooth(self.points, prior.reach)
         shared, own_share = self._shares()
         # Covariances with the fitted learners, at the pivot, by growth and by late growth: the
@@ -204,6 +210,7 @@ class Fitted:
         growth, late = _basis(log_size, self.log_full, prior)
         basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
         mean = means.T @ basis + self.middle + prior.alpha * basis[1] + prior.late * basis[2]
+        mean += prior.count_mean * new.counts()[:, None]
         products = (basis[:, None] * basis).reshape(9, -1)
         variance = (before - taken).reshape(9, count).T @ products
         widened = np.where(is_seen, 1.0, self.widened)[:, None]
@@ -235,9 +242,9 @@ class Fitted:
         last, is_known = log_seconds[:, None], np.isfinite(log_seconds)[:, None]
         alpha = prior.alpha + shared[1] * self.told[1, 0]
         late_weight = prior.late + shared[2] * self.told[2, 0]
-        nobody = np.full((1, len(self.points.is_word)), np.nan)
+        nobody = np.full((1, len(self.points.space.dimensions)), np.nan)
         level, level_sd = self.predict(nobody, to)
-        by_point = self.variances[1] + self.variances[0] * self.points.linear(prior.bend)[1].mean()
+        by_point = self.variances[1] + self.variances[0] * self.points.linear()[1].mean()
         square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
         mean = np.where(is_known, last + alpha * far + late_weight * late_far, level)
         square += 2.0 * self.variances[4]
@@ -260,7 +267,7 @@ def predicted(model: Fitted, rows: Rows, log_size: ArrayLike) -> tuple[Array, Ar
 @by_content
 def fit(
     rows: Rows,
-    is_word: NDArray[np.bool_],
+    space: Space,
     learner: NDArray[np.int64],
     log_size: Array,
     log_seconds: Array,
@@ -271,29 +278,30 @@ def fit(
 
     Args:
         rows: the learners' points, shape (learners, parameters); those tried last come last.
-        is_word: True for parameters that are words, shape (parameters,).
+        space: space of the parameters; the seconds grow with whole numbers.
         learner: row of each observation's learner, shape (observations,), at least one.
         log_size: logarithms of training sizes, shape (observations,).
         log_seconds: logarithms of seconds, shape (observations,).
         full: N, the number of all training examples.
         prior: prior of the model.
 
-    >>> rows, is_word = np.zeros((2, 0)), np.zeros(0, bool)
+    >>> rows, space = np.zeros((2, 0)), Space()
     >>> learner, sizes = np.array([0, 0, 1]), np.log([500.0, 1000.0, 500.0])
-    >>> model = fit(rows, is_word, learner, sizes, np.log([1.0, 1.8, 3.0]), full=4000)
+    >>> model = fit(rows, space, learner, sizes, np.log([1.0, 1.8, 3.0]), full=4000)
     >>> mean, deviation = model.predict(rows, math.log(1000), np.array([0, 1]))
     >>> bool(1.0 < np.exp(mean[0]) < 2.0 < np.exp(mean[1])), bool(deviation[0] < deviation[1])
     (True, True)
     """
     order = np.argsort(learner, kind="stable")
     seen, starts, which = np.unique(learner[order], return_index=True, return_inverse=True)
-    points = Points.of(rows[seen], is_word, prior.bend)
+    points = Points.of(rows[seen], space, prior.bend, prior.count_sd)
     growth, late = _basis(log_size[order], math.log(full), prior)
     above = log_seconds[order] - prior.alpha * growth - prior.late * late
+    above -= prior.count_mean * points.counts()[which]
     middle = float(np.median(above))
     above -= middle
     # Covariances of observations: a shared part, and four parts of unknown scale.
-    columns, _ = points.linear(prior.bend)
+    columns, _ = points.linear()
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
     of_point = 1.0 + prior.growth_by_point**2 * by_growth

@@ -212,7 +212,7 @@ def _asked(pool: Pool, terms: Terms) -> float:
 def expected_cost(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Numbers:
     """Return the expected cost of training each learner, shape (learners, sizes)."""
     cost = InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
-    return cost.seconds(pool, sizes).expected[: len(pool.curves)]
+    return cost.seconds(pool, sizes).expected()[: len(pool.curves)]
 
 
 def _is_in_seconds(pool: Pool, terms: Terms) -> bool:

@@ -157,7 +157,9 @@ class ValuePerSecond(Policy):
         known = self.prices(pool)
         if not known.has_model:
             return mean
-        cost = self._open_terms(pool).cost.seconds(pool, self.sizes[-1:]).expected[: len(mean), 0]
+        cost = (
+            self._open_terms(pool).cost.seconds(pool, self.sizes[-1:]).expected()[: len(mean), 0]
+        )
         return np.asarray(mean - max(known.value, 0.0) * cost)
 
     def leader(self, pool: Pool) -> int | None:

@@ -19,12 +19,22 @@ from optuna_daub.core.costs.seconds import MOST_TUNED
 from optuna_daub.core.costs.seconds import PRIOR
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
 
 
 Array = NDArray[np.float64]
 
 FULL = 64_000
 SIZES = np.log([1000.0, 4000.0, 16_000.0])
+TREES = Range(1, 20, is_log=True, is_whole=True)
+SPACE = Space((("a", Range(0.0, 1.0)), ("trees", TREES), ("word", Words((0, 1, 2)))))
+
+
+def numbers(count: int) -> Space:
+    """A space of numbers from 0 to 1."""
+    return Space(tuple((f"x{i}", Range(0.0, 1.0)) for i in range(count)))
 
 
 @dataclass(frozen=True)
@@ -32,14 +42,14 @@ class Made:
     """Learners whose seconds follow from their points, and what was measured of them."""
 
     rows: Array
-    is_word: NDArray[np.bool_]
+    space: Space
     learner: NDArray[np.int64]
     log_size: Array
     log_seconds: Array
 
     def fitted(self) -> Fitted:
         """The model."""
-        return fit(self.rows, self.is_word, self.learner, self.log_size, self.log_seconds, FULL)
+        return fit(self.rows, self.space, self.learner, self.log_size, self.log_seconds, FULL)
 
 
 def made(seed: int, count: int = 12, noise: float = 0.1) -> Made:
@@ -52,7 +62,7 @@ def made(seed: int, count: int = 12, noise: float = 0.1) -> Made:
     level = 3.0 * rows[:, 0] + np.array([0.0, 1.0, -1.0])[rows[:, 2].astype(int)]
     log_seconds = level[learner] + 0.8 * (log_size - math.log(FULL))
     log_seconds += rng.normal(0.0, noise, len(learner))
-    return Made(rows, np.array([False, False, True]), learner, log_size, log_seconds)
+    return Made(rows, SPACE, learner, log_size, log_seconds)
 
 
 def drawn(seed: int, count: int = 7) -> Array:
@@ -69,7 +79,7 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     everyone = np.concatenate([data.rows, new])
     n = len(data.learner)
     linear, smooth, own, own_growth, noise = model.variances
-    columns, square = model.points.at(everyone).linear(PRIOR.bend)
+    columns, square = model.points.at(everyone).linear()
     by_point = linear * columns @ columns.T + smooth * np.exp(
         -0.5
         * _square_distances(everyone)
@@ -94,6 +104,8 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     trust = np.empty(n)
     trust[order] = model.trust
     expected = model.middle + PRIOR.alpha * growth + PRIOR.late * late
+    trees = np.log1p(20.0 ** everyone[:, 1])
+    expected += PRIOR.count_mean * (trees - trees[:10].mean())[ids]
     oracle = GaussianProcessRegressor(_Given(covariance), alpha=noise / trust, optimizer=None)
     places = np.arange(len(ids), dtype=float)[:, None]
     oracle.fit(places[:n], data.log_seconds - expected[:n])
@@ -139,7 +151,7 @@ def test_the_order_of_learners_and_observations_does_not_matter(seed: int, rando
     learners, seen = rng.permutation(len(data.rows)), rng.permutation(len(data.learner))
     other = Made(
         data.rows[learners],
-        data.is_word,
+        data.space,
         np.argsort(learners)[data.learner][seen],
         data.log_size[seen],
         data.log_seconds[seen],
@@ -158,7 +170,7 @@ def test_the_order_of_learners_and_observations_does_not_matter(seed: int, rando
 def test_another_unit_of_time_shifts_means(seed: int, unit: float) -> None:
     data, new = made(seed), drawn(seed)
     scaled = Made(
-        data.rows, data.is_word, data.learner, data.log_size, data.log_seconds + math.log(unit)
+        data.rows, data.space, data.learner, data.log_size, data.log_seconds + math.log(unit)
     )
     mean, sd = data.fitted().predict(new, SIZES)
     other, other_sd = scaled.fitted().predict(new, SIZES)
@@ -177,7 +189,7 @@ def test_a_parameter_that_never_changes_changes_nothing(value: float, is_word: b
 
     wide = Made(
         widened(data.rows),
-        np.append(data.is_word, is_word),
+        Space((*data.space.dimensions, ("z", Words((0, 1)) if is_word else Range(0.0, 1.0)))),
         data.learner,
         data.log_size,
         data.log_seconds,
@@ -188,6 +200,20 @@ def test_a_parameter_that_never_changes_changes_nothing(value: float, is_word: b
         strict=True,
     ):
         assert one == pytest.approx(two)
+
+
+@pytest.mark.parametrize("is_log", [True, False])
+def test_many_trees_are_believed_to_take_longer_before_any_was_timed(is_log: bool) -> None:
+    """Two learners of ten trees; another number as far from them says nothing of seconds."""
+    trees = Range(10, 500, is_log=is_log, is_whole=True)
+    space = Space((("rate", Range(0.01, 0.5, is_log=True)), ("trees", trees)))
+    rows = np.array([[0.4, 0.0], [0.6, 0.0]])
+    learner, log_size = np.array([0, 1]), np.full(2, SIZES[0])
+    model = fit(rows, space, learner, log_size, np.log([1.0, 1.1]), FULL)
+    new = np.array([[0.5, 0.0], [0.5, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    few, many, fast, slow = model.predict(new, SIZES[0])[0]
+    assert many > few + 0.2 * math.log(50.0)
+    assert abs(fast - few) < 0.3 > abs(slow - few)
 
 
 def test_a_word_never_seen_is_less_sure() -> None:
@@ -210,7 +236,7 @@ def test_what_was_measured_is_predicted_and_the_more_the_surer(n_parameters: int
         learner = np.repeat(np.arange(20), count)
         log_size = np.tile(sizes[:count], 20)
         log_seconds = level[learner] + log_size
-        model = fit(rows, np.zeros(n_parameters, bool), learner, log_size, log_seconds, FULL)
+        model = fit(rows, numbers(n_parameters), learner, log_size, log_seconds, FULL)
         mean, sd = model.predict(rows, sizes[-1], np.arange(20))
         off.append(float(np.abs(mean - level - sizes[-1]).max()))
         sure.append(float(sd.mean()))
@@ -225,7 +251,7 @@ def test_learners_without_parameters_are_independent_but_for_growth() -> None:
 
     def at_full(exponent: float) -> Array:
         level = np.linspace(-3.0, 3.0, 7)[learner]
-        model = fit(rows, np.zeros(0, bool), learner, log_size, level + exponent * log_size, FULL)
+        model = fit(rows, Space(), learner, log_size, level + exponent * log_size, FULL)
         mean, _ = model.predict(rows, math.log(FULL), np.arange(8))
         return mean - exponent * math.log(FULL)
 
@@ -249,7 +275,7 @@ def test_a_slow_first_call_loses_its_weight_when_the_learner_goes_on(
     first = np.flatnonzero(data.learner == several)[0]
     slow = data.log_seconds.copy()
     slow[first] += math.log(factor)
-    late = Made(data.rows, data.is_word, data.learner, data.log_size, slow)
+    late = Made(data.rows, data.space, data.learner, data.log_size, slow)
     (mean, _), (other, _) = (
         x.fitted().predict(data.rows, math.log(FULL), np.arange(12)) for x in (data, late)
     )
@@ -261,12 +287,12 @@ def test_a_slow_first_call_loses_its_weight_when_the_learner_goes_on(
 @pytest.mark.parametrize("n_dear", [1, 3, 6])
 def test_a_costly_kind_is_not_taken_for_slow_calls(n_dear: int) -> None:
     """A hundred times as slow as the others, on every size."""
-    rows, is_word = np.zeros((20, 0)), np.zeros(0, bool)
+    rows, space = np.zeros((20, 0)), Space()
     learner = np.repeat(np.arange(20), 2)
     log_size = np.tile(SIZES[:2], 20)
     level = np.where(np.arange(20) < n_dear, math.log(100.0), 0.0)
     log_seconds = level[learner] + log_size
-    model = fit(rows, is_word, learner, log_size, log_seconds, FULL)
+    model = fit(rows, space, learner, log_size, log_seconds, FULL)
     mean, _ = model.predict(rows, SIZES[1], np.arange(20))
     assert mean == pytest.approx(level + SIZES[1], abs=0.5)
 
@@ -275,11 +301,11 @@ def test_a_costly_kind_is_not_taken_for_slow_calls(n_dear: int) -> None:
 def test_a_training_is_believed_to_be_dear_if_its_parameters_say_so(n_dear: int) -> None:
     """One learner, or several, far from all others keeps its own cost."""
     places = np.concatenate([np.linspace(0.0, 0.4, 20), np.full(n_dear, 1.0)])
-    rows, is_word = places[:, None], np.zeros(1, bool)
+    rows, space = places[:, None], numbers(1)
     learner = np.arange(len(rows))
     log_size = np.full(len(rows), SIZES[0])
     log_seconds = 9.0 * places
-    model = fit(rows, is_word, learner, log_size, log_seconds, FULL)
+    model = fit(rows, space, learner, log_size, log_seconds, FULL)
     mean, _ = model.predict(rows, SIZES[0], learner)
     assert mean == pytest.approx(log_seconds, abs=1.0)
 
@@ -290,9 +316,9 @@ def test_beyond_what_is_tuned_on_slow_calls_are_found_too() -> None:
     learner = np.repeat(np.arange(count), 2)
     log_size = np.tile(SIZES[:2], count)
     log_seconds = 2.0 * rows[learner, 0] + 0.8 * log_size
-    usual = fit(rows, np.zeros(1, bool), learner, log_size, log_seconds, FULL)
+    usual = fit(rows, numbers(1), learner, log_size, log_seconds, FULL)
     log_seconds = log_seconds + np.where(np.arange(2 * count) == 10, math.log(10.0), 0.0)
-    model = fit(rows, np.zeros(1, bool), learner, log_size, log_seconds, FULL)
+    model = fit(rows, numbers(1), learner, log_size, log_seconds, FULL)
     assert model.trust[10] < 0.3
     assert np.delete(model.trust, 10).min() > 0.3
     both = [m.predict(rows, math.log(FULL), np.arange(count))[0] for m in (usual, model)]
