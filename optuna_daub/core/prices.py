@@ -6,7 +6,7 @@ A step trains a learner, or a candidate that could become one, on m examples; N 
     E[ max(0, EI - L (c(N) + o)) ] = L (c(m) + o)           if m = N:  EI = L (c(N) + o)
 
 EI is the expected improvement on the best full-data score once the score at m is known, c(n) the
-expected seconds of a training on n examples, and o an overhead of every step: a share of the
+mean seconds of a training on n examples, and o an overhead of every step: a share of the
 seconds spent so far (or left, if these are fewer). It grows because small samples distinguish the
 best learners less and less, so a look in between pays less and less. This is Gittins' index [1],
 solved for the cost at a given score instead of the score at a given cost [2, 3].

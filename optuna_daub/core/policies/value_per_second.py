@@ -4,8 +4,9 @@ A step trains a suspended learner, or a new candidate, on some or all of the dat
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
 which learner goes on, on how much data, and when to try a new one. Three cases need more:
 
-* Before the first full-data model there is no score to improve on. The median forecast stands in,
-  a training on all the data may cost twice what was spent so far, and candidates start small.
+* Before the first full-data model there is no score to improve on. Learners are compared with the
+  median forecast, and candidates with the best one. A training on all the data may cost twice
+  what was spent so far, and candidates start small.
 * If runs are limited instead of seconds (`n_trials`), steps cost more as fewer runs are left. The
   first full-data model is started by half of them, and the last run is on all the data.
 * A closed pool ends by itself, when no step is worth a small price; its rule is in `closed_pool`.
