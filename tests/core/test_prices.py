@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from dataclasses import replace
 from itertools import pairwise
 
@@ -20,6 +21,7 @@ from optuna_daub.core.boxes import POINTS
 from optuna_daub.core.boxes import WEIGHTS
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.prices import HASTE
 from optuna_daub.core.prices import N_LOOKED_AT
@@ -60,10 +62,16 @@ def expected_improvement(mean: float, sd: float, best: float) -> float:
     return float(np.trapezoid(np.maximum(mean + sd * z - best, 0.0) * density, z))
 
 
-def slowly(pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left: float) -> float:
+def best_score(pool: Pool) -> float:
+    """The best score on all the data."""
+    return max(c.score for c in pool.curves.values() if c.size == FULL)
+
+
+def slowly(
+    pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left: float, best: float
+) -> float:
     """The price of one step of one learner or, behind them, candidate: L of the formula."""
     mean, sd = (float(part[row]) for part in terms.forecaster.beliefs(pool, FULL))
-    best = max(c.score for c in pool.curves.values() if c.size == FULL)
     cost = terms.cost.seconds(pool, SIZES)
     is_look = stop < len(SIZES) - 1
     expected = cost.expected(left)
@@ -101,7 +109,7 @@ def test_prices_agree_with_the_slow_transcription(unit: str, left: float) -> Non
     assert both.shape == (len(pool.curves) + len(ROWS), len(SIZES))
     compared = 0
     for row, stop in np.argwhere(np.isfinite(both)).tolist():
-        expected = slowly(pool, terms, row, stop, overhead, left)
+        expected = slowly(pool, terms, row, stop, overhead, left, best_score(pool))
         assert both[row, stop] == pytest.approx(expected, rel=1e-4, abs=1e-12)
         compared += 1
     assert compared > 20
@@ -162,7 +170,8 @@ def test_the_fewer_runs_are_left_the_more_each_costs(runs_left: int, factor: flo
     pool = replace(pool_of(12), runs_left=runs_left)
     found, overhead = prices(pool, TERMS).candidates, HASTE * pool.spent.examples * factor
     for row, stop in np.argwhere(np.isfinite(found)).tolist():
-        expected = slowly(pool, TERMS, len(pool.curves) + row, stop, overhead, math.inf)
+        place, best = len(pool.curves) + row, best_score(pool)
+        expected = slowly(pool, TERMS, place, stop, overhead, math.inf, best)
         assert found[row, stop] == pytest.approx(expected, rel=1e-4, abs=1e-12)
 
 
@@ -177,6 +186,43 @@ def test_the_first_training_on_all_the_data_waits_for_half_of_its_cost_to_be_spe
     assert np.isfinite(late.learners[:, -1]).all()
     assert np.isneginf(late.learners[:, :-1]).all()
     assert np.isneginf(late.candidates).all()
+
+
+def test_before_a_full_model_candidates_are_to_beat_the_best_forecast() -> None:
+    pool = pool_of(count=6, full=0)
+    found = prices(pool, TERMS)
+    best = float(TERMS.forecaster.beliefs(pool, FULL)[0][: len(pool.curves)].max())
+    overhead = HASTE * pool.spent.examples
+    for row, value in enumerate(found.candidates[:, 0]):
+        place = len(pool.curves) + row
+        expected = slowly(pool, TERMS, place, 0, overhead, math.inf, best)
+        assert value == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Seconds of one mean logarithm, with a spread for each candidate."""
+
+    spreads: tuple[float, ...]
+
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        sd = np.append(np.full(len(pool.curves), 0.1), self.spreads)
+        shape = len(sd), len(sizes)
+        log_mean = np.broadcast_to(np.log(sizes) - math.log(1000.0), shape)
+        return Seconds(log_mean, np.broadcast_to(sd[:, None], shape))
+
+    def is_in_seconds(self, pool: Pool) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("left", [math.inf, 400.0, 60.0])
+def test_the_less_is_known_of_a_candidates_seconds_the_less_it_is_worth(left: float) -> None:
+    rows = np.full((4, 1), 0.6)
+    pool = replace(pool_of(timed=True), proposer=Given(rows))
+    pool = pool if math.isinf(left) else replace(pool, left=Cost(0, left))
+    cost = Spread((0.1, 1.0, 2.0, 3.0))
+    worth = prices(pool, replace(TERMS, cost=cost)).candidates.max(axis=1)
+    assert all(first > 1.1 * second for first, second in pairwise(worth))
 
 
 def test_prices_have_the_unit_of_scores_per_unit_of_cost() -> None:
