@@ -162,9 +162,11 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         over = np.full(len(mean), best)
     else:
         # Before a full-data model, learners are to beat the median forecast, and candidates the
-        # best one. Otherwise points near the best learner would be tried again and again.
+        # learner with the best one, whose score is as unknown as those of points near it.
+        # Otherwise such points would be tried again and again.
         over = np.full(len(mean), np.median(mean[:count][scored]))
         over[count:] = mean[:count][scored].max()
+        sd = np.append(sd[:count], content.once(_gaps, terms.forecaster, full))
     may_run = np.flatnonzero(table.is_alive & pool.is_free & ~is_full)
     rows = np.concatenate([may_run, np.arange(count, len(mean))])
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
@@ -223,6 +225,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
 
 def _beliefs(pool: Pool, forecaster: Forecaster, size: int) -> tuple[Numbers, Numbers]:
     return forecaster.beliefs(pool, size)
+
+
+def _gaps(pool: Pool, forecaster: Forecaster, size: int) -> Numbers:
+    return forecaster.gaps(pool, size)
 
 
 def _look(pool: Pool, forecaster: Forecaster, at: int, size: int) -> Numbers:

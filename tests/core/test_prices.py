@@ -68,10 +68,18 @@ def best_score(pool: Pool) -> float:
 
 
 def slowly(
-    pool: Pool, terms: Terms, row: int, stop: int, overhead: float, left: float, best: float
+    pool: Pool,
+    terms: Terms,
+    row: int,
+    stop: int,
+    overhead: float,
+    left: float,
+    best: float,
+    gap: float | None = None,
 ) -> float:
     """The price of one step of one learner or, behind them, candidate: L of the formula."""
     mean, sd = (float(part[row]) for part in terms.forecaster.beliefs(pool, FULL))
+    sd = sd if gap is None else gap
     cost = terms.cost.seconds(pool, SIZES)
     is_look = stop < len(SIZES) - 1
     expected = cost.expected(left)
@@ -188,14 +196,15 @@ def test_the_first_training_on_all_the_data_waits_for_half_of_its_cost_to_be_spe
     assert np.isneginf(late.candidates).all()
 
 
-def test_before_a_full_model_candidates_are_to_beat_the_best_forecast() -> None:
+def test_before_a_full_model_candidates_are_to_beat_the_learner_with_the_best_forecast() -> None:
     pool = pool_of(count=6, full=0)
     found = prices(pool, TERMS)
     best = float(TERMS.forecaster.beliefs(pool, FULL)[0][: len(pool.curves)].max())
     overhead = HASTE * pool.spent.examples
+    gaps = TERMS.forecaster.gaps(pool, FULL)
     for row, value in enumerate(found.candidates[:, 0]):
-        place = len(pool.curves) + row
-        expected = slowly(pool, TERMS, place, 0, overhead, math.inf, best)
+        place, gap = len(pool.curves) + row, float(gaps[row])
+        expected = slowly(pool, TERMS, place, 0, overhead, math.inf, best, gap)
         assert value == pytest.approx(expected, rel=1e-4, abs=1e-12)
 
 

@@ -114,6 +114,21 @@ class Process(Forecaster):
         sd[:count] = np.where(is_there, 0.0, sd[:count])
         return mean, sd
 
+    def gaps(self, pool: Pool, size: int) -> Numbers:
+        """Return standard deviations of the candidates' scores less that of the leader.
+
+        What is unknown of the leader is unknown of its neighbours too, so their gap is small.
+        """
+        known, share, new = self._known(pool), self._share(size), pool.once(candidates_of)
+        if known.process is None:
+            return np.full(len(new), math.inf)
+        leader = int(known.in_scores(known.lines, share)[0][known.places].argmax())
+        rows = np.vstack([known.process.seen.rows[[leader]], new])
+        own = np.append(leader, np.full(len(new), -1))
+        covariance = known.process.covariance(rows, own, share)
+        square = np.diag(covariance)[1:] - 2.0 * covariance[0, 1:] + covariance[0, 0]
+        return np.asarray(known.unit * known.widened * np.sqrt(np.maximum(square, 0.0)))
+
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at N by a score at `at`.
 

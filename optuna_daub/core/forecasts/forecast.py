@@ -146,6 +146,13 @@ class Forecaster(ABC):
         )
         return mean, sd
 
+    def gaps(self, pool: Pool, size: int) -> Numbers:
+        """Return standard deviations of the candidates' scores less that of the leader.
+
+        The leader is the learner with the best forecast. By default its score counts as certain.
+        """
+        return moments(self.candidates(pool, size))[1]
+
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at `size` by a score at `at`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -85,6 +86,8 @@ def test_forecasts_change_as_scores_do(size: int, factor: float, shift: float) -
     np.testing.assert_allclose(new_sd / factor, sd, atol=1e-5)
     before = Process(FULL).look(pool, 1000, FULL)
     after = Process(FULL).look(with_scores(pool, factor, shift), 1000, FULL)
+    before = *before, Process(FULL).gaps(pool, size)
+    after = *after, Process(FULL).gaps(with_scores(pool, factor, shift), size)
     for old, new in zip(before, after, strict=True):
         np.testing.assert_allclose(new / factor, old, atol=1e-5)
 
@@ -155,6 +158,27 @@ def test_errors_of_similar_learners_are_similar() -> None:
     near, _, far = (np.corrcoef(drawn.T)[i, j] for i, j in ((0, 1), (0, 2), (1, 2)))
     assert near > far
     assert near > 0.5
+
+
+def test_a_point_beside_the_leader_differs_little_from_it_though_both_are_unsure() -> None:
+    pool, places = Pool(to_come=None, space=SPACE), (0.2, 0.25, 0.5)
+    for learner, rate in enumerate(places):
+        pool = pool.with_newcomer(learner, {"kind": "tree", "rate": rate})
+        pool = pool.observed(learner, Observation(500, 0.5 + 0.1 * rate))
+    rows = SPACE.rows([{"kind": "tree", "rate": rate} for rate in (0.5001, 0.6, 0.95)])
+    pool = replace(pool, proposer=Given(rows))
+    gaps = Process(FULL).gaps(pool, FULL)
+    leader, *new = np.square(Process(FULL).beliefs(pool, FULL)[1][len(places) - 1 :])
+    assert gaps[0] < 0.2 * math.sqrt(new[0])
+    assert list(gaps) == sorted(gaps)
+    # A busy leader counts as trained on all the data, which shows how its score and the
+    # candidates' depend on each other: var(c | l) = var(c) - cov(c, l)^2 / var(l).
+    busy = replace(pool, busy=frozenset({len(places) - 1}))
+    given = np.square(Process(FULL).beliefs(busy, FULL)[1][len(places) :])
+    together = np.sqrt(leader * (np.array(new) - given))
+    assert np.square(gaps) == pytest.approx(
+        new + leader - 2.0 * together, rel=0.1, abs=0.01 * leader
+    )
 
 
 def test_a_busy_learner_narrows_its_neighbours_and_moves_none() -> None:
