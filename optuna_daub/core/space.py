@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from typing import TypeAlias
 
@@ -120,6 +121,13 @@ class Space:
             for name, value in point.items():
                 values.setdefault(name, []).append(value)
         return cls(tuple((name, _spanned(values[name])) for name in sorted(values)))
+
+    def __hash__(self) -> int:
+        return self._hash  # asked for by every question about a pool in this space
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.dimensions)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.costs.seconds import predicted
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -173,10 +174,21 @@ class TakingPart:
         log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
         if len(self.places) < len(self.last):
             log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], np.log(sizes))
-        if len(self.places):
-            mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
-            log_mean[self.places], log_sd[self.places] = mean, sd
+        to, timed, new = np.log(sizes), self.own >= 0, self.own < 0
+        found = _again(self.model, self.rows[timed], to, self.own[timed])
+        log_mean[self.places[timed]], log_sd[self.places[timed]] = found
+        if new.any():
+            found = self.model.predict(self.rows[new], to)
+            log_mean[self.places[new]], log_sd[self.places[new]] = found
         return Seconds(log_mean, log_sd)
+
+
+@by_content
+def _again(
+    model: Fitted, rows: Array, log_size: Array, own: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """Return `model.predict(...)`; a new learner does not change the seconds of timed ones."""
+    return model.predict(rows, log_size, own)
 
 
 def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Seconds:
