@@ -84,8 +84,11 @@ class Seconds(NamedTuple):
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
         array([1.  , 0.83])
         """
+        left = np.asarray(left, np.float64)
+        if np.isposinf(left).all():
+            return np.ones(self.log_mean.shape)
         with np.errstate(divide="ignore"):
-            spare = np.log(np.maximum(np.asarray(left, np.float64), 0.0)) - self.log_mean
+            spare = np.log(np.maximum(left, 0.0)) - self.log_mean
         is_certain = self.log_sd < 1e-9
         chance = stdtr(FREEDOM, spare / np.where(is_certain, 1.0, QUARTILE * self.log_sd))
         return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)

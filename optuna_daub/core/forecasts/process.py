@@ -45,6 +45,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.linalg import cholesky
 from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
 from scipy.linalg.lapack import dpotri
 from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
@@ -284,7 +285,7 @@ class Conditioned:
 
         It is in standard deviations of that prediction, in closed form [3, eqs. 5.10 to 5.12].
         """
-        half = np.tril(dtrtri(self.root, lower=1)[0])
+        half = dtrtri(self.root, lower=1)[0]
         return np.asarray(self.weights / np.sqrt(np.einsum("ij,ij->j", half, half)))
 
 
@@ -294,8 +295,10 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     lengths, _ = _scales(theta)
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
-    covariance = _covariance(theta, kernel, seen.learner, seen.share)
-    root = cholesky(covariance, lower=True, check_finite=False)
+    shares = np.outer(seen.share, seen.share)
+    root = cholesky(
+        _covariance(theta, kernel, seen.learner, shares), lower=True, check_finite=False
+    )
     off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
 
@@ -361,25 +364,27 @@ def negative_log_posterior(
     lengths, (f, g, b, u, e, noise) = _scales(theta)
     square = np.tensordot(1.0 / lengths, apart, 1)
     kernel = _matern(square) if len(lengths) else np.eye(apart.shape[1])
-    covariance = _covariance(theta, kernel, learner, share)
-    try:
-        root = cholesky(covariance, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
+    shares = np.outer(share, share)
+    # BLAS takes the transpose of a symmetric matrix as it is.
+    root, failed = dpotrf(_covariance(theta, kernel, learner, shares).T, lower=1, overwrite_a=1)
+    if failed:
         return 1e10, np.zeros_like(theta)  # the line search steps back
-    inverse = dpotri(root, lower=1)[0]  # its lower half
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    half, _ = dpotri(root, lower=1)
+    inverse = half + half.T
+    inverse.flat[:: len(off) + 1] /= 2.0
     weights = inverse @ off
     # Twice the derivative of the value by the covariance, summed over each pair of learners.
     change = inverse - np.outer(weights, weights)
-    bent = change * np.outer(share, share)
-    by_level, by_gain = _by_learner(change, learner), _by_learner(bent, learner)
+    bent = change * shares
+    starts = np.flatnonzero(np.append(True, learner[1:] != learner[:-1]))
+    by_level, by_gain = _by_learner(change, starts), _by_learner(bent, starts)
     common = (f * by_level + g * by_gain) * _slope(square)
     gradient = np.concatenate(
         [
             -np.tensordot(apart, common, 2) / lengths,
             [
-                f * float((by_level * kernel).sum()),
-                g * float((by_gain * kernel).sum()),
+                f * float(np.vdot(by_level, kernel)),
+                g * float(np.vdot(by_gain, kernel)),
                 b * float(bent.sum()),
                 u * float(np.trace(by_level)),
                 e * float(np.trace(by_gain)),
@@ -392,29 +397,35 @@ def negative_log_posterior(
     return float(value), gradient + beside / spreads
 
 
-def _by_learner(pairs: Numbers, learner: NDArray[np.int64]) -> Numbers:
-    """Return sums over the pairs of scores of each pair of learners, all of which have scores.
+def _by_learner(pairs: Numbers, starts: NDArray[np.int64]) -> Numbers:
+    """Return sums over the pairs of scores of each pair of learners.
 
     Args:
         pairs: one number for each pair of scores, symmetric.
-        learner: learner of each score, increasing.
+        starts: place of each learner's first score; its others follow.
     """
-    starts = np.flatnonzero(np.diff(learner, prepend=-1))
     # Sum twice along the first axis, which is much faster.
     return np.asarray(np.add.reduceat(np.add.reduceat(pairs, starts).T, starts))
 
 
 def _covariance(
-    theta: Numbers, kernel: Numbers, learner: NDArray[np.int64], share: Numbers
+    theta: Numbers, kernel: Numbers, learner: NDArray[np.int64], shares: Numbers
 ) -> Numbers:
-    """Return the covariance of scores, given the kernel of their learners."""
+    """Return the covariance of scores.
+
+    Args:
+        theta: logarithms of the hyperparameters.
+        kernel: kernel of the learners.
+        learner: learner of each score.
+        shares: products of the phi of each pair of scores.
+    """
     _, (f, g, b, u, e, noise) = _scales(theta)
     of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
-    of_level[np.diag_indices(len(kernel))] += u
-    of_gain[np.diag_indices(len(kernel))] += e
-    covariance = of_gain[learner][:, learner] * np.outer(share, share)
+    of_level.flat[:: len(kernel) + 1] += u
+    of_gain.flat[:: len(kernel) + 1] += e
+    covariance = of_gain[learner][:, learner] * shares
     covariance += of_level[learner][:, learner]
-    covariance[np.diag_indices(len(learner))] += noise + JITTER
+    covariance.flat[:: len(learner) + 1] += noise + JITTER
     return np.asarray(covariance)
 
 
