@@ -295,7 +295,7 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     lengths, _ = _scales(theta)
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
-    shares = np.outer(seen.share, seen.share)
+    shares = seen.share[:, None] * seen.share
     root = cholesky(
         _covariance(theta, kernel, seen.learner, shares), lower=True, check_finite=False
     )
@@ -362,9 +362,10 @@ def negative_log_posterior(
         medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
     """
     lengths, (f, g, b, u, e, noise) = _scales(theta)
-    square = np.tensordot(1.0 / lengths, apart, 1)
+    flat = apart.reshape(len(apart), apart.shape[1] ** 2)
+    square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
     kernel = _matern(square) if len(lengths) else np.eye(apart.shape[1])
-    shares = np.outer(share, share)
+    shares = share[:, None] * share
     # BLAS takes the transpose of a symmetric matrix as it is.
     root, failed = dpotrf(_covariance(theta, kernel, learner, shares).T, lower=1, overwrite_a=1)
     if failed:
@@ -374,14 +375,14 @@ def negative_log_posterior(
     inverse.flat[:: len(off) + 1] /= 2.0
     weights = inverse @ off
     # Twice the derivative of the value by the covariance, summed over each pair of learners.
-    change = inverse - np.outer(weights, weights)
+    change = inverse - weights[:, None] * weights
     bent = change * shares
     starts = np.flatnonzero(np.append(True, learner[1:] != learner[:-1]))
     by_level, by_gain = _by_learner(change, starts), _by_learner(bent, starts)
     common = (f * by_level + g * by_gain) * _slope(square)
     gradient = np.concatenate(
         [
-            -np.tensordot(apart, common, 2) / lengths,
+            -(flat @ common.ravel()) / lengths,
             [
                 f * float(np.vdot(by_level, kernel)),
                 g * float(np.vdot(by_gain, kernel)),
