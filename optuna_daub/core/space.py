@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from optuna_daub.core.curve import is_finite
 
@@ -119,6 +121,13 @@ class Space:
             for name, value in point.items():
                 values.setdefault(name, []).append(value)
         return cls(tuple((name, _spanned(values[name])) for name in sorted(values)))
+
+    def __hash__(self) -> int:
+        return self._hash  # asked for by every question about a pool in this space
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.dimensions)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -230,7 +239,26 @@ def square_distances(known: Rows, new: Rows, is_word: NDArray[np.bool_]) -> NDAr
     """
     first, second = (_filled(rows, is_word).T for rows in (known, new))
     apart = first[:, :, None] - second[:, None, :]
-    return np.asarray(np.where(is_word[:, None, None], apart != 0.0, apart**2), np.float64)
+    apart *= apart
+    apart[is_word] = apart[is_word] != 0.0
+    return np.asarray(apart)
+
+
+def distances(
+    known: Rows, new: Rows, is_word: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return squared distances, shape (known, new): `square_distances` times weights, summed.
+
+    >>> rows = np.array([[0.0, 1.0], [1.0, 2.0], [np.nan, 1.0]])
+    >>> distances(rows[:1], rows, np.array([False, True]), np.array([1.0, 3.0])).tolist()
+    [[0.0, 4.0, 0.25]]
+    """
+    first, second = (_filled(rows, is_word) for rows in (known, new))
+    scale = np.sqrt(weights[~is_word])
+    found = cdist(first[:, ~is_word] * scale, second[:, ~is_word] * scale, "sqeuclidean")
+    for place in np.flatnonzero(is_word):
+        found += weights[place] * (first[:, [place]] != second[:, place])
+    return np.asarray(found)
 
 
 def _filled(rows: Rows, is_word: NDArray[np.bool_]) -> Rows:

@@ -292,16 +292,22 @@ REAL = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
-def test_a_real_table_ends_in_a_model_better_than_a_guess(name: str, tmp_path: Path) -> None:
+def test_a_real_table_ends_in_a_model_better_than_a_guess(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = SHARED / f"{name}.parquet"
     if not path.exists():
         pytest.skip("../shared/data is not there")
-    command = [sys.executable, "-W", "error", "-m", "optuna_daub", "fit", str(path)]
     options = ["--minutes", "0.1", "--task", "classification", "--save", str(tmp_path / "m")]
-    done = subprocess.run(
-        command + options, capture_output=True, text=True, timeout=200, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    if name == REAL[0]:  # one in a process of its own, which imports everything first
+        command = [sys.executable, "-W", "error", "-m", "optuna_daub", "fit", str(path)]
+        done = subprocess.run(
+            command + options, capture_output=True, text=True, timeout=200, check=False
+        )
+        code, error = done.returncode, done.stderr
+    else:
+        code, _, error = TestTheCommands().run(capsys, "fit", str(path), *options)
+    assert code == 0, error
     model = joblib.load(tmp_path / "m")
     assert model.score > model.found.guess
     assert model.found.failures == ()

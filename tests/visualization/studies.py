@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import cache
 
 import optuna
 from optuna.samplers import RandomSampler
@@ -170,6 +171,12 @@ def crowded(n_learners: int = 200, n_sizes: int = 12) -> optuna.Study:
         for kind in range(n_learners)
     }
     return run(new_study(known, DAUBPruner.paper(sizes=sizes)), Table(known))
+
+
+@cache
+def many() -> optuna.Study:
+    """Return the study of two hundred learners, which no test may change."""
+    return crowded()
 
 
 STATES = (

@@ -48,7 +48,7 @@ def _off_screen() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def crowded() -> optuna.Study:
-    return studies.crowded()
+    return studies.many()
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -13,7 +13,7 @@ from tests.visualization import studies
 from tests.visualization.studies import SIZES
 
 
-@pytest.mark.parametrize("make", [studies.finished, studies.minimized, studies.crowded])
+@pytest.mark.parametrize("make", [studies.finished, studies.minimized, studies.many])
 def test_the_line_is_the_correlation_and_the_area_its_interval(make: studies.Make) -> None:
     study = make()
     rows = sample_agreement(study).sizes

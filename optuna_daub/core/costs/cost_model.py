@@ -20,6 +20,7 @@ from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.costs.seconds import predicted
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -83,8 +84,11 @@ class Seconds(NamedTuple):
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
         array([1.  , 0.83])
         """
+        left = np.asarray(left, np.float64)
+        if np.isposinf(left).all():
+            return np.ones(self.log_mean.shape)
         with np.errstate(divide="ignore"):
-            spare = np.log(np.maximum(np.asarray(left, np.float64), 0.0)) - self.log_mean
+            spare = np.log(np.maximum(left, 0.0)) - self.log_mean
         is_certain = self.log_sd < 1e-9
         chance = stdtr(FREEDOM, spare / np.where(is_certain, 1.0, QUARTILE * self.log_sd))
         return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)
@@ -173,10 +177,21 @@ class TakingPart:
         log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
         if len(self.places) < len(self.last):
             log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], np.log(sizes))
-        if len(self.places):
-            mean, sd = self.model.predict(self.rows, np.log(sizes), self.own)
-            log_mean[self.places], log_sd[self.places] = mean, sd
+        to, timed, new = np.log(sizes), self.own >= 0, self.own < 0
+        found = _again(self.model, self.rows[timed], to, self.own[timed])
+        log_mean[self.places[timed]], log_sd[self.places[timed]] = found
+        if new.any():
+            found = self.model.predict(self.rows[new], to)
+            log_mean[self.places[new]], log_sd[self.places[new]] = found
         return Seconds(log_mean, log_sd)
+
+
+@by_content
+def _again(
+    model: Fitted, rows: Array, log_size: Array, own: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """Return `model.predict(...)`; a new learner does not change the seconds of timed ones."""
+    return model.predict(rows, log_size, own)
 
 
 def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Seconds:

@@ -44,11 +44,15 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.linalg import cholesky
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import minimize
 
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
+from optuna_daub.core.space import distances
 from optuna_daub.core.space import square_distances
 
 
@@ -154,9 +158,22 @@ class Seen(NamedTuple):
         varies = (filled != filled[:1]).any(axis=0)
         return float((~np.isnan(self.rows[:, varies])).sum(axis=1).mean())
 
-    def apart(self, others: Rows) -> Numbers:
-        """Return squared distances to other points, by parameter."""
-        return square_distances(self.rows, others, self.is_word)
+    @property
+    def apart(self) -> Numbers:
+        """Squared distances by parameter, shape (parameters, learners, learners)."""
+        return square_distances(self.rows, self.rows, self.is_word)
+
+    def kernel(self, lengths: Numbers, one: Rows, other: Rows, same: NDArray[np.bool_]) -> Numbers:
+        """Return the kernel of points, shape (points, other points).
+
+        Args:
+            lengths: squared length scales; if there are none, learners are independent.
+            one, other: points, shape (points, parameters).
+            same: True for pairs that are one learner, shape (points, other points).
+        """
+        if not len(lengths):
+            return same.astype(float)
+        return _matern(distances(one, other, self.is_word, 1.0 / lengths))
 
 
 class Lines(NamedTuple):
@@ -217,26 +234,26 @@ class Conditioned:
             rows: points of the learners, shape (learners, parameters).
             own: row of each learner among those seen, -1 for a new one; None: all are new.
         """
-        seen = self.seen
+        seen, count = self.seen, len(rows)
         lengths, (f, g, b, u, e, _) = _scales(self.theta)
-        own = np.full(len(rows), -1) if own is None else own
-        same = seen.learner[:, None] == own
-        kernel, _ = _matern(np.tensordot(1.0 / lengths, seen.apart(rows), 1), seen.learner)
-        if not len(lengths):
-            kernel = same.astype(float)  # without parameters learners are independent
-        to_level = MEAN_SD**2 + f * kernel + u * same
-        to_gain = -seen.share[:, None] * (b + g * kernel + e * same)
-        both = np.hstack([to_level, to_gain])
-        half = solve_triangular(self.root, both, lower=True, check_finite=False)
-        of_level, of_gain = half[:, : len(rows)], half[:, len(rows) :]
-        level, gain = to_level.T @ self.weights, seen.prior.mean_gain + to_gain.T @ self.weights
+        own = np.full(count, -1) if own is None else own
+        same = own[:, None] == np.arange(len(seen.rows))
+        near = seen.kernel(lengths, rows, seen.rows, same)
+        of_level, of_gain = MEAN_SD**2 + f * near + u * same, b + g * near + e * same
+        # One row for each level and gain, in columns of scores: BLAS takes its transpose as it is.
+        both = np.empty((2 * count, len(seen.learner)))
+        np.take(of_level, seen.learner, axis=1, out=both[:count])
+        np.multiply(of_gain[:, seen.learner], -seen.share, out=both[count:])
+        means = both @ self.weights
+        half = dtrsm(1.0, self.root, both.T, lower=1, overwrite_b=1).T
+        of_level, of_gain = half[:count], half[count:]
         taken = [
-            np.einsum("ij,ij->j", one, two)
+            np.einsum("ij,ij->i", one, two)
             for one, two in ((of_level, of_level), (of_level, of_gain), (of_gain, of_gain))
         ]
         return Lines(
-            level,
-            gain,
+            means[:count],
+            seen.prior.mean_gain + means[count:],
             np.maximum(MEAN_SD**2 + f + u - taken[0], JITTER),
             -taken[1],
             np.maximum(b + g + e - taken[2], JITTER),
@@ -253,18 +270,13 @@ class Conditioned:
         seen = self.seen
         lengths, (f, g, b, u, e, _) = _scales(self.theta)
         with_gain = share * seen.share[:, None]
-
-        def kernel(apart: Numbers, same: NDArray[np.bool_]) -> Numbers:
-            found, _ = _matern(np.tensordot(1.0 / lengths, apart, 1))
-            return found if len(lengths) else same.astype(float)
-
         same = np.arange(len(seen.rows))[:, None] == own
-        near = kernel(seen.apart(rows), same)[seen.learner]
+        near = seen.kernel(lengths, seen.rows, rows, same)[seen.learner]
         same = same[seen.learner]
         cross = MEAN_SD**2 + f * near + u * same + with_gain * (b + g * near + e * same)
-        half = solve_triangular(self.root, cross, lower=True, check_finite=False)
+        half = dtrsm(1.0, self.root, cross, lower=1)
         alike = np.eye(len(rows), dtype=bool)
-        near = kernel(square_distances(rows, rows, seen.is_word), alike)
+        near = seen.kernel(lengths, rows, rows, alike)
         before = MEAN_SD**2 + f * near + u * alike + share**2 * (b + g * near + e * alike)
         return np.asarray(before - half.T @ half)
 
@@ -273,16 +285,20 @@ class Conditioned:
 
         It is in standard deviations of that prediction, in closed form [3, eqs. 5.10 to 5.12].
         """
-        inverse = cho_solve((self.root, True), np.eye(len(self.weights)), check_finite=False)
-        return np.asarray(self.weights / np.sqrt(np.diag(inverse)))
+        half = dtrtri(self.root, lower=1)[0]
+        return np.asarray(self.weights / np.sqrt(np.einsum("ij,ij->j", half, half)))
 
 
 @by_content
 def condition(theta: Numbers, seen: Seen) -> Conditioned:
     """Return the process given scores."""
-    apart = seen.apart(seen.rows)
-    covariance = _covariance(theta, apart, seen.learner, seen.share)[0]
-    root = cholesky(covariance, lower=True, check_finite=False)
+    lengths, _ = _scales(theta)
+    alike = np.eye(len(seen.rows), dtype=bool)
+    kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
+    shares = seen.share[:, None] * seen.share
+    root = cholesky(
+        _covariance(theta, kernel, seen.learner, shares), lower=True, check_finite=False
+    )
     off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
 
@@ -296,10 +312,11 @@ def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = N
 @by_content
 def fit(seen: Seen) -> Numbers:
     """Return the hyperparameters of largest posterior density, as logarithms."""
-    apart = seen.apart(seen.rows)
+    apart = seen.apart
     medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
     # Subtract the prior mean of the shared gain, so scores have mean 0.
     off = seen.score + seen.prior.mean_gain * seen.share
+    order = np.argsort(seen.learner, kind="stable")
     theta, varies = medians.copy(), np.asarray(apart.any(axis=(1, 2)), bool)
     # Nothing is learnt of the length scale of a parameter that all learners have alike.
     kept = np.asarray(varies | (not varies.any()), bool)
@@ -307,7 +324,14 @@ def fit(seen: Seen) -> Numbers:
     found = minimize(
         negative_log_posterior,
         medians[free],
-        (apart[kept], seen.learner, seen.share, off, medians[free], spreads[free]),
+        (
+            apart[kept],
+            seen.learner[order],
+            seen.share[order],
+            off[order],
+            medians[free],
+            spreads[free],
+        ),
         "L-BFGS-B",
         jac=True,
         bounds=[
@@ -333,30 +357,35 @@ def negative_log_posterior(
     Args:
         theta: logarithms of the hyperparameters.
         apart: squared distances of learners by parameter.
-        learner, share, off: learner, phi and difference to the prior mean of each score.
+        learner, share, off: learner, phi and difference to the prior mean of each score, in the
+            order of learners, all of which have scores.
         medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
     """
     lengths, (f, g, b, u, e, noise) = _scales(theta)
-    covariance, kernel, slope = _covariance(theta, apart, learner, share)
-    try:
-        root = cholesky(covariance, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
+    flat = apart.reshape(len(apart), apart.shape[1] ** 2)
+    square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
+    kernel = _matern(square) if len(lengths) else np.eye(apart.shape[1])
+    shares = share[:, None] * share
+    # BLAS takes the transpose of a symmetric matrix as it is.
+    root, failed = dpotrf(_covariance(theta, kernel, learner, shares).T, lower=1, overwrite_a=1)
+    if failed:
         return 1e10, np.zeros_like(theta)  # the line search steps back
-    inverse = cho_solve((root, True), np.eye(len(off)), check_finite=False)
+    half, _ = dpotri(root, lower=1)
+    inverse = half + half.T
+    inverse.flat[:: len(off) + 1] /= 2.0
     weights = inverse @ off
     # Twice the derivative of the value by the covariance, summed over each pair of learners.
-    change = inverse - np.outer(weights, weights)
-    bent = change * np.outer(share, share)
-    of = np.zeros((apart.shape[1], len(off)))
-    of[learner, np.arange(len(off))] = 1.0
-    by_level, by_gain = of @ change @ of.T, of @ bent @ of.T
-    common = (f * by_level + g * by_gain) * slope
+    change = inverse - weights[:, None] * weights
+    bent = change * shares
+    starts = np.flatnonzero(np.append(True, learner[1:] != learner[:-1]))
+    by_level, by_gain = _by_learner(change, starts), _by_learner(bent, starts)
+    common = (f * by_level + g * by_gain) * _slope(square)
     gradient = np.concatenate(
         [
-            -np.tensordot(apart, common, 2) / lengths,
+            -(flat @ common.ravel()) / lengths,
             [
-                f * float((by_level * kernel).sum()),
-                g * float((by_gain * kernel).sum()),
+                f * float(np.vdot(by_level, kernel)),
+                g * float(np.vdot(by_gain, kernel)),
                 b * float(bent.sum()),
                 u * float(np.trace(by_level)),
                 e * float(np.trace(by_gain)),
@@ -369,19 +398,36 @@ def negative_log_posterior(
     return float(value), gradient + beside / spreads
 
 
+def _by_learner(pairs: Numbers, starts: NDArray[np.int64]) -> Numbers:
+    """Return sums over the pairs of scores of each pair of learners.
+
+    Args:
+        pairs: one number for each pair of scores, symmetric.
+        starts: place of each learner's first score; its others follow.
+    """
+    # Sum twice along the first axis, which is much faster.
+    return np.asarray(np.add.reduceat(np.add.reduceat(pairs, starts).T, starts))
+
+
 def _covariance(
-    theta: Numbers, apart: Numbers, learner: NDArray[np.int64], share: Numbers
-) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the covariance of scores, the kernel of learners, and its slope."""
-    lengths, (f, g, b, u, e, noise) = _scales(theta)
-    kernel, slope = _matern(np.tensordot(1.0 / lengths, apart, 1))
-    if not len(lengths):
-        kernel = np.eye(apart.shape[1])
-    between = kernel[learner[:, None], learner]
-    same, bent = learner[:, None] == learner, np.outer(share, share)
-    covariance = MEAN_SD**2 + (f + g * bent) * between + b * bent + (u + e * bent) * same
-    covariance[np.diag_indices(len(learner))] += noise + JITTER
-    return covariance, kernel, slope
+    theta: Numbers, kernel: Numbers, learner: NDArray[np.int64], shares: Numbers
+) -> Numbers:
+    """Return the covariance of scores.
+
+    Args:
+        theta: logarithms of the hyperparameters.
+        kernel: kernel of the learners.
+        learner: learner of each score.
+        shares: products of the phi of each pair of scores.
+    """
+    _, (f, g, b, u, e, noise) = _scales(theta)
+    of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
+    of_level.flat[:: len(kernel) + 1] += u
+    of_gain.flat[:: len(kernel) + 1] += e
+    covariance = of_gain[learner][:, learner] * shares
+    covariance += of_level[learner][:, learner]
+    covariance.flat[:: len(learner) + 1] += noise + JITTER
+    return np.asarray(covariance)
 
 
 def _scales(theta: Numbers) -> tuple[Numbers, Numbers]:
@@ -390,11 +436,17 @@ def _scales(theta: Numbers) -> tuple[Numbers, Numbers]:
     return squares[:-6], squares[-6:]
 
 
-def _matern(
-    square: Numbers, of: NDArray[np.int64] | slice = slice(None)
-) -> tuple[Numbers, Numbers]:
-    """Return the kernel of squared distances and its derivative [3, eq. 4.17], in rows `of`."""
+def _matern(square: Numbers) -> Numbers:
+    """Return the kernel of squared distances [3, eq. 4.17]."""
     root = np.sqrt(5.0 * square)
     decay = np.exp(-root)
-    kernel = (1.0 + root + 5.0 / 3.0 * square) * decay
-    return kernel[of], (-5.0 / 6.0 * (1.0 + root) * decay)[of]
+    root += 1.0
+    root += 5.0 / 3.0 * square
+    root *= decay
+    return np.asarray(root)
+
+
+def _slope(square: Numbers) -> Numbers:
+    """Return the derivative of the kernel by the squared distance."""
+    root = np.sqrt(5.0 * square)
+    return np.asarray(-5.0 / 6.0 * (1.0 + root) * np.exp(-root))

@@ -58,11 +58,18 @@ def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64
     0.029513
     """
     size, inner = np.broadcast_arrays(n, 0.5 - np.abs(np.asarray(mean) - 0.5))
-    low, high = np.zeros(size.shape), 1.0 - inner
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        inside = size * exponent(inner, inner + middle) > np.log(tail)
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    outer, least = 1.0 - inner, np.log(tail)
+    is_positive = inner >= np.finfo(np.float64).tiny  # as in `_weighted_log`
+    weight, divisor = np.where(is_positive, inner, 0.0), np.where(is_positive, inner, 1.0)
+    low, high = np.zeros(size.shape), outer
+    with np.errstate(divide="ignore"):  # at probability 1 the exponent is minus infinity
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            # `exponent(inner, inner + middle)`, without what is the same in all iterations.
+            step = (inner + middle) - inner
+            value = weight * np.log1p(step / divisor) + outer * np.log1p(-step / outer)
+            inside = size * value > least
+            low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return high
 
 

@@ -52,7 +52,7 @@ def some_theta(seen: Seen, seed: int = 0) -> Numbers:
 def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers]:
     """Return the scores as `negative_log_posterior` takes them."""
     off = seen.score + PRIOR.mean_gain * seen.share
-    return seen.apart(seen.rows), seen.learner, seen.share, off
+    return seen.apart, seen.learner, seen.share, off
 
 
 class Slowly:

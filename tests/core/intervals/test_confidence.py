@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,17 +161,35 @@ class Simulation:
 
     def misses(self, step: int, failure: float, half_width: HalfWidth) -> tuple[int, int]:
         """Return how many runs have A above and below the interval of a probe."""
-        upper = upper_end(
+        upper = of_each(
+            upper_end,
             self.training_scores[step],
             TRAIN_SIZES[step],
             full_validation=TEST_SIZES[-1],
             failure=failure,
             half_width=half_width,
         )
-        lower = lower_end(
-            self.scores[step], TEST_SIZES[step], failure=failure, half_width=half_width
+        lower = of_each(
+            lower_end, self.scores[step], TEST_SIZES[step], failure=failure, half_width=half_width
         )
         return int((self.answer > upper).sum()), int((self.answer < lower).sum())
+
+
+@cache
+def simulation_of(noise: float) -> Simulation:
+    """Return the runs at this noise, which several tests look at."""
+    return Simulation(noise)
+
+
+def of_each(
+    rule: Callable[..., NDArray[np.float64]], scores: NDArray[np.float64], *args: Any, **named: Any
+) -> NDArray[np.float64]:
+    """Return the end of each score, by `upper_end` or `lower_end`; equal scores are computed once.
+
+    Thousands of runs have some hundred different scores.
+    """
+    values, place = np.unique(scores, return_inverse=True)
+    return rule(values, *args, **named)[place]
 
 
 def accuracies(counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -182,7 +203,7 @@ def accuracies(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("noise", [0.1, 0.2, 0.3, 0.4, 0.5])
 def test_covers_exact_empirical_risk_minimisers(noise: float) -> None:
-    simulation, failure = Simulation(noise), 0.2
+    simulation, failure = simulation_of(noise), 0.2
     for name, half_width in INEQUALITIES.items():
         for step, size in enumerate(TRAIN_SIZES):
             above, below = simulation.misses(step, failure, half_width)
@@ -195,14 +216,14 @@ def test_the_simulation_can_tell_a_wrong_interval() -> None:
     def overconfident(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
         return hoeffding.half_width(n, mean, tail) / 8
 
-    simulation = Simulation(0.1)
+    simulation = simulation_of(0.1)
     above, below = simulation.misses(0, 0.2, overconfident)
     assert above + below > simulation.runs * 0.2, f"{above} above, {below} below"
 
 
 def test_an_exact_lower_end_rests_on_more_data_not_hurting() -> None:
     """Scored on all validation examples, nothing is left to sample: only learning can go wrong."""
-    simulations = {noise: Simulation(noise) for noise in (0.1, 0.2, 0.3, 0.4, 0.5)}
+    simulations = {noise: simulation_of(noise) for noise in (0.1, 0.2, 0.3, 0.4, 0.5)}
     worse = {
         noise: float(np.mean(found.answer < found.scores_on_all[1]))
         for noise, found in simulations.items()
@@ -221,10 +242,15 @@ def test_covers_a_learner_that_learns_nothing(half_width: HalfWidth) -> None:
         training_score = rng.binomial(200, truth, runs) / 200
         on_sample = rng.binomial(400, truth, runs)
         answer = (on_sample + rng.binomial(full - 400, truth, runs)) / full
-        upper = upper_end(
-            training_score, 200, full_validation=full, failure=failure, half_width=half_width
+        upper = of_each(
+            upper_end,
+            training_score,
+            200,
+            full_validation=full,
+            failure=failure,
+            half_width=half_width,
         )
-        lower = lower_end(on_sample / 400, 400, failure=failure, half_width=half_width)
+        lower = of_each(lower_end, on_sample / 400, 400, failure=failure, half_width=half_width)
         above, below = (answer > upper).sum(), (answer < lower).sum()
         print(f"{truth}: {above} above, {below} below of {runs}")
         assert above <= runs * failure / 2
