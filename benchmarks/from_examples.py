@@ -4,14 +4,15 @@ package."""
 from __future__ import annotations
 
 import sys
+from typing import Any
+
+from optuna.trial import FixedTrial
 
 from benchmarks.rows import ROOT
 
 
 sys.path.insert(0, str(ROOT / "examples"))
 
-from data import LARGEST_TRAINING_SET
-from data import LARGEST_VALIDATION_SET
 from data import parity
 from data import read_table
 from five_learners import build as build_one_of_five
@@ -23,14 +24,19 @@ from tables import read
 
 
 __all__ = [
-    "LARGEST_TRAINING_SET",
-    "LARGEST_VALIDATION_SET",
     "POOL",
     "build_one_of_five",
-    "build_one_of_pool",
     "features_and_classes",
+    "learner_of_pool",
     "parcels",
     "parity",
     "read",
     "read_table",
 ]
+
+
+def learner_of_pool(name: str) -> Any:
+    """Return an unfitted learner of the pool."""
+    _, settings = POOL[name]
+    fixed = {f"{name}.{key}": value for key, value in settings.items()}
+    return build_one_of_pool(FixedTrial({"learner": name, **fixed}))

@@ -30,6 +30,7 @@ from typing import Any
 from typing import Literal
 
 from benchmarks.from_examples import POOL
+from benchmarks.from_examples import learner_of_pool
 from benchmarks.from_examples import parity
 from benchmarks.from_examples import read_table
 from benchmarks.replay_problems import TABLE_VALIDATION
@@ -47,7 +48,6 @@ from benchmarks.tables.probes import Bench
 from benchmarks.tables.probes import Split
 from benchmarks.tables.probes import known_probes
 from benchmarks.tables.probes import trained
-from benchmarks.training_data import learner
 from optuna_daub import DAUBPruner
 
 
@@ -200,7 +200,7 @@ def _regret(bench: Bench, learners: Sequence[int], probes: Sequence[tuple[int, i
 
 
 def _learner(number: int) -> Any:
-    return learner(list(POOL)[number])
+    return learner_of_pool(list(POOL)[number])
 
 
 def _recorded(path: Path) -> dict[tuple[int, int], Mapping[str, Any]]:
