@@ -13,8 +13,8 @@ Some methods have an environment of their own, which is made when they are first
 take some gigabytes.
 
 Each run is a row of search.jsonl in results/search. Rows that are there are not run again.
-search.md and the pictures there follow from all rows of the methods asked for; ranks are among
-these. With --report nothing is run.
+search.md there follows from all rows of the methods asked for; ranks are among these. With
+--report nothing is run. `pictures.py` draws them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ from benchmarks.search_problems import Problem
 from benchmarks.search_problems import Race
 from benchmarks.search_problems import of_file
 from benchmarks.search_report import REFERENCE
-from benchmarks.search_report import picture
 from benchmarks.search_report import report
 from benchmarks.search_space import OutOfBudgetError
 from benchmarks.search_space import introduction
@@ -74,7 +73,6 @@ def main() -> None:
         run_all(runs(options, path), path, options.time_limit)
     rows = read_rows(path)
     (results / "search.md").write_text(report(rows, options.methods), encoding="utf-8")
-    picture(rows, options.methods, results)
     print(f"{len(rows):,} rows: {results / 'search.md'}")
 
 

@@ -33,28 +33,13 @@ from benchmarks.rows import SHARED
 from benchmarks.search_space import Config
 from benchmarks.search_space import OutOfBudgetError
 from benchmarks.search_space import Parameter
+from benchmarks.search_space import Searched
 from benchmarks.search_space import Space
 from benchmarks.search_space import draw
 
 
-class Problem(Protocol):
+class Problem(Searched, Protocol):
     """A search space with what training a point of it on some rows brings and costs."""
-
-    @property
-    def name(self) -> str:
-        """Name of the problem."""
-
-    @property
-    def space(self) -> Space:
-        """Space that is searched."""
-
-    @property
-    def smallest(self) -> int:
-        """The smallest training size."""
-
-    @property
-    def full(self) -> int:
-        """N, the number of all rows to train on."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Return validation score and seconds; infinite seconds if the limit is exceeded."""

@@ -1,4 +1,4 @@
-"""Tables and pictures of the search benchmark, from its rows alone."""
+"""Tables of the search benchmark, from its rows alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -257,34 +256,3 @@ def _table_of_test_scores(rows: Iterable[Row], methods: Collection[str]) -> str:
         rank = f"{ranks[method]:.1f}" if method in ranks else ""
         lines.append([method, *cells, rank, f"{max(map(len, by_problem.values()))}"])
     return table(["test score, %", *problems, "rank", "seeds"], lines)
-
-
-def picture(rows: list[Row], methods: Collection[str], folder: Path) -> None:
-    """Draw mean regret against seconds, in units, with a standard error to either side."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    for group, results in collect(rows, methods).items():
-        if not results.cells:
-            continue
-        longest = max(row["budget_seconds"] for of_cell in results.rows for row in of_cell)
-        last = longest / max(results.units[name] for name, _ in results.cells)
-        units = np.geomspace(0.3, max(last, 1.0), 60)
-        regrets = np.array([results.by_problem(results.regret(t)) for t in units])
-        means = regrets.mean(axis=1)
-        errors = regrets.std(axis=1) / math.sqrt(regrets.shape[1])
-        figure, axes = pyplot.subplots(figsize=(9, 6))
-        colours = {m: pyplot.colormaps["tab20"](i % 20) for i, m in enumerate(results.methods)}
-        for i, method in enumerate(results.methods):
-            width = 2.5 if METHODS[method].family == "ours" else 1.2
-            axes.plot(units, means[:, i], label=method, color=colours[method], linewidth=width)
-            low, high = means[:, i] - errors[:, i], means[:, i] + errors[:, i]
-            axes.fill_between(units, low.clip(1e-3), high, color=colours[method], alpha=0.12)
-        axes.set(xscale="log", yscale="log", xlabel="seconds, in mean full trainings")
-        axes.set(ylabel="regret, percentage points", title=group)
-        axes.legend(fontsize=8, loc="lower left")
-        figure.tight_layout()
-        figure.savefig(folder / f"search {group}.png".replace(" ", "_").replace(",", ""), dpi=110)
-        pyplot.close(figure)

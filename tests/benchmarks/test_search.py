@@ -65,14 +65,13 @@ def _run(*arguments: str, seed: int = 0) -> None:
 
 @pytest.mark.slow
 def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
-    methods = ["random", "TPE + Hyperband", "ours, 20 learners"]
+    methods = ["random", "TPE + Hyperband", "ours"]
     for _ in range(2):
         _run("--smoke", "--results", str(tmp_path), "--methods", *methods)
     rows = read_rows(tmp_path / "search.jsonl")
     assert [row["key"]["method"] for row in rows] == [REFERENCE, *methods]
     table = (tmp_path / "search.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in methods)
-    assert len([*tmp_path.glob("*.png")]) == 1
 
 
 @pytest.mark.slow
