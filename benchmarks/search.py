@@ -83,7 +83,8 @@ def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
         for name in options.problems:
             yield Run({"problem": name, "method": REFERENCE}, partial(_reference, name))
             for method in methods:
-                if METHODS[method].is_for_rows_only and not PROBLEMS[name].is_real:
+                chosen, is_real = METHODS[method], PROBLEMS[name].is_real
+                if chosen.is_for_surrogates_only if is_real else chosen.is_for_rows_only:
                     continue
                 given = options.seconds if PROBLEMS[name].is_real else options.budget
                 key = {"problem": name, "method": method, "seed": seed, "budget": given}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks import decision_cost
-from benchmarks import earlier
 from benchmarks import replay
 from benchmarks import search_cv
 from benchmarks import two_workers
@@ -35,7 +34,6 @@ pytestmark = [
     "program",
     [
         decision_cost,
-        earlier,
         search_cv,
         two_workers,
         abc,

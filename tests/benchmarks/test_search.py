@@ -65,7 +65,7 @@ def _run(*arguments: str, seed: int = 0) -> None:
 
 @pytest.mark.slow
 def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
-    methods = ["random", "TPE + Hyperband", "ours"]
+    methods = ["random", "TPE + Hyperband", "ours, 20 learners"]
     for _ in range(2):
         _run("--smoke", "--results", str(tmp_path), "--methods", *methods)
     rows = read_rows(tmp_path / "search.jsonl")
