@@ -64,14 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def runs(
     sources: Iterable[str], methods: Collection[str], most: int | None = None
 ) -> Iterator[Run]:
-    """Yield the product of problems, seeds and methods.
+    """Yield the product of problems, at most so many seeds, and methods.
 
     What depends on no seed is run once.
-
-    Args:
-        sources: names of problems.
-        methods: names of methods.
-        most: of the seeds; None for all.
     """
     for source in sources:
         for seed in range(most or SOURCES[source].seeds):

@@ -81,7 +81,8 @@ def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
     methods = [name for name in options.methods if _can_run(name)]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in options.problems:
-            yield Run({"problem": name, "method": REFERENCE}, partial(_reference, name))
+            known = partial(lambda name: _opened(name, 0).reference(), name)
+            yield Run({"problem": name, "method": REFERENCE}, known)
             for method in methods:
                 chosen, is_real = METHODS[method], PROBLEMS[name].is_real
                 if chosen.is_for_surrogates_only if is_real else chosen.is_for_rows_only:
@@ -176,10 +177,6 @@ def _elsewhere(one: Race, method: str, seed: int) -> float:
 @cache
 def _opened(name: str, seed: int) -> Problem:
     return PROBLEMS[name].open(seed)
-
-
-def _reference(name: str) -> Row:
-    return dict(_opened(name, 0).reference())
 
 
 def _can_run(method: str) -> bool:

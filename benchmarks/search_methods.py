@@ -696,14 +696,6 @@ def tabular_space(problem: Race, seed: int) -> None:
         study.optimize(objective)
 
 
-def pruner_alone(problem: Evaluated, seed: int) -> None:
-    """Run DAUBPruner with TPE, as one would HyperbandPruner."""
-    from optuna_daub import DAUBPruner
-
-    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
-    _study(problem, seed, _tpe(seed), pruner).optimize(_in_sizes(problem))
-
-
 # --- All of them ---
 
 
@@ -713,8 +705,6 @@ class Method:
 
     run: Callable[[Any, int], None]
     """On a problem, with a seed. The problem is a `Race`, but elsewhere a `Remote`."""
-    family: str
-    """Methods of one family share a colour in the picture."""
     home: str = ""
     """The environment it is run in; empty for the one that the program runs in."""
     needs: tuple[str, ...] = ()
@@ -734,34 +724,32 @@ HOMES: dict[str, tuple[str, ...]] = {
 """Packages that pip installs, by environment."""
 
 METHODS: dict[str, Method] = {
-    "random": Method(partial(on_all_data, _random), "all data"),
-    "TPE": Method(partial(on_all_data, _tpe), "all data"),
-    "TPE, its defaults": Method(partial(on_all_data, _default_tpe), "all data"),
-    "GP": Method(partial(on_all_data, _gp), "all data", home="gp"),
-    "CMA-ES": Method(partial(on_all_data, _cma_es), "all data", needs=("cmaes",)),
-    "TPE + Hyperband": Method(hyperband, "pruners"),
-    "TPE + halving": Method(successive_halving, "pruners"),
-    "TPE + Wilcoxon": Method(wilcoxon, "pruners"),
-    "default TPE, 1/10, then the best": Method(partial(one_sample, 0.1), "one sample"),
-    "default TPE, 1/16, then the best": Method(partial(one_sample, 1 / 16), "one sample"),
-    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), "FLAML", needs=("flaml",)),
-    "FLAML CFO": Method(partial(flaml_tune, "CFO"), "FLAML", needs=("flaml",)),
-    "FLAML AutoML": Method(flaml_automl, "FLAML", needs=("flaml",), is_for_rows_only=True),
-    "scikit-learn halving": Method(halving_random_search, "halving"),
-    "SMAC": Method(smac, "AutoML.org", home="smac"),
-    "DEHB": Method(dehb, "AutoML.org", home="dehb"),
-    "NePS": Method(neps, "AutoML.org", home="neps"),
-    "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20}), "ours, closed"),
-    "ours, 60 learners": Method(partial(ours, None, {"n_learners": 60}), "ours, closed"),
-    "ours, pruner alone": Method(pruner_alone, "ours, closed"),
-    "ours": Method(partial(ours, None, {}), "ours"),
-    "ours, seconds known": Method(partial(ours, None, {"seconds": None}), "ours"),
-    "ours, spaces.tabular": Method(tabular_space, "ours", is_for_rows_only=True),
-    "ours, earlier": Method(after_earlier, "ours", is_for_surrogates_only=True),
-    "ours, TPE": Method(partial(ours, _tpe, {}), "ours"),
-    "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
-    "ours, no looks": Method(partial(ours, None, {}, has_looks=False), "ours, less"),
-    "ours, no costs": Method(partial(ours, None, {}, cost="examples"), "ours, less"),
+    "random": Method(partial(on_all_data, _random)),
+    "TPE": Method(partial(on_all_data, _tpe)),
+    "TPE, its defaults": Method(partial(on_all_data, _default_tpe)),
+    "GP": Method(partial(on_all_data, _gp), home="gp"),
+    "CMA-ES": Method(partial(on_all_data, _cma_es), needs=("cmaes",)),
+    "TPE + Hyperband": Method(hyperband),
+    "TPE + halving": Method(successive_halving),
+    "TPE + Wilcoxon": Method(wilcoxon),
+    "default TPE, 1/10, then the best": Method(partial(one_sample, 0.1)),
+    "default TPE, 1/16, then the best": Method(partial(one_sample, 1 / 16)),
+    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), needs=("flaml",)),
+    "FLAML CFO": Method(partial(flaml_tune, "CFO"), needs=("flaml",)),
+    "FLAML AutoML": Method(flaml_automl, needs=("flaml",), is_for_rows_only=True),
+    "scikit-learn halving": Method(halving_random_search),
+    "SMAC": Method(smac, home="smac"),
+    "DEHB": Method(dehb, home="dehb"),
+    "NePS": Method(neps, home="neps"),
+    "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20})),
+    "ours": Method(partial(ours, None, {})),
+    "ours, seconds known": Method(partial(ours, None, {"seconds": None})),
+    "ours, spaces.tabular": Method(tabular_space, is_for_rows_only=True),
+    "ours, earlier": Method(after_earlier, is_for_surrogates_only=True),
+    "ours, TPE": Method(partial(ours, _tpe, {})),
+    "ours, GP": Method(partial(ours, _gp, {}), home="gp"),
+    "ours, no looks": Method(partial(ours, None, {}, has_looks=False)),
+    "ours, no costs": Method(partial(ours, None, {}, cost="examples")),
 }
 """In the order of the tables."""
 

@@ -531,13 +531,9 @@ def _table(stem: str, most: int | None = None, *, kind: str = "parquet", name: s
     return of_file(DATA / f"{stem}.{kind}", "target", f"real-{name or stem}", most)
 
 
-def _ranger(task: int, seed: int) -> Problem:
-    return Ranger(task)
-
-
 PROBLEMS: dict[str, Source] = {
     "made": Source(lambda seed: Made()),
-    **{f"ranger-{task}": Source(partial(_ranger, task), RANGER_FILE) for task in TASKS},
+    **{f"ranger-{task}": Source(lambda _, task=task: Ranger(task), RANGER_FILE) for task in TASKS},
     "real-covtype": _table("covtype"),
     "real-flightlate-400k": _table("flightlate", 400_000, name="flightlate-400k"),
     "real-flightlate": _table("flightlate"),

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from functools import cache
 from functools import partial
 from itertools import product
-from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -57,15 +56,6 @@ ROUNDING = 1e-9
 PERCENT = 100.0
 
 
-class Found(NamedTuple):
-    """The result of a study."""
-
-    curve: list[tuple[float, float]]
-    """Seconds and score of each full-data model, in the order of time."""
-    sizes: list[int]
-    """Sizes of all trainings."""
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what is left to do and write the table."""
     surrogates = [name for name in PROBLEMS if name.startswith("ranger")]
@@ -94,9 +84,9 @@ def measured(name: str, seed: int, n_workers: int, units: float) -> Row:
     """Run so many workers on a problem; return the curve, in units and percentage points."""
     unit, best = _reference(name)
     mixed = crc32(f"{name}, {seed}".encode()) % 2**31  # as in search.py
-    found = simulated(PROBLEMS[name].open(0), mixed, n_workers, units * unit)
-    curve = [[when / unit, PERCENT * (best - score)] for when, score in found.curve]
-    return {"curve": curve, "none": PERCENT * best, "trainings": len(found.sizes)}
+    found, sizes = simulated(PROBLEMS[name].open(0), mixed, n_workers, units * unit)
+    curve = [[when / unit, PERCENT * (best - score)] for when, score in found]
+    return {"curve": curve, "none": PERCENT * best, "trainings": len(sizes)}
 
 
 @cache
@@ -105,8 +95,13 @@ def _reference(name: str) -> tuple[float, float]:
     return known["unit"], known["best"]
 
 
-def simulated(problem: Problem, seed: int, n_workers: int, seconds: float) -> Found:
-    """Run a study for so many seconds of training by each worker."""
+def simulated(
+    problem: Problem, seed: int, n_workers: int, seconds: float
+) -> tuple[list[tuple[float, float]], list[int]]:
+    """Run a study for so many seconds of training by each worker.
+
+    Returns seconds and score of each full-data model in the order of time, and all sizes.
+    """
     study = optuna.create_study(
         study_name="two workers",
         direction="maximize",
@@ -127,7 +122,7 @@ def simulated(problem: Problem, seed: int, n_workers: int, seconds: float) -> Fo
             sizes.append(size)
             if size == problem.full:
                 curve.append((now + taken, score))
-    return Found(sorted(curve), sizes)
+    return sorted(curve), sizes
 
 
 def _probes(study: optuna.Study, problem: Problem) -> Iterator[tuple[int, float, float]]:
