@@ -17,11 +17,6 @@ from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
-from benchmarks.tables import abc
-from benchmarks.tables import budgeted
-from benchmarks.tables import daub
-from benchmarks.tables import massart
-from benchmarks.tables import stumps
 
 
 pytestmark = [
@@ -36,11 +31,6 @@ pytestmark = [
         decision_cost,
         search_cv,
         two_workers,
-        abc,
-        budgeted,
-        daub,
-        massart,
-        stumps,
     ],
 )
 def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
