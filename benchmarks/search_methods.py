@@ -109,32 +109,19 @@ def _tpe(seed: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.TPESampler(multivariate=True, group=True, seed=seed)
 
 
-def _default_tpe(seed: int) -> optuna.samplers.BaseSampler:
+def _sampler(name: str, seed: int, **options: Any) -> optuna.samplers.BaseSampler:
+    """Return a sampler of Optuna with its defaults.
+
+    https://optuna.readthedocs.io/en/stable/reference/samplers/index.html. CmaEsSampler draws
+    categories and conditional parameters at random, as documented.
+    """
     import optuna
 
-    return optuna.samplers.TPESampler(seed=seed)
+    made: optuna.samplers.BaseSampler = getattr(optuna.samplers, name)(seed=seed, **options)
+    return made
 
 
-def _gp(seed: int) -> optuna.samplers.BaseSampler:
-    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.GPSampler.html
-    import optuna
-
-    return optuna.samplers.GPSampler(seed=seed)
-
-
-def _cma_es(seed: int) -> optuna.samplers.BaseSampler:
-    # Categories and conditional parameters are drawn at random, as documented:
-    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.CmaEsSampler.html
-    import optuna
-
-    return optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
-
-
-def _random(seed: int) -> optuna.samplers.BaseSampler:
-    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.RandomSampler.html
-    import optuna
-
-    return optuna.samplers.RandomSampler(seed=seed)
+CMA_ES = partial(_sampler, "CmaEsSampler", warn_independent_sampling=False)
 
 
 def on_all_data(
@@ -247,7 +234,7 @@ def one_sample(share: float, problem: Evaluated, seed: int) -> None:
             trial.study.stop()
         return score
 
-    study = _study(problem, seed, _default_tpe(seed))
+    study = _study(problem, seed, _sampler("TPESampler", seed))
     study.optimize(objective)
     for trial in sorted(study.trials, key=lambda trial: trial.values, reverse=True):
         problem.evaluate(known[trial.number], problem.full)
@@ -724,11 +711,11 @@ HOMES: dict[str, tuple[str, ...]] = {
 """Packages that pip installs, by environment."""
 
 METHODS: dict[str, Method] = {
-    "random": Method(partial(on_all_data, _random)),
+    "random": Method(partial(on_all_data, partial(_sampler, "RandomSampler"))),
     "TPE": Method(partial(on_all_data, _tpe)),
-    "TPE, its defaults": Method(partial(on_all_data, _default_tpe)),
-    "GP": Method(partial(on_all_data, _gp), home="gp"),
-    "CMA-ES": Method(partial(on_all_data, _cma_es), needs=("cmaes",)),
+    "TPE, its defaults": Method(partial(on_all_data, partial(_sampler, "TPESampler"))),
+    "GP": Method(partial(on_all_data, partial(_sampler, "GPSampler")), home="gp"),
+    "CMA-ES": Method(partial(on_all_data, CMA_ES), needs=("cmaes",)),
     "TPE + Hyperband": Method(hyperband),
     "TPE + halving": Method(successive_halving),
     "TPE + Wilcoxon": Method(wilcoxon),
@@ -747,7 +734,7 @@ METHODS: dict[str, Method] = {
     "ours, spaces.tabular": Method(tabular_space, is_for_rows_only=True),
     "ours, earlier": Method(after_earlier, is_for_surrogates_only=True),
     "ours, TPE": Method(partial(ours, _tpe, {})),
-    "ours, GP": Method(partial(ours, _gp, {}), home="gp"),
+    "ours, GP": Method(partial(ours, partial(_sampler, "GPSampler"), {}), home="gp"),
     "ours, no looks": Method(partial(ours, None, {}, has_looks=False)),
     "ours, no costs": Method(partial(ours, None, {}, cost="examples")),
 }

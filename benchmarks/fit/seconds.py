@@ -49,6 +49,8 @@ from optuna_daub.core.costs.cost_model import QUARTILE
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.costs.seconds import Prior
 from optuna_daub.core.costs.seconds import fit
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
 
 
 Array = NDArray[np.float64]

@@ -47,10 +47,10 @@ class _Even(Made):
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
 def test_simulated_workers_are_busy_all_the_time(n_workers: int) -> None:
-    found, sizes = simulated(_Even(), seed=0, n_workers=n_workers, seconds=12.5)
-    assert len(sizes) == 12 * n_workers
+    found, sizes = simulated(_Even(), seed=0, n_workers=n_workers, seconds=20.5)
+    assert len(sizes) == 20 * n_workers
     assert found
-    assert all(when in range(1, 13) for when, _ in found)
+    assert all(when in range(1, 21) for when, _ in found)
 
 
 def test_a_worker_of_double_speed_needs_half_of_the_seconds() -> None:
