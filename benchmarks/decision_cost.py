@@ -1,34 +1,47 @@
-"""Cost of a decision: of the rules alone, and of sampler and pruner per trial.
+"""Time and memory of decisions: of the default rule alone, and per trial of a study.
 
-    python benchmarks/decision_cost.py [--smoke] [--time-limit S] [--storages memory sqlite]
+    OMP_NUM_THREADS=1 python benchmarks/decision_cost.py [--smoke] [--time-limit S]
+        [--storages memory sqlite journal] [--learners 0 2000 20000]
 
-*Alone*: a policy decides on a pool of many learners after each more observation. *Per trial*: all
-methods run an objective that does nothing in one process, a block of trials each in turn, so
-what else the machine does falls on all of them; one that has used `--patience` seconds stops.
-Figures are CPU milliseconds; on SQLite there is wall-clock as well, which includes the disk. Rows
-go to results/decision_cost.jsonl, tables to results/decision_cost.md.
+*Alone*: the rule decides on an open pool of many learners after each more observation. *Per
+trial*: a study is filled with learners of two to three runs each, as a search leaves them; then
+trials of an objective that does nothing go on, so only Optuna, its storage, sampler and pruner
+take time. CPU milliseconds are those of a first block of trials, in which the study is read, and
+of the last one; memory is that by which the process grows from the third block on. Empty studies
+are measured without a pruner too. Each study is in a process of its own. Rows go to
+results/decision_cost.jsonl, tables to results/decision_cost.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import multiprocessing
 import tempfile
 import time
-import tracemalloc
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import optuna
+import psutil
+from optuna.distributions import FloatDistribution
+from optuna.samplers import RandomSampler
+from optuna.storages import BaseStorage
+from optuna.storages import InMemoryStorage
+from optuna.storages import JournalStorage
+from optuna.storages import RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
+from optuna.trial import create_trial
 
 from benchmarks.rows import Row
-from benchmarks.rows import Run
+from benchmarks.rows import Run as Part
 from benchmarks.rows import parser_of
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
@@ -36,305 +49,210 @@ from benchmarks.rows import table
 from benchmarks.rows import write_report
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import allocations
+from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
-from optuna_daub.core import Policy
 from optuna_daub.core import Pool
-from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core.proposals import AroundBest
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+from optuna_daub.study import bulk
+from optuna_daub.study import records
+from optuna_daub.study.records import Run
 
 
-SIZES = (500, 750, 1125, 1688, 2532, 3798, 5000)
-N_TRIALS = {"memory": 20_000, "sqlite": 2_000}
-PARTS = 20
-"""Number of figures kept of each method: means over consecutive parts of its trials."""
-
-BLOCKS_PER_PART = 5
-"""Number of times that the methods take turns within a part."""
-
-N_TRACED = 2_000
-"""Trials whose memory is traced."""
-POOLS = (20, 1_000, 20_000)
-"""Numbers of learners in the pools on which policies decide."""
-N_DECISIONS = 200
-"""Number of decisions that are timed on each pool."""
+SIZES = (500, 1000, 2000, 4000, 8000)
+LEARNERS = (0, 2_000, 20_000)
+RUNS_PER_LEARNER = 2.5
+"""Trials of a filled study for each of its learners."""
+BLOCK, N_BLOCKS = 50, 5
+"""Trials that are timed together, and how many times."""
+N_DECISIONS = 30
+"""Decisions that are timed on each pool."""
+MEGABYTE = 2**20
+STORAGES: Mapping[str, Callable[[str], BaseStorage]] = {
+    "memory": lambda folder: InMemoryStorage(),
+    "sqlite": lambda folder: RDBStorage(f"sqlite:///{folder}/study.db"),
+    "journal": lambda folder: JournalStorage(JournalFileBackend(f"{folder}/study.journal")),
+}
+POOLS = (200, 20_000)
+"""Numbers of learners in the pools on which the rule decides."""
+SPACE = Space((("x", Range(0.0, 1.0)), ("y", Range(0.0, 1.0))))
 
 
 def score(x: float, size: int) -> float:
-    """Return a score whose bound falls with each size, so the turn always changes hands."""
-    return 0.9 + 0.01 * x - 0.05 * SIZES.index(size)
+    """Return the score of a learner, which is a formula."""
+    return 0.5 + 0.4 * x - 5.0 / size**0.5
 
 
-def plain(trial: optuna.Trial) -> float:
-    """Report every size until the pruner ends it, as objectives of Optuna do."""
-    x = trial.suggest_float("x", 0, 1)
-    for n in SIZES:
-        trial.report(score(x, n), n)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-    return score(x, n)
-
-
-def paired(trial: optuna.Trial) -> float:
-    """Report the sizes that the policy asks for."""
-    x = trial.suggest_float("x", 0, 1)
-    for n in training_sizes(trial):
-        value = score(x, n)
-        report(trial, n, value, training_score=value)
+def objective(trial: optuna.Trial) -> float:
+    """Train nothing, and report what comes of it."""
+    x, value = trial.suggest_float("x", 0, 1), 0.0
+    for size in training_sizes(trial):
+        value = score(x, size)
+        report(trial, size, value, seconds=1e-3 * size)
     return value
 
 
-@dataclass(frozen=True)
-class Method:
-    """A pruner, and what goes with it."""
-
-    pruner: Callable[[], optuna.pruners.BasePruner]
-    is_pair: bool = False
-    """True if the sampler is ours too."""
-    runs_per_learner: int | None = None
-    """In a closed pool, how often the pair comes back to a learner before all are done."""
-
-    @property
-    def objective(self) -> Callable[[optuna.Trial], float]:
-        """The objective of the method."""
-        return paired if self.is_pair else plain
-
-    def study(self, storage: str | None, n_trials: int) -> optuna.Study:
-        """Return an empty study that is not at its end after so many trials."""
-        sampler: optuna.samplers.BaseSampler = optuna.samplers.RandomSampler(seed=0)
-        if self.is_pair:
-            runs = self.runs_per_learner
-            n_learners = None if runs is None else max(1, n_trials // runs)
-            sampler = DataAllocationSampler(sampler, n_learners=n_learners)
-        return optuna.create_study(
-            direction="maximize", storage=storage, sampler=sampler, pruner=self.pruner()
-        )
+def plain(trial: optuna.Trial) -> float:
+    """Report every size, as objectives of Optuna do."""
+    x = trial.suggest_float("x", 0, 1)
+    for size in SIZES:
+        trial.report(score(x, size), size)
+    return score(x, size)
 
 
-DEFAULT = partial(DAUBPruner, sizes=SIZES)
-PAPER = partial(DAUBPruner.paper, sizes=SIZES)
-METHODS = {
-    "our pair": Method(DEFAULT, is_pair=True),
-    "our pair, as in the paper": Method(PAPER, is_pair=True, runs_per_learner=4),
-    "DAUBPruner alone": Method(DEFAULT),
-    "DAUBPruner alone, as in the paper": Method(PAPER),
-    "NopPruner": Method(optuna.pruners.NopPruner),
-    "MedianPruner": Method(optuna.pruners.MedianPruner),
-    "SuccessiveHalvingPruner": Method(partial(optuna.pruners.SuccessiveHalvingPruner, 500)),
-    "HyperbandPruner": Method(partial(optuna.pruners.HyperbandPruner, 500, 5000)),
-}
-POLICIES: Mapping[str, Policy] = {
-    "value per second (the default)": DEFAULT().policy,
-    "DAUB, as in the paper": PAPER().policy,
-    "halving by 1/4": SuccessiveHalving(SIZES, 4),
-}
-
-
-def decide(policy: Policy, n_learners: int, n_decisions: int) -> Mapping[str, Any]:
-    """Return what decisions take on a closed pool, each after one more observation."""
-    rng = np.random.default_rng(0)
+def decide(n_learners: int, n_decisions: int) -> Row:
+    """Return what decisions of the default rule take on an open pool of learners with two
+    parameters, each after one more observation."""
+    rng, policy = np.random.default_rng(0), DAUBPruner(sizes=SIZES).policy
     curves = []
     for learner in range(n_learners):
-        known, x = int(rng.integers(3, len(SIZES))), float(rng.random())
-        seen = tuple(_observation(x, size) for size in SIZES[:known])
-        curves.append(LearningCurve(learner, seen))
-    pool = Pool(Curves(curves))
+        point = dict(zip("xy", rng.random(2).tolist(), strict=True))
+        seen = tuple(_observation(point["x"], n) for n in SIZES[: int(rng.integers(1, 4))])
+        curves.append(LearningCurve(learner, seen, parameters=point))
+    pool = Pool(Curves(curves), to_come=None, space=SPACE, proposer=AroundBest(SIZES[-1], 0))
     policy.decide(pool)
-    taken = []
-    for _ in range(n_decisions):
+    taken: list[float] = []
+    while len(taken) < n_decisions:
         # An observation of anyone is as good as of the learner that the policy would train.
-        learner = int(rng.integers(n_learners))
-        left = [size for size in SIZES if size > pool.curves[learner].size]
+        curve = pool.curves[int(rng.integers(n_learners))]
+        left = [size for size in SIZES if size > curve.size]
         if left:
-            pool = pool.observed(learner, _observation(float(rng.random()), left[0]))
+            pool = pool.observed(curve.learner, _observation(curve.parameters["x"], left[0]))
             begun = time.process_time()
             policy.decide(pool)
-            taken.append(time.process_time() - begun)
-    ms = 1e3 * np.array(taken)
-    return {
-        "mean": float(ms.mean()),
-        "p95": float(np.quantile(ms, 0.95)),
-    }
+            taken.append(1e3 * (time.process_time() - begun))
+    return {"median": float(np.median(taken)), "p95": float(np.quantile(taken, 0.95))}
 
 
 def _observation(x: float, size: int) -> Observation:
-    return Observation(size, 0.5 + 0.4 * x - 5 / size**0.5, 0.99, seconds=1e-3 * size)
+    return Observation(size, score(x, size), 0.99, seconds=1e-3 * size)
 
 
-class Meter:
-    """Runs one method block by block and keeps what each block took."""
+def trials(n_learners: int) -> Iterator[FrozenTrial]:
+    """Yield the finished trials of a study: first runs, then second and third ones."""
+    for number in range(round(RUNS_PER_LEARNER * n_learners)):
+        learner, place = number % n_learners, number // n_learners
+        x, seen = (0.618034 * learner) % 1, SIZES[: place + 1]
+        inherited = seen[-2] if place else 0
+        run = Run(learner, seen[-1], inherited, None, SIZES[-1], "", "filled|1|1", number)
+        facts = {"training_score": None, "n_validation": None, "seconds": 1e-3 * seen[-1]}
+        yield create_trial(
+            state=TrialState.PRUNED,
+            params={"x": x},
+            distributions={"x": FloatDistribution(0, 1)},
+            intermediate_values={size: score(x, size) for size in seen},
+            system_attrs={records.RUN: {**vars(run)}, f"{records.OBSERVATION}{seen[-1]}": facts},
+        )
 
-    def __init__(self, method: Method, storage: str | None, n_trials: int) -> None:
-        self.method = method
-        self.study = method.study(storage, n_trials)
-        self.cpu: list[float] = []
-        self.wall: list[float] = []
 
-    def run(self, n_trials: int) -> None:
-        """Run a block of trials."""
-        cpu, wall = time.process_time(), time.perf_counter()
-        self.study.optimize(self.method.objective, n_trials=n_trials)
-        self.cpu.append(time.process_time() - cpu)
-        self.wall.append(time.perf_counter() - wall)
-
-    def figures(self, block: int) -> dict[str, Any]:
-        """Return milliseconds per trial of each part, and reports per trial."""
-        trials = self.study.get_trials(deepcopy=False)
-        n_reports = sum(len(trial.intermediate_values) for trial in trials)
-        if self.method.is_pair:
-            n_reports = len(allocations(self.study))  # a run inherits the scores of earlier ones
+def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int) -> Row:
+    """Return what trials take in a study of so many learners."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    process = psutil.Process()
+    with tempfile.TemporaryDirectory() as folder:
+        storage = optuna.storages.get_storage(STORAGES[kind](folder))
+        study = optuna.create_study(
+            storage=storage,
+            direction="maximize",
+            sampler=DataAllocationSampler(seed=0) if is_ours else RandomSampler(seed=0),
+            pruner=DAUBPruner(sizes=SIZES) if is_ours else optuna.pruners.NopPruner(),
+        )
+        if kind == "sqlite":  # one by one it takes ten minutes
+            bulk.replace_trials(storage, study._study_id, [*trials(n_learners)])
+        else:
+            for trial in trials(n_learners):
+                storage.create_new_trial(study._study_id, trial)
+        gc.collect()
+        cpu, wall, sizes = [], [], []
+        for _ in range(n_blocks):
+            spent, since = time.process_time(), time.perf_counter()
+            study.optimize(objective if is_ours else plain, n_trials=block)
+            cpu.append(1e3 * (time.process_time() - spent) / block)
+            wall.append(1e3 * (time.perf_counter() - since) / block)
+            gc.collect()
+            sizes.append(process.memory_info().rss)
+        # Memory that the first decisions took and gave back is used again from the third block on.
+        settled = sizes[min(1, n_blocks - 1)]
+        files = [path.stat().st_size for path in Path(folder).iterdir()]
         return {
-            "trials": len(trials),
-            "reports": n_reports / len(trials),
-            "cpu": [1e3 * _mean(part) / block for part in _parts(self.cpu)],
-            "wall": [1e3 * _mean(part) / block for part in _parts(self.wall)],
+            "trials": len(study.get_trials(deepcopy=False)),
+            "learners": len(learning_curves(study)) if is_ours else 0,
+            "cpu": cpu,
+            "wall": wall,
+            "rss_mb": sizes[-1] / MEGABYTE,
+            "grown_kb": (sizes[-1] - settled) / 1024 / (block * max(1, n_blocks - 2)),
+            "file_mb": sum(files) / MEGABYTE,
         }
 
 
-def measure(kind: str, n_trials: int, patience: float, names: Sequence[str]) -> Mapping[str, Any]:
-    """Run methods on one kind of storage, in turns."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    block = max(1, n_trials // (PARTS * BLOCKS_PER_PART))
-    gc.freeze()  # what was there before is no garbage of the runs
-    with tempfile.TemporaryDirectory() as folder:
-        meters = {}
-        for i, name in enumerate(names):
-            storage = None if kind == "memory" else f"sqlite:///{folder}/{i}.db"
-            meters[name] = Meter(METHODS[name], storage, n_trials)
-        for _ in range(n_trials // block):
-            for meter in meters.values():
-                if sum(meter.wall) < patience:
-                    gc.collect()
-                    meter.run(block)
-        methods = {name: meter.figures(block) for name, meter in meters.items()}
-    gc.unfreeze()
-    return {"n_trials": n_trials, "block": block, "methods": methods}
-
-
-def trace(n_trials: int, names: Sequence[str]) -> Mapping[str, Any]:
-    """Return kilobytes per trial that each method keeps, with Optuna's in-memory storage."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    methods = {}
-    for name in names:
-        study = METHODS[name].study(None, n_trials)
-        tracemalloc.start()
-        study.optimize(METHODS[name].objective, n_trials=n_trials)
-        gc.collect()
-        methods[name] = tracemalloc.get_traced_memory()[0] / len(study.trials) / 1e3
-        tracemalloc.stop()
-    return {"n_trials": n_trials, "methods": methods}
+def apart(run: Callable[[], Row]) -> Row:
+    """Run in a new process, whose memory is that of the run."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(run)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser = parser_of(__doc__)
-    parser.add_argument("--patience", type=float, default=100.0, help="seconds for each method")
-    parser.add_argument("--storages", nargs="*", choices=N_TRIALS, default=list(N_TRIALS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--storages", nargs="*", choices=STORAGES, default=list(STORAGES))
+    parser.add_argument("--learners", nargs="*", type=int, default=list(LEARNERS))
     options = parser.parse_args(arguments)
     if options.smoke:
-        options.storages = ["memory"]
+        options.storages, options.learners = ["memory", "journal"], [0, 20]
     results = results_of(options)
-    rows = run_all(runs(options), results / "decision_cost.jsonl", options.time_limit)
+    rows = run_all(parts(options), results / "decision_cost.jsonl", options.time_limit)
     write_report(results / "decision_cost.md", rows, _report)
 
 
-def runs(options: argparse.Namespace) -> Iterator[Run]:
-    """Yield the parts of the benchmark."""
-    pools, n_decisions = (POOLS[:1], 10) if options.smoke else (POOLS, N_DECISIONS)
-    for name, policy in POLICIES.items():
-        for n in pools:
-            yield Run(
-                {"storage": "none", "policy": name, "learners": n},
-                partial(decide, policy, n, n_decisions),
-            )
+def parts(options: argparse.Namespace) -> Iterator[Part]:
+    """Yield the decisions and the studies."""
+    for n in POOLS[:1] if options.smoke else POOLS:
+        run = partial(decide, n, 3 if options.smoke else N_DECISIONS)
+        yield Part({"storage": "none", "learners": n}, run)
+    block, n_blocks = (4, 2) if options.smoke else (BLOCK, N_BLOCKS)
     for kind in options.storages:
-        n_trials = PARTS if options.smoke else N_TRIALS[kind]
-        yield Run(
-            {"storage": kind, "trials": n_trials},
-            partial(measure, kind, n_trials, options.patience, options.methods),
-        )
-    n_traced = PARTS if options.smoke else N_TRACED
-    yield Run(
-        {"storage": "traced memory", "trials": n_traced}, partial(trace, n_traced, options.methods)
-    )
+        for n_learners in options.learners:
+            for method in ("ours", "NopPruner")[: 1 if n_learners else 2]:
+                run = partial(measure, kind, n_learners, method == "ours", block, n_blocks)
+                key = {"storage": kind, "learners": n_learners, "method": method}
+                yield Part(key, partial(apart, run))
 
 
 def _report(rows: list[Row]) -> Iterator[str]:
     """Yield the tables in Markdown."""
-    decisions = {tuple(row["key"].values())[1:]: row for row in rows if "p95" in row}
-    pools = sorted({n for _, n in decisions})
-    if decisions:
-        yield "### CPU milliseconds of a decision after one more observation: mean (95 %)"
-        yield table(
-            ["policy", *(f"{n:,} learners" for n in pools)],
-            (
-                [name, *(_decision(decisions.get((name, n))) for n in pools)]
-                for name in dict.fromkeys(name for name, _ in decisions)
-            ),
-        )
-    for row in rows:
-        kind = row["key"]["storage"]
-        if kind == "traced memory":
-            yield f"### Memory after {row['n_trials']:,} trials"
-            lines = ([name, f"{size:.2f}"] for name, size in row["methods"].items())
-            yield table(["method", "kB per trial"], lines)
-        elif kind != "none":
-            for clock in ["cpu"] if kind == "memory" else ["wall", "cpu"]:
-                yield from _clock_table(row, clock)
-
-
-def _decision(row: Row | None) -> str:
-    return "" if row is None else f"{row['mean']:.2f} ({row['p95']:.2f})"
-
-
-def _clock_table(row: Row, clock: str) -> Iterator[str]:
-    nop = row["methods"].get("NopPruner")
-    where = "in memory" if row["key"]["storage"] == "memory" else "on SQLite"
-    what = "CPU" if clock == "cpu" else "wall-clock"
-    yield f"### {what} milliseconds per trial, {where}, {row['n_trials']:,} trials"
-    lines = []
-    tenth = PARTS // 10
-    for name, figures in row["methods"].items():
-        ms = figures[clock]
-        first, last = _mean(ms[:tenth]), _mean(ms[-tenth:])
-        is_cut = figures["trials"] < row["n_trials"]
-        lines.append(
-            [
-                name,
-                f"{first:.3f}",
-                f"{last:.3f}",
-                f"{last / first:.2f}",
-                f"{_mean(ms) / _mean(nop[clock][: len(ms)]):.2f}" if nop else "",
-                f"{figures['reports']:.2f}",
-                f"{_mean(ms) / figures['reports']:.3f}",
-                f"{figures['trials']:,}" + " (cut by time)" * is_cut,
-            ]
-        )
+    yield "CPU milliseconds of a decision of the default rule after one more observation:"
+    decisions = [row for row in rows if "p95" in row]
     yield table(
-        [
-            "method",
-            "first tenth",
-            "last tenth",
-            "last / first",
-            "mean / NopPruner",
-            "reports per trial",
-            "per report",
-            "trials",
-        ],
-        lines,
+        ["learners", "median", "95 %"],
+        (
+            [f"{row['key']['learners']:,}", f"{row['median']:.1f}", f"{row['p95']:.1f}"]
+            for row in decisions
+        ),
     )
-
-
-def _parts(blocks: list[float]) -> list[list[float]]:
-    return [blocks[i : i + BLOCKS_PER_PART] for i in range(0, len(blocks), BLOCKS_PER_PART)]
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+    yield "Trials of an objective that does nothing:"
+    names = ("ms per trial, first block", "last block", "wall-clock ms, last block", "MB in all")
+    yield table(
+        ["storage", "method", "learners", "trials", f"CPU {names[0]}", *names[1:],
+         "kB per further trial", "MB of the file"],
+        (
+            [
+                row["key"]["storage"],
+                row["key"]["method"],
+                f"{row['learners']:,}",
+                f"{row['trials']:,}",
+                *(f"{x:.1f}" for x in (row["cpu"][0], row["cpu"][-1], row["wall"][-1])),
+                f"{row['rss_mb']:.0f}",
+                *(f"{row[name]:.1f}" for name in ("grown_kb", "file_mb")),
+            ]
+            for row in rows
+            if "cpu" in row
+        ),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,11 +1,9 @@
 """Pictures of README and documentation, light and dark, readable on a phone.
 
     python benchmarks/pictures.py --search benchmarks/results/search    # from rows of search.py
-    python benchmarks/pictures.py --search ... --table real-covtype
     python benchmarks/pictures.py --curves    # the default rule on ../shared/tables/covtype.csv
 
-`--search` draws the mean regret of methods against time, for `.github/images`; with `--table` it
-is the accuracy on test rows of one real table, against seconds. `--curves` draws a
+`--search` draws the mean regret of methods against time, for `.github/images`. `--curves` draws a
 study of 41 learners whose scores and seconds are looked up in the table, for `docs/_static`.
 """
 
@@ -88,38 +86,6 @@ def regret(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
     return figure
 
 
-def accuracy(rows: Sequence[Row], methods: Sequence[str], table: str) -> Figure:
-    """Return the test accuracy of the best full-data model against seconds, on one table.
-
-    A line starts when each run has a model.
-
-    Args:
-        rows: rows of search.py.
-        methods: methods to draw, the most important one first.
-        table: name of the problem.
-    """
-    figure, axes = pyplot.subplots(figsize=(SIZE[0], 3.6), layout="constrained")
-    for place, method in enumerate(methods):
-        runs = [
-            row
-            for row in rows
-            if row["key"].get("method") in (method, f"{method}, seconds known")
-            and row["key"]["problem"] == table
-        ]
-        seconds = np.linspace(0.0, min(row["budget_seconds"] for row in runs), 400)
-        found = np.full((len(runs), len(seconds)), np.nan)
-        for run, row in zip(found, runs, strict=True):
-            for since, _, test in row["curve"]:
-                run[seconds >= since] = 100.0 * test
-        width = 3.0 if place == 0 else 1.6
-        label = "optuna_daub" if method == "ours" else method
-        axes.plot(seconds, found.mean(axis=0), label=label, color=COLOURS[place], linewidth=width)
-    axes.set(xlabel="seconds of training", ylabel="accuracy on test rows, %")
-    axes.grid(visible=True, alpha=0.25)
-    figure.legend(loc="outside upper center", ncols=2, frameon=False)
-    return figure
-
-
 def looked_up(name: str) -> optuna.Study:
     """Return a study of the default rule on the learners of a measured table."""
     problem = table_problem(name)
@@ -165,7 +131,6 @@ def main() -> None:
     parser.add_argument(
         "--methods", nargs="+", default=["ours", "TPE", "TPE + Hyperband", "random"]
     )
-    parser.add_argument("--table", help="problem of search.py, such as real-covtype")
     parser.add_argument("--curves", action="store_true")
     parser.add_argument("--results", type=Path, help="folder to write to, in place of the pages'")
     options = parser.parse_args()
@@ -176,11 +141,7 @@ def main() -> None:
             if options.search is not None:
                 rows = read_rows(options.search / "search.jsonl")
                 folder = options.results or ROOT / ".github/images"
-                if options.table is None:
-                    regret(rows, options.methods).savefig(folder / f"regret-{name}.png")
-                else:
-                    figure = accuracy(rows, options.methods, options.table)
-                    figure.savefig(folder / f"accuracy-{name}.png")
+                regret(rows, options.methods).savefig(folder / f"regret-{name}.png")
             if study is not None:
                 folder = options.results or ROOT / "docs/_static"
                 axes = plots.plot_learning_curves(study, top=8)

@@ -36,21 +36,11 @@ from benchmarks.rows import write_report
 
 
 MADE = "made"
-FIGURES = {
-    "mean": ("mean loss", "{:.2f}"),
-    "p95": ("95 % loss", "{:.2f}"),
-    "max": ("largest loss", "{:.2f}"),
-    "share": ("cost, % of all", "{:.1f}"),
-    "scored": ("with training scores", "{:.1f}"),
-    "oracle": ("x oracle", "{:.1f}"),
-    "runs": ("runs", "{:.0f}"),
-}
-"""Columns of the tables of one problem, by name in `summary`: heading and format."""
 LEGEND = (
     "Losses in percentage points of the score, below the best learner. Costs beside training all "
-    "learners on all the data, without and with training scores, for the methods that need them; "
-    "and beside the oracle, which trains the best learner only. Halving to N: synchronous, its "
-    "last round is on all the data. Problems: `replay_problems.py`, methods: `replay_methods.py`."
+    "learners on all the data; the oracle trains the best one only. Halving to N: synchronous, "
+    "its last round is on all the data. Problems: `replay_problems.py`, methods: "
+    "`replay_methods.py`."
 )
 
 
@@ -74,14 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def runs(
     sources: Iterable[str], methods: Collection[str], most: int | None = None
 ) -> Iterator[Run]:
-    """Yield the product of problems, seeds and methods.
+    """Yield the product of problems, at most so many seeds, and methods.
 
     What depends on no seed is run once.
-
-    Args:
-        sources: names of problems.
-        methods: names of methods.
-        most: of the seeds; None for all.
     """
     for source in sources:
         for seed in range(most or SOURCES[source].seeds):
@@ -140,19 +125,6 @@ def report(rows: list[Row]) -> Iterator[str]:
         ["method", *sources],
         ([name, *(_cell(sources[source].get(name)) for source in sources)] for name in methods),
     )
-    for source, figures in sources.items():
-        of_source = [row for row in rows if row["key"]["source"] == source]
-        problems = len(grouped(of_source, "problem"))
-        unit = of_source[0]["unit"]
-        yield f"### {source}: {problems} problem{'s' * (problems > 1)}, cost in {unit}"
-        yield table(
-            ["method", *(heading for heading, _ in FIGURES.values())],
-            (
-                [name, *(form.format(figures[name][key]) for key, (_, form) in FIGURES.items())]
-                for name in methods
-                if name in figures
-            ),
-        )
 
 
 def _cell(figures: Mapping[str, float] | None) -> str:

@@ -20,7 +20,6 @@ from typing import TypeAlias
 import optuna
 from optuna.pruners import BasePruner
 from optuna.pruners import HyperbandPruner
-from optuna.pruners import MedianPruner
 from optuna.pruners import SuccessiveHalvingPruner
 
 from benchmarks.replay_problems import Problem
@@ -229,12 +228,6 @@ def _hyperband(factor: int, from_share: float = 0.0) -> Method:
     )
 
 
-def _median() -> Method:
-    return Method(
-        partial(pruned_study, lambda problem, sizes: MedianPruner(), lambda p: p.sizes), True
-    )
-
-
 DEFAULT = "value per second (the default)"
 
 METHODS: Mapping[str, Method] = {
@@ -250,7 +243,5 @@ METHODS: Mapping[str, Method] = {
     "Optuna SuccessiveHalvingPruner, from N / 48": _successive_halving(4, from_share=LATER_FIRST),
     "Optuna HyperbandPruner": _hyperband(3),
     "Optuna HyperbandPruner, from N / 48": _hyperband(3, from_share=LATER_FIRST),
-    "Optuna MedianPruner": _median(),
 }
-"""The table of methods. Optuna's pruners have their default factors, 4 and 3; the MedianPruner
-looks at every size."""
+"""The table of methods. Optuna's pruners have their default factors, 4 and 3."""

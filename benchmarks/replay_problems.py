@@ -6,14 +6,12 @@ parity        41 learners on Parity, N = 21,500; cost = measured seconds of fit 
 covtype       41 learners on covtype, N = 38,500; cost as above
 ..., shaken   the same, the learners in another order, the times those of another day
 lcdb          55 data sets of LCDB 1.1 with N >= 4,096 and 21-27 learners; cost = training examples
-lcdb, unseen  every second of them, which no constant of the default rule was chosen on
-lcdb-se       all 55, every error rate drawn anew around its mean with its standard error
 lcdb, small   39 data sets with 1,024 <= N < 4,096
 ============  =================================================================================
 
 On the tables, decisions and the final verdict use the same held-out scores; training scores, which
 were measured on all rows, are charged as on the 5,000 at most that our objective takes. On LCDB
-decisions see validation scores only; the verdict is the test score, always without noise.
+decisions see validation scores only; the verdict is the test score.
 
 `../shared/tables` has the files: parity.csv and covtype.csv were measured for this project with
 `examples/pool.py`, lcdb11_part.npz has half of the data sets of LCDB 1.1 [1].
@@ -33,7 +31,6 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -218,16 +215,9 @@ class Lcdb:
     learner: NDArray[np.str_]
     size: NDArray[np.int64]
 
-    def errors(self, seed: int | None = None) -> NDArray[np.float64]:
-        """Return error rates, axes (data set, learner, size, split).
-
-        Args:
-            seed: of the noise, drawn independently for every error rate; None for no noise.
-        """
-        mean, standard_error = np.moveaxis(self.error_rate.astype(float), 2, 0)
-        if seed is not None:
-            mean = np.random.default_rng(seed).normal(mean, standard_error)
-        return np.asarray(np.clip(mean, 0.0, 1.0))
+    def errors(self) -> NDArray[np.float64]:
+        """Return error rates, axes (data set, learner, size, split)."""
+        return np.asarray(np.clip(self.error_rate[:, :, 0].astype(float), 0.0, 1.0))
 
     def full(self, data_set: int) -> int:
         """Return the place of N: the largest size on which at least half of the learners were.
@@ -278,19 +268,16 @@ def made_lcdb(n_data_sets: int = 10, seed: int = 0) -> Lcdb:
     )
 
 
-def lcdb_problems(
-    known: Lcdb, seed: int | None = None, full_sizes: tuple[int, int] = LCDB_FULL_SIZES
-) -> Iterator[Problem]:
+def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) -> Iterator[Problem]:
     """Yield one problem per data set of LCDB with enough examples, in the order of the file.
 
     The learners are those measured at every size of the grid.
 
     Args:
         known: the curves.
-        seed: of the noise, drawn independently for every error rate; None for no noise.
         full_sizes: the smallest N, and the N from which on data sets are left out.
     """
-    error = known.errors(seed)
+    error = known.errors()
     for row, data_set in enumerate(known.openml_id.tolist()):
         full = known.full(row)
         if not full_sizes[0] <= known.size[full] < full_sizes[1]:
@@ -334,7 +321,7 @@ class Source:
     path: Path | None
     """The file that must be there; None if nothing is read."""
     seeds: int
-    """Number of orders of the learners for Optuna's studies, and of draws of the noise."""
+    """Number of orders of the learners for Optuna's studies."""
     is_random: bool = False
     """True if another seed gives other scores, orders or times."""
 
@@ -355,8 +342,6 @@ SOURCES: Mapping[str, Source] = {
     "parity, shaken": _table("parity", is_shaken=True),
     "covtype, shaken": _table("covtype", is_shaken=True),
     "lcdb": Source(lambda _: lcdb_problems(lcdb()), LCDB_FILE, 5),
-    "lcdb, unseen": Source(lambda _: islice(lcdb_problems(lcdb()), 1, None, 2), LCDB_FILE, 5),
-    "lcdb-se": Source(lambda seed: lcdb_problems(lcdb(), seed), LCDB_FILE, 5, is_random=True),
     "lcdb, small": Source(
         lambda _: lcdb_problems(lcdb(), full_sizes=LCDB_SMALL_FULL_SIZES), LCDB_FILE, 5
     ),

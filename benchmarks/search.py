@@ -13,8 +13,8 @@ Some methods have an environment of their own, which is made when they are first
 take some gigabytes.
 
 Each run is a row of search.jsonl in results/search. Rows that are there are not run again.
-search.md and the pictures there follow from all rows of the methods asked for; ranks are among
-these. With --report nothing is run.
+search.md there follows from all rows of the methods asked for; ranks are among these. With
+--report nothing is run. `pictures.py` draws them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ from benchmarks.search_problems import Problem
 from benchmarks.search_problems import Race
 from benchmarks.search_problems import of_file
 from benchmarks.search_report import REFERENCE
-from benchmarks.search_report import picture
 from benchmarks.search_report import report
 from benchmarks.search_space import OutOfBudgetError
 from benchmarks.search_space import introduction
@@ -74,7 +73,6 @@ def main() -> None:
         run_all(runs(options, path), path, options.time_limit)
     rows = read_rows(path)
     (results / "search.md").write_text(report(rows, options.methods), encoding="utf-8")
-    picture(rows, options.methods, results)
     print(f"{len(rows):,} rows: {results / 'search.md'}")
 
 
@@ -83,9 +81,11 @@ def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
     methods = [name for name in options.methods if _can_run(name)]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in options.problems:
-            yield Run({"problem": name, "method": REFERENCE}, partial(_reference, name))
+            known = partial(lambda name: _opened(name, 0).reference(), name)
+            yield Run({"problem": name, "method": REFERENCE}, known)
             for method in methods:
-                if METHODS[method].is_for_rows_only and not PROBLEMS[name].is_real:
+                chosen, is_real = METHODS[method], PROBLEMS[name].is_real
+                if chosen.is_for_surrogates_only if is_real else chosen.is_for_rows_only:
                     continue
                 given = options.seconds if PROBLEMS[name].is_real else options.budget
                 key = {"problem": name, "method": method, "seed": seed, "budget": given}
@@ -177,10 +177,6 @@ def _elsewhere(one: Race, method: str, seed: int) -> float:
 @cache
 def _opened(name: str, seed: int) -> Problem:
     return PROBLEMS[name].open(seed)
-
-
-def _reference(name: str) -> Row:
-    return dict(_opened(name, 0).reference())
 
 
 def _can_run(method: str) -> bool:

@@ -25,7 +25,9 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import ExitStack
 from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -107,32 +109,19 @@ def _tpe(seed: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.TPESampler(multivariate=True, group=True, seed=seed)
 
 
-def _default_tpe(seed: int) -> optuna.samplers.BaseSampler:
+def _sampler(name: str, seed: int, **options: Any) -> optuna.samplers.BaseSampler:
+    """Return a sampler of Optuna with its defaults.
+
+    https://optuna.readthedocs.io/en/stable/reference/samplers/index.html. CmaEsSampler draws
+    categories and conditional parameters at random, as documented.
+    """
     import optuna
 
-    return optuna.samplers.TPESampler(seed=seed)
+    made: optuna.samplers.BaseSampler = getattr(optuna.samplers, name)(seed=seed, **options)
+    return made
 
 
-def _gp(seed: int) -> optuna.samplers.BaseSampler:
-    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.GPSampler.html
-    import optuna
-
-    return optuna.samplers.GPSampler(seed=seed)
-
-
-def _cma_es(seed: int) -> optuna.samplers.BaseSampler:
-    # Categories and conditional parameters are drawn at random, as documented:
-    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.CmaEsSampler.html
-    import optuna
-
-    return optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
-
-
-def _random(seed: int) -> optuna.samplers.BaseSampler:
-    # https://optuna.readthedocs.io/en/stable/reference/samplers/generated/optuna.samplers.RandomSampler.html
-    import optuna
-
-    return optuna.samplers.RandomSampler(seed=seed)
+CMA_ES = partial(_sampler, "CmaEsSampler", warn_independent_sampling=False)
 
 
 def on_all_data(
@@ -245,7 +234,7 @@ def one_sample(share: float, problem: Evaluated, seed: int) -> None:
             trial.study.stop()
         return score
 
-    study = _study(problem, seed, _default_tpe(seed))
+    study = _study(problem, seed, _sampler("TPESampler", seed))
     study.optimize(objective)
     for trial in sorted(study.trials, key=lambda trial: trial.values, reverse=True):
         problem.evaluate(known[trial.number], problem.full)
@@ -573,15 +562,6 @@ def ours(
     """
     from optuna_daub import DataAllocationSampler
     from optuna_daub import DAUBPruner
-    from optuna_daub import report
-    from optuna_daub import training_sizes
-
-    def objective(trial: optuna.Trial) -> float:
-        config = suggest(problem, trial)
-        for size in training_sizes(trial):
-            score, seconds = problem.evaluate(config, size)
-            report(trial, size, score, seconds=seconds)
-        return score
 
     least, full = problem.smallest, problem.full
     where: dict[str, Any] = {"min_resource": least, "max_resource": full}
@@ -597,7 +577,63 @@ def ours(
             pair = DataAllocationSampler(seed=seed, **given)
         else:
             pair = DataAllocationSampler(sampler(seed), **given)
-        _study(problem, seed, pair, pruner).optimize(objective)
+        _study(problem, seed, pair, pruner).optimize(_in_sizes(problem))
+
+
+def _in_sizes(problem: Evaluated) -> Callable[[optuna.Trial], float]:
+    """Return an objective that trains as README.md does."""
+    from optuna_daub import report
+    from optuna_daub import training_sizes
+
+    def objective(trial: optuna.Trial) -> float:
+        config = suggest(problem, trial)
+        for size in training_sizes(trial):
+            score, seconds = problem.evaluate(config, size)
+            report(trial, size, score, seconds=seconds)
+        return score
+
+    return objective
+
+
+EARLIER = 5
+"""Number of earlier studies; tasks of the surrogate after these are judged."""
+
+
+def after_earlier(problem: Race, seed: int) -> None:
+    """Run ours after studies of the first tasks, each as long as this one and off its clock."""
+    from benchmarks.search_problems import TASKS
+
+    begun = time.process_time()
+    names = [f"ranger-{task}" for task in TASKS[:EARLIER]]
+    if problem.name == "made":
+        names = ["made"]
+    units = problem.budget / _unit(problem.name)
+    before = [_earlier_study(name, 1000 + seed, units) for name in names if name != problem.name]
+    before = before or [_earlier_study(problem.name, 1000 + seed, units)]
+    problem.cpu += time.process_time() - begun
+    ours(None, {"earlier": before}, problem, seed)
+
+
+@cache
+def _unit(name: str) -> float:
+    from benchmarks.search_problems import PROBLEMS
+
+    return PROBLEMS[name].open(0).reference()["unit"]
+
+
+@cache
+def _earlier_study(name: str, seed: int, units: float) -> optuna.Study:
+    from benchmarks.search_problems import PROBLEMS
+    from benchmarks.search_problems import Race
+    from optuna_daub import DataAllocationSampler
+    from optuna_daub import DAUBPruner
+
+    race = Race(PROBLEMS[name].open(0), units * _unit(name))
+    pruner = DAUBPruner(min_resource=race.smallest, max_resource=race.full)
+    study = _study(race, seed, DataAllocationSampler(seed=seed), pruner)
+    with suppress(OutOfBudgetError):
+        study.optimize(_in_sizes(race))
+    return study
 
 
 @contextmanager
@@ -647,23 +683,6 @@ def tabular_space(problem: Race, seed: int) -> None:
         study.optimize(objective)
 
 
-def pruner_alone(problem: Evaluated, seed: int) -> None:
-    """Run DAUBPruner with TPE, as one would HyperbandPruner."""
-    from optuna_daub import DAUBPruner
-    from optuna_daub import report
-    from optuna_daub import training_sizes
-
-    def objective(trial: optuna.Trial) -> float:
-        config = suggest(problem, trial)
-        for size in training_sizes(trial):
-            score, seconds = problem.evaluate(config, size)
-            report(trial, size, score, seconds=seconds)
-        return score
-
-    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
-    _study(problem, seed, _tpe(seed), pruner).optimize(objective)
-
-
 # --- All of them ---
 
 
@@ -673,14 +692,14 @@ class Method:
 
     run: Callable[[Any, int], None]
     """On a problem, with a seed. The problem is a `Race`, but elsewhere a `Remote`."""
-    family: str
-    """Methods of one family share a colour in the picture."""
     home: str = ""
     """The environment it is run in; empty for the one that the program runs in."""
     needs: tuple[str, ...] = ()
     """Modules that have to be importable."""
     is_for_rows_only: bool = False
     """True if it runs on real data only: it trains by itself, or looks at the wall clock."""
+    is_for_surrogates_only: bool = False
+    """True if it searches other problems of the same space first."""
 
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -692,33 +711,32 @@ HOMES: dict[str, tuple[str, ...]] = {
 """Packages that pip installs, by environment."""
 
 METHODS: dict[str, Method] = {
-    "random": Method(partial(on_all_data, _random), "all data"),
-    "TPE": Method(partial(on_all_data, _tpe), "all data"),
-    "TPE, its defaults": Method(partial(on_all_data, _default_tpe), "all data"),
-    "GP": Method(partial(on_all_data, _gp), "all data", home="gp"),
-    "CMA-ES": Method(partial(on_all_data, _cma_es), "all data", needs=("cmaes",)),
-    "TPE + Hyperband": Method(hyperband, "pruners"),
-    "TPE + halving": Method(successive_halving, "pruners"),
-    "TPE + Wilcoxon": Method(wilcoxon, "pruners"),
-    "default TPE, 1/10, then the best": Method(partial(one_sample, 0.1), "one sample"),
-    "default TPE, 1/16, then the best": Method(partial(one_sample, 1 / 16), "one sample"),
-    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), "FLAML", needs=("flaml",)),
-    "FLAML CFO": Method(partial(flaml_tune, "CFO"), "FLAML", needs=("flaml",)),
-    "FLAML AutoML": Method(flaml_automl, "FLAML", needs=("flaml",), is_for_rows_only=True),
-    "scikit-learn halving": Method(halving_random_search, "halving"),
-    "SMAC": Method(smac, "AutoML.org", home="smac"),
-    "DEHB": Method(dehb, "AutoML.org", home="dehb"),
-    "NePS": Method(neps, "AutoML.org", home="neps"),
-    "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20}), "ours, closed"),
-    "ours, 60 learners": Method(partial(ours, None, {"n_learners": 60}), "ours, closed"),
-    "ours, pruner alone": Method(pruner_alone, "ours, closed"),
-    "ours": Method(partial(ours, None, {}), "ours"),
-    "ours, seconds known": Method(partial(ours, None, {"seconds": None}), "ours"),
-    "ours, spaces.tabular": Method(tabular_space, "ours", is_for_rows_only=True),
-    "ours, TPE": Method(partial(ours, _tpe, {}), "ours"),
-    "ours, GP": Method(partial(ours, _gp, {}), "ours", home="gp"),
-    "ours, no looks": Method(partial(ours, None, {}, has_looks=False), "ours, less"),
-    "ours, no costs": Method(partial(ours, None, {}, cost="examples"), "ours, less"),
+    "random": Method(partial(on_all_data, partial(_sampler, "RandomSampler"))),
+    "TPE": Method(partial(on_all_data, _tpe)),
+    "TPE, its defaults": Method(partial(on_all_data, partial(_sampler, "TPESampler"))),
+    "GP": Method(partial(on_all_data, partial(_sampler, "GPSampler")), home="gp"),
+    "CMA-ES": Method(partial(on_all_data, CMA_ES), needs=("cmaes",)),
+    "TPE + Hyperband": Method(hyperband),
+    "TPE + halving": Method(successive_halving),
+    "TPE + Wilcoxon": Method(wilcoxon),
+    "default TPE, 1/10, then the best": Method(partial(one_sample, 0.1)),
+    "default TPE, 1/16, then the best": Method(partial(one_sample, 1 / 16)),
+    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), needs=("flaml",)),
+    "FLAML CFO": Method(partial(flaml_tune, "CFO"), needs=("flaml",)),
+    "FLAML AutoML": Method(flaml_automl, needs=("flaml",), is_for_rows_only=True),
+    "scikit-learn halving": Method(halving_random_search),
+    "SMAC": Method(smac, home="smac"),
+    "DEHB": Method(dehb, home="dehb"),
+    "NePS": Method(neps, home="neps"),
+    "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20})),
+    "ours": Method(partial(ours, None, {})),
+    "ours, seconds known": Method(partial(ours, None, {"seconds": None})),
+    "ours, spaces.tabular": Method(tabular_space, is_for_rows_only=True),
+    "ours, earlier": Method(after_earlier, is_for_surrogates_only=True),
+    "ours, TPE": Method(partial(ours, _tpe, {})),
+    "ours, GP": Method(partial(ours, partial(_sampler, "GPSampler"), {}), home="gp"),
+    "ours, no looks": Method(partial(ours, None, {}, has_looks=False)),
+    "ours, no costs": Method(partial(ours, None, {}, cost="examples")),
 }
 """In the order of the tables."""
 

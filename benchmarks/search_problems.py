@@ -33,28 +33,13 @@ from benchmarks.rows import SHARED
 from benchmarks.search_space import Config
 from benchmarks.search_space import OutOfBudgetError
 from benchmarks.search_space import Parameter
+from benchmarks.search_space import Searched
 from benchmarks.search_space import Space
 from benchmarks.search_space import draw
 
 
-class Problem(Protocol):
+class Problem(Searched, Protocol):
     """A search space with what training a point of it on some rows brings and costs."""
-
-    @property
-    def name(self) -> str:
-        """Name of the problem."""
-
-    @property
-    def space(self) -> Space:
-        """Space that is searched."""
-
-    @property
-    def smallest(self) -> int:
-        """The smallest training size."""
-
-    @property
-    def full(self) -> int:
-        """N, the number of all rows to train on."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Return validation score and seconds; infinite seconds if the limit is exceeded."""
@@ -546,13 +531,9 @@ def _table(stem: str, most: int | None = None, *, kind: str = "parquet", name: s
     return of_file(DATA / f"{stem}.{kind}", "target", f"real-{name or stem}", most)
 
 
-def _ranger(task: int, seed: int) -> Problem:
-    return Ranger(task)
-
-
 PROBLEMS: dict[str, Source] = {
     "made": Source(lambda seed: Made()),
-    **{f"ranger-{task}": Source(partial(_ranger, task), RANGER_FILE) for task in TASKS},
+    **{f"ranger-{task}": Source(lambda _, task=task: Ranger(task), RANGER_FILE) for task in TASKS},
     "real-covtype": _table("covtype"),
     "real-flightlate-400k": _table("flightlate", 400_000, name="flightlate-400k"),
     "real-flightlate": _table("flightlate"),

@@ -1,4 +1,4 @@
-"""Tables and pictures of the search benchmark, from its rows alone."""
+"""Tables of the search benchmark, from its rows alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +25,12 @@ TIMES = (1, 3, 10, 30, 100)
 """Units after which methods are compared."""
 PERCENT = 100.0
 LEGEND = (
-    "Seconds are those of training and scoring. A unit is the mean seconds of one full training "
-    "of a random point of the space. *Regret*: percentage points of the score by which the best "
-    "model so far that was trained on all the data is below the best score known (of a large "
-    "random sample, where that costs nothing, and of all runs); a run without any such model "
-    "counts as score 0. *Rank* among the methods of the table, ties shared, mean over problems of "
-    "the mean over seeds; ± its standard error over problems, over seeds where there is one "
-    "problem. *None*: share of runs without any model. *Regret less that of ours*: mean over "
-    "problems, ± its standard error as for ranks. *Thinking*: CPU seconds of the method itself "
-    "per run, beside the clock."
+    "Seconds are those of training and scoring; a unit is the mean of them for one full training "
+    "of a random point. *Regret*: percentage points by which the best model trained on all the "
+    "data is below the best score known (of a large random sample, where that costs nothing, and "
+    "of all runs); without a model the score is 0. *Rank* among the methods of the table, mean "
+    "over problems; ± its standard error over problems, over seeds if there is one problem. "
+    "*None*: share of runs without any model. *Thinking*: CPU seconds of the method itself."
 )
 
 
@@ -53,26 +49,18 @@ class Results:
     best: Mapping[str, float]
     """Score, by problem."""
 
+    def scores(self, units: float) -> NDArray[np.float64]:
+        """Return the best full-data score after so many units; NaN if there is no model."""
+        found = [
+            [reached(row, units * self.units[name]) for row in of_cell]
+            for (name, _), of_cell in zip(self.cells, self.rows, strict=True)
+        ]
+        return np.array(found, dtype=np.float64)
+
     def regret(self, units: float) -> NDArray[np.float64]:
         """Return the percentage points that are missing after so many units."""
-        return np.array(
-            [
-                [
-                    PERCENT * (self.best[name] - (reached(row, units * self.units[name]) or 0.0))
-                    for row in of_cell
-                ]
-                for (name, _), of_cell in zip(self.cells, self.rows, strict=True)
-            ]
-        )
-
-    def has_none(self, units: float) -> NDArray[np.bool_]:
-        """Return if there is no model after so many units."""
-        return np.array(
-            [
-                [reached(row, units * self.units[name]) is None for row in of_cell]
-                for (name, _), of_cell in zip(self.cells, self.rows, strict=True)
-            ]
-        )
+        best = np.array([self.best[name] for name, _ in self.cells])
+        return PERCENT * (best[:, None] - np.nan_to_num(self.scores(units)))
 
     def by_problem(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return means over seeds, one line per problem; all seeds if there is one problem."""
@@ -86,11 +74,6 @@ def reached(row: Row, seconds: float) -> float | None:
     """Return the best full-data score of a run after some seconds; None if there is none."""
     scores = [score for when, score, *_ in row["curve"] if when <= seconds]
     return scores[-1] if scores else None
-
-
-def family(problem: str) -> str:
-    """Return what a problem's name starts with: problems of one family share a table."""
-    return problem.split("-")[0]
 
 
 def collect(rows: Iterable[Row], methods: Collection[str] = tuple(METHODS)) -> dict[str, Results]:
@@ -108,7 +91,7 @@ def collect(rows: Iterable[Row], methods: Collection[str] = tuple(METHODS)) -> d
             continue
         best[name] = max([best[name], *(score for _, score, *_ in row["curve"])])
         if method in methods:
-            cells = groups.setdefault(f"{family(name)}, {row['key']['budget']:g}", {})
+            cells = groups.setdefault(f"{name.split('-')[0]}, {row['key']['budget']:g}", {})
             cells.setdefault((name, row["key"]["seed"]), {})[method] = row
     units = {name: row["unit"] for name, row in references.items()}
     return {group: _complete(cells, units, best) for group, cells in groups.items()}
@@ -165,7 +148,9 @@ def _tables(results: Results) -> list[str]:
         # Rounded, so rank does not hang on the last digit of a sum.
         ranked = results.by_problem(np.array([rankdata(line) for line in regret.round(6)]))
         ranks.append(_with_errors(ranked, 1))
-        nones.append([f"{PERCENT * x:.0f} %" for x in results.has_none(units).mean(axis=0)])
+        nones.append(
+            [f"{PERCENT * x:.0f} %" for x in np.isnan(results.scores(units)).mean(axis=0)]
+        )
         if "ours" in results.methods:
             ours = regret[:, results.methods.index("ours")]
             leads.append(_with_errors(results.by_problem(regret - ours[:, None]), 2))
@@ -257,34 +242,3 @@ def _table_of_test_scores(rows: Iterable[Row], methods: Collection[str]) -> str:
         rank = f"{ranks[method]:.1f}" if method in ranks else ""
         lines.append([method, *cells, rank, f"{max(map(len, by_problem.values()))}"])
     return table(["test score, %", *problems, "rank", "seeds"], lines)
-
-
-def picture(rows: list[Row], methods: Collection[str], folder: Path) -> None:
-    """Draw mean regret against seconds, in units, with a standard error to either side."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    for group, results in collect(rows, methods).items():
-        if not results.cells:
-            continue
-        longest = max(row["budget_seconds"] for of_cell in results.rows for row in of_cell)
-        last = longest / max(results.units[name] for name, _ in results.cells)
-        units = np.geomspace(0.3, max(last, 1.0), 60)
-        regrets = np.array([results.by_problem(results.regret(t)) for t in units])
-        means = regrets.mean(axis=1)
-        errors = regrets.std(axis=1) / math.sqrt(regrets.shape[1])
-        figure, axes = pyplot.subplots(figsize=(9, 6))
-        colours = {m: pyplot.colormaps["tab20"](i % 20) for i, m in enumerate(results.methods)}
-        for i, method in enumerate(results.methods):
-            width = 2.5 if METHODS[method].family == "ours" else 1.2
-            axes.plot(units, means[:, i], label=method, color=colours[method], linewidth=width)
-            low, high = means[:, i] - errors[:, i], means[:, i] + errors[:, i]
-            axes.fill_between(units, low.clip(1e-3), high, color=colours[method], alpha=0.12)
-        axes.set(xscale="log", yscale="log", xlabel="seconds, in mean full trainings")
-        axes.set(ylabel="regret, percentage points", title=group)
-        axes.legend(fontsize=8, loc="lower left")
-        figure.tight_layout()
-        figure.savefig(folder / f"search {group}.png".replace(" ", "_").replace(",", ""), dpi=110)
-        pyplot.close(figure)

@@ -107,9 +107,8 @@ class OutOfBudgetError(BaseException):
     """
 
 
-class Evaluated(Protocol):
-    """The argument of every method, which calls `evaluate` until that raises
-    `OutOfBudgetError`."""
+class Searched(Protocol):
+    """A search space, and the training sizes of its points."""
 
     @property
     def name(self) -> str:
@@ -126,6 +125,11 @@ class Evaluated(Protocol):
     @property
     def full(self) -> int:
         """N: only models that were trained on so many rows count."""
+
+
+class Evaluated(Searched, Protocol):
+    """The argument of every method, which calls `evaluate` until that raises
+    `OutOfBudgetError`."""
 
     @property
     def budget(self) -> float:

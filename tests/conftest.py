@@ -41,7 +41,7 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 @pytest.fixture(autouse=True)
 def _own_settings_of_scikit_learn() -> Iterator[None]:
-    """Undo what a test, or a library under test (lccv), has set in scikit-learn for all."""
+    """Undo what a test, or a library under test, has set in scikit-learn for all."""
     with sklearn.config_context():
         yield
 

@@ -1,1 +1,21 @@
-"""Fits of the forecasts that the package ships, on learning curves of LCDB 1.1."""
+"""Fits of the forecasts that the package ships."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.search_space import Parameter
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
+
+
+def space_of(parameters: Sequence[Parameter]) -> Space:
+    """Return the space that a problem searches."""
+    found: dict[str, Range | Words] = {
+        one.name: Words(one.choices)
+        if one.choices
+        else Range(one.low, one.high, one.is_log, is_whole=one.is_int)
+        for one in parameters
+    }
+    return Space(tuple(sorted(found.items())))

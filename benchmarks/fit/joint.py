@@ -136,26 +136,20 @@ def likelihood(prior: Prior, every: Sequence[State]) -> float:
     return float(np.mean(parts))
 
 
-def packed(prior: Prior) -> NDArray[np.float64]:
-    """Return the logarithms of the prior's numbers."""
-    return np.log([*asdict(prior).values()])
-
-
-def unpacked(point: NDArray[np.float64]) -> Prior:
-    """Return the prior of such logarithms."""
-    return Prior(*np.exp(point).tolist())
-
-
 def fit(start: Prior, every: Sequence[State], steps: int) -> Prior:
     """Return the prior under which the states are most likely."""
+    first = np.log([*asdict(start).values()])
+
+    def unpacked(point: NDArray[np.float64]) -> Prior:
+        return Prior(*np.exp(point).tolist())
 
     def off(point: NDArray[np.float64]) -> float:
         return -likelihood(unpacked(point), every)
 
-    print(f"at first: {-off(packed(start)):.4f}", flush=True)
+    print(f"at first: {-off(first):.4f}", flush=True)
     found = minimize(
         off,
-        packed(start),
+        first,
         method="L-BFGS-B",
         options={"maxiter": steps, "eps": 1e-3},
         callback=lambda point: print(f"{-off(point):.4f} {unpacked(point)}", flush=True),

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t
 
+from benchmarks.fit import space_of
 from benchmarks.rows import parser_of
 from benchmarks.rows import table
 from benchmarks.search_problems import PROBLEMS
@@ -43,7 +44,6 @@ from benchmarks.search_problems import Race
 from benchmarks.search_problems import Source
 from benchmarks.search_space import Config
 from benchmarks.search_space import OutOfBudgetError
-from benchmarks.search_space import Parameter
 from benchmarks.search_space import active
 from benchmarks.search_space import draw
 from optuna_daub.core import Extend
@@ -62,10 +62,7 @@ from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import propose
-from optuna_daub.core.space import Range
 from optuna_daub.core.space import Rows
-from optuna_daub.core.space import Space
-from optuna_daub.core.space import Words
 
 
 Numbers = NDArray[np.float64]
@@ -283,12 +280,9 @@ def searching(
     race, rng = Race(problem, budget), random.Random(seed)
     sizes = geometric_sizes(problem.smallest, problem.full, 1.5)
     policy = ValuePerSecond(sizes, Process(problem.full, prior))
-    space = Space(
-        tuple(
-            sorted((p.name, Words(p.choices) if p.choices else _range(p)) for p in problem.space)
-        )
+    pool = Pool(
+        to_come=None, space=space_of(problem.space), proposer=AroundBest(problem.full, seed)
     )
-    pool = Pool(to_come=None, space=space, proposer=AroundBest(problem.full, seed))
     try:
         while not isinstance(decision := policy.decide(pool), Finish):
             if isinstance(decision, Propose):
@@ -306,10 +300,6 @@ def searching(
     except OutOfBudgetError:
         pass
     return pool, race
-
-
-def _range(one: Parameter) -> Range:
-    return Range(one.low, one.high, one.is_log, None, one.is_int)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from benchmarks.fit import space_of
 from benchmarks.replay_problems import table_problem
 from benchmarks.rows import ROOT
 from benchmarks.rows import parser_of
@@ -42,7 +43,6 @@ from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import RANGER_FILE
 from benchmarks.search_problems import TASKS
 from benchmarks.search_problems import Ranger
-from benchmarks.search_space import Parameter
 from benchmarks.search_space import draw
 from optuna_daub.core.costs.cost_model import FREEDOM
 from optuna_daub.core.costs.cost_model import QUARTILE
@@ -51,7 +51,6 @@ from optuna_daub.core.costs.seconds import Prior
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
-from optuna_daub.core.space import Words
 
 
 Array = NDArray[np.float64]
@@ -246,7 +245,7 @@ def measure(path: Path, seconds: float) -> None:
 
 def _measured(path: Path) -> Iterator[Problem]:
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    space = _space_of(CONDITIONAL)
+    space = space_of(CONDITIONAL)
     for name, full in MEASURED.items():
         of_data = [row for row in rows if row["data"] == name]
         sizes = tuple(full // share for share in (64, 16, 4, 1))
@@ -270,7 +269,7 @@ def _tables() -> Iterator[Problem]:
 def _forests() -> Iterator[Problem]:
     if not RANGER_FILE.exists():
         return
-    space, rng = _space_of(Ranger.space), random.Random(0)
+    space, rng = space_of(Ranger.space), random.Random(0)
     sizes = (3_704, 6_250, 12_500, 25_000, 50_000, 100_000)
     for task in TASKS:
         problem = Ranger(task)
@@ -294,17 +293,6 @@ def _made(name: str) -> Problem:
         sizes,
         taken,
     )
-
-
-def _space_of(parameters: Sequence[Parameter]) -> Space:
-    """Return the space that a problem searches."""
-    found: list[tuple[str, Range | Words]] = []
-    for one in parameters:
-        if one.choices:
-            found.append((one.name, Words(one.choices)))
-        else:
-            found.append((one.name, Range(one.low, one.high, one.is_log, is_whole=one.is_int)))
-    return Space(tuple(sorted(found, key=lambda pair: pair[0])))
 
 
 if __name__ == "__main__":

@@ -176,7 +176,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     spent, left = float(pool.spent.examples), math.inf
     if terms.cost.is_in_seconds(pool):
         spent = pool.spent.seconds
-        left = math.inf if pool.left is None else pool.left.seconds
+        # No less than a moment, so no price is divided by 0 once the time is over.
+        left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
     expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 

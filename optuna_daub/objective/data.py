@@ -146,6 +146,7 @@ def checked_rows(
     target = checked_column(y, f"y{suffix}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target.ravel()
+    check_no_objects_of_time(target, f"y{suffix}")
     try:
         (X,) = indexable(X)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -167,6 +168,20 @@ def checked_rows(
             f"{weight.shape} and smallest weight {weight.min():g}."
         )
     return Rows(X, target, positions, weight)
+
+
+def check_no_objects_of_time(y: NDArray[Any], name: str = "y") -> None:
+    """Raise a ValueError if targets are dates, periods or durations stored as objects.
+
+    No estimator of scikit-learn accepts them. Most regressors accept `datetime64`.
+    """
+    first = y.flat[0] if y.dtype == object and y.size else None
+    if hasattr(first, "year") or hasattr(first, "total_seconds"):
+        raise ValueError(
+            f"`{name}` must have classes or amounts, but got objects of type "
+            f"{type(first).__name__}, such as {first}. Turn them into numbers, such as days since "
+            "the first date."
+        )
 
 
 def check_two_dimensions(X: Any, name: str = "X") -> None:

@@ -177,10 +177,15 @@ def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
     Functions and scorers of `make_scorer` are not checked: they may accept amounts.
     """
     is_of_classes = isinstance(scoring.given, str) and scoring.task == "classification"
-    if is_of_classes and y.ndim == 1 and y.dtype.kind == "f" and class_labels(y) is None:
-        amount = y[y != np.rint(y)][0]
-        raise ValueError(
-            f"`scoring={scoring.given!r}` compares classes, but `y` has numbers that are not "
-            f"whole, such as {amount:.6g}. To predict amounts pass a scorer of regression, such "
-            'as `scoring="r2"` or "neg_root_mean_squared_error".'
-        )
+    if not is_of_classes or y.ndim > 1:
+        return
+    if y.dtype.kind in "mM":
+        found = f"dates or durations, such as {y[0]}"
+    elif y.dtype.kind == "f" and class_labels(y) is None:
+        found = f"numbers that are not whole, such as {y[y != np.rint(y)][0]:.6g}"
+    else:
+        return
+    raise ValueError(
+        f"`scoring={scoring.given!r}` compares classes, but `y` has {found}. To predict amounts "
+        'pass a scorer of regression, such as `scoring="r2"` or "neg_root_mean_squared_error".'
+    )

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
 from sklearn.utils.multiclass import type_of_target
 
+from optuna_daub.objective.data import check_no_objects_of_time
 from optuna_daub.objective.data import check_two_dimensions
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
@@ -52,7 +53,8 @@ def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
     """Return features and targets; decimals and fractions among targets as floats.
 
     Raises:
-        ValueError: if either is a text, or the features have not two dimensions.
+        ValueError: if either is a text, the features have not two dimensions, or targets are
+            dates stored as objects.
     """
     check_two_dimensions(X)
     for name, value in (("X", X), ("y", y)):
@@ -61,6 +63,8 @@ def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
                 f"`{name}` must hold a row for each example, but got the text {value!r}. Pass "
                 "the values themselves, such as table['target']."
             )
+    if _may_be(y):
+        check_no_objects_of_time(np.asarray(y, dtype=object))
     return X, _as_numbers(y)
 
 
@@ -147,10 +151,11 @@ def _as_numbers(y: Any) -> Any:
 
 
 def _may_be(y: Any) -> bool:
-    """Return whether targets are stored as objects, which may be numbers."""
+    """Return whether targets are objects for NumPy, which may be numbers or dates."""
     if y is None or isinstance(y, str):
         return False
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, np.dtype):
         return dtype.kind == "O"
-    return isinstance(y, list | tuple) or "decimal" in str(dtype).lower()
+    is_extension = str(dtype).lower().startswith(("decimal", "period")) or hasattr(dtype, "tz")
+    return isinstance(y, list | tuple) or is_extension

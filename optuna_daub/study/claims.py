@@ -33,6 +33,7 @@ from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Holder
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -239,10 +240,10 @@ def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
     """Raise an error if another worker or thread has claimed a learner for this same trial."""
-    number, here = trial.number, threading.get_ident()
+    number, here = trial.number, Holder(threading.get_ident(), host.begin(study))
     run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
-    if is_theirs or worker.holders.setdefault(number, here) != here:
+    if is_theirs or worker.holders.setdefault(number, here).thread != here.thread:
         raise TakenError(f"Trial {number} was handed to two workers.")
 
 
@@ -332,8 +333,8 @@ def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
     here, known = threading.get_ident(), worker.known
     own = {
         number
-        for number, assigned in [*worker.assigned.items()]
-        if assigned.thread == here or host.is_waiting_for_its_jobs(assigned.thread)
+        for number, holder in [*worker.holders.items()]
+        if holder.thread == here or host.is_waiting_for_its_jobs(holder.thread)
     }
     held = {
         number

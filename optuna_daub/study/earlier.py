@@ -37,7 +37,7 @@ Point: TypeAlias = Mapping[str, Any]
 SHARES = (1 / 3, 1.0)
 """Largest costs of the learners taken from each earlier study, in costs of its best one. The cheap
 ones of all studies go first: the best ones often cost so much that there is no model for a long
-time (`benchmarks/earlier.py`)."""
+time (`"ours, earlier"` of `benchmarks/search.py`)."""
 
 MOST_POINTS = 5
 """Largest number of points taken. With ten, half of them expensive, regret after 3 mean full

@@ -139,6 +139,7 @@ def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
     if number not in worker.look().unfinished or is_taken or worker.is_taken(number):
         # It is another worker's: neither end it here nor release it later as left behind.
         worker.assigned.pop(number, None)
+        worker.holders.pop(number, None)
         come_back(study, trial)
     return TurnOverError(GIVEN_UP)
 

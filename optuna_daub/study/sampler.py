@@ -6,7 +6,6 @@ import copy
 import logging
 import math
 import secrets
-import threading
 import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -218,8 +217,7 @@ class DataAllocationSampler(BaseSampler):
                 trial = asked._cached_frozen_trial
         with worker.lock:  # so a second thread takes another point
             point = self._earlier.next_point(study, worker, trial, run)
-            here, is_optimizing = threading.get_ident(), host.is_optimizing(study)
-            worker.assigned[trial.number] = Assigned(run, here, is_optimizing, explores, point)
+            worker.assigned[trial.number] = Assigned(run, explores, point)
         if run.learner is None:
             starting.stop_if_over(asking, trial.number)
 

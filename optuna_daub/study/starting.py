@@ -29,6 +29,7 @@ from optuna_daub.study.claims import TakenError
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
 from optuna_daub.study.stored_policy import write_policy
+from optuna_daub.study.worker import Holder
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -59,14 +60,24 @@ def check(asking: Asking) -> None:
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Give up trials that a thread of this process started and abandoned, as by `SystemExit`."""
-    here, begun = threading.get_ident(), worker.assigned
-    for place, assigned in [*begun.items()]:
-        if not assigned.is_optimizing:
-            continue  # any thread may tell a trial that was asked for
-        is_left = assigned.thread == here or not liveness.is_thread_alive(assigned.thread)
-        if is_left and begun.pop(place, None) is not None:  # else another thread has taken it
-            liveness.release_own(study, worker, place)
+    """Give up trials that a `study.optimize` of this process started and abandoned.
+
+    `SystemExit` ends it so, and Ctrl-C while Optuna asks or tells.
+    """
+    here = Holder(threading.get_ident(), host.begin(study))
+
+    left = [
+        number
+        for number, holder in [*worker.holders.items()]
+        if holder != here and holder.begin is not None
+        if holder.thread == here.thread or not liveness.is_thread_alive(holder.thread)
+    ]
+    if left:
+        worker.look()  # forgets those that have ended since
+    for number in left:
+        if worker.holders.pop(number, None) is not None:  # else another thread has taken it
+            worker.assigned.pop(number, None)
+            liveness.release_own(study, worker, number)
 
 
 def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float | None:

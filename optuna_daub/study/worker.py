@@ -48,14 +48,21 @@ computed for a pool stay valid; the seconds of trainings are known less precisel
 
 
 @dataclass(frozen=True)
+class Holder:
+    """The thread that has a trial of this process."""
+
+    thread: int
+    """Id of the thread (`threading.get_ident`)."""
+    begin: datetime | None
+    """Start of the thread's `study.optimize`, which has one trial at a time; None in
+    ask-and-tell, in which any thread may tell a trial."""
+
+
+@dataclass(frozen=True)
 class Assigned:
     """A trial of this process: it runs a learner, or is idle."""
 
     run: Run
-    thread: int
-    """Id of the thread that started it (`threading.get_ident`)."""
-    is_optimizing: bool
-    """True in `study.optimize`, in which a thread has one trial at a time."""
     explores: bool = False
     """True if it avoids a point that the base sampler would repeat (see `exploring`)."""
     point: Mapping[str, Any] | None = None
@@ -147,8 +154,9 @@ class Worker:
     """Last answer of `trial.should_prune` to each trial, by number. It tells whether an
     objective's own `TrialPruned` obeys that answer or rejects the parameters; asked again, the
     policy might answer otherwise. No decision depends on it."""
-    holders: dict[int, int] = field(default_factory=dict)
-    """Ids of the threads that have claimed the trials of this process, by trial number."""
+    holders: dict[int, Holder] = field(default_factory=dict)
+    """Threads that have claimed the trials of this process, by trial number, until the storage is
+    seen to have a trial as finished."""
     newcomers: dict[int, bool] = field(default_factory=dict)
     """Running new learners by trial number; True once a learner is settled, which means known to
     be the only one with its parameters."""

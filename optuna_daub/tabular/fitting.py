@@ -24,6 +24,7 @@ from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.metrics import Metric
+from optuna_daub.tabular.metrics import check_measures_times
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.model import Found
 from optuna_daub.tabular.model import Row
@@ -154,6 +155,7 @@ def fit(
         notes=ready.notes,
         found=found,
         study=study,
+        times=ready.goal.times,
     )
 
 
@@ -193,6 +195,7 @@ def _prepared(
     say(f"{len(frame):,} rows, {frame.shape[1]:,} columns.")
     goal = checked_target(frame, target, task)
     measure = checked_metric(metric, goal.task, len(goal.classes))
+    check_measures_times(measure, goal.times)
     if strangers := [name for name in ignore if name not in frame.columns]:
         raise TableError(f"`ignore` must have columns of the table, but got {strangers[0]!r}.")
     frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *ignore)]]

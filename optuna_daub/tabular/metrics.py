@@ -10,6 +10,7 @@ from typing import Any
 
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.target import Times
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,9 @@ OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
 OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
 """Metrics for two classes only."""
 
+OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_deviance")
+"""Ends of the names of metrics that compare amounts by their ratio to 0."""
+
 
 def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
     """Return the metric of that name; None is accuracy for classes and r2 for amounts.
@@ -167,6 +171,15 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
         )
     is_loss = scoring.startswith("neg_")
     return Metric(key.removeprefix("neg_"), scoring, is_loss)
+
+
+def check_measures_times(metric: Metric, times: Times | None) -> None:
+    """Raise a TableError if a metric compares dates by their ratio: no date is 0."""
+    if times is not None and times.first is not None and metric.scoring.endswith(OF_RATIOS):
+        raise TableError(
+            f"`metric={metric.name!r}` compares ratios, but the target has dates, which have "
+            'none: take "r2", or "mae" or "rmse" in days.'
+        )
 
 
 _SHORT: Mapping[Task, tuple[str, ...]] = MappingProxyType(

@@ -19,6 +19,7 @@ from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.reading import Header
 from optuna_daub.tabular.reading import imported
 from optuna_daub.tabular.reading import read_table
+from optuna_daub.tabular.target import Times
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ class TabularModel:
     found: Found
     study: optuna.Study | None = field(default=None, repr=False)
     """The search; None in a model that was loaded from a file."""
+    times: Times | None = None
+    """Dates or durations that the amounts stand for; None if they are numbers."""
 
     @property
     def model(self) -> Any:
@@ -96,7 +99,7 @@ class TabularModel:
         return self.pipeline[-1]
 
     def predict(self, table: Any, *, header: Header = "auto") -> NDArray[Any]:
-        """Return the class or the amount of each row.
+        """Return the class, amount, date or duration of each row.
 
         Args:
             table: a file or frame, as for `fit`; unknown columns are ignored.
@@ -106,6 +109,8 @@ class TabularModel:
             TableError: if the table cannot be read, or a column is missing.
         """
         found = self.pipeline.predict(read_table(table, header=header).frame)
+        if self.times is not None:
+            return self.times.back(found)
         return np.asarray(self.classes[found] if self.task == "classification" else found)
 
     def predict_proba(self, table: Any, *, header: Header = "auto") -> NDArray[np.float64]:

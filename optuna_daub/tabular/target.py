@@ -1,9 +1,14 @@
-"""The column to predict: classes or amounts, and the rows in which it is known."""
+"""The column to predict: classes or amounts, and the rows in which it is known.
+
+Dates and durations are amounts: days since the first date, and seconds. Predictions of them are
+dates and durations again.
+"""
 
 from __future__ import annotations
 
 import difflib
 import numbers
+import re
 from dataclasses import dataclass
 from typing import Any
 from typing import Literal
@@ -24,8 +29,41 @@ MIN_ROWS = 20
 """Smallest number of rows with a known target: enough for three training sizes and some to
 score."""
 
+MOST_DAYS = 50_000_000.0
+"""Largest number of days between the first date and a predicted one: `datetime64` in microseconds
+ends after twice as many."""
+
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
+"""Text that is a date whatever the order of days and months is where it was written."""
+
 _HELD: dict[Task | None, str] = {"classification": "classes", "regression": "amounts"}
 """Words for the values of a target, by task."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Dates or durations that amounts stand for."""
+
+    first: np.datetime64 | None
+    """Date that is 0, from which days are counted; None for durations, in seconds."""
+    are_days: bool = False
+    """True for dates without a time of day."""
+
+    def back(self, amounts: NDArray[Any]) -> NDArray[Any]:
+        """Return amounts as dates (`datetime64`) or durations (`timedelta64`), of any shape.
+
+        >>> Times(np.datetime64("2020-02-28"), are_days=True).back(np.array([0.2, 1.9]))
+        array(['2020-02-28', '2020-03-01'], dtype='datetime64[D]')
+        >>> Times(None).back(np.array([90.0])) == np.timedelta64(90, "s")
+        array([ True])
+        """
+        seconds = np.asarray(amounts, np.float64) * (1.0 if self.first is None else 86_400.0)
+        seconds = np.clip(seconds, -86_400.0 * MOST_DAYS, 86_400.0 * MOST_DAYS)
+        if self.are_days:
+            days = np.rint(seconds / 86_400.0).astype("timedelta64[D]")
+            return np.asarray(np.asarray(self.first, "datetime64[D]") + days)
+        passed = np.rint(1e6 * seconds).astype("timedelta64[us]")
+        return np.asarray(passed if self.first is None else self.first + passed)
 
 
 @dataclass(frozen=True)
@@ -43,13 +81,16 @@ class Target:
     """True for rows with a known target, which are used, shape (number of rows,)."""
     notes: tuple[str, ...]
     """Notes for the user; the first says whether the target holds classes or amounts."""
+    times: Times | None = None
+    """Dates or durations that the amounts stand for; None if they are numbers."""
 
 
 def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = None) -> Target:
     """Return the target column as classes or amounts, by `task` or by its values.
 
     Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
-    different ones. All other numbers are amounts.
+    different ones. All other numbers are amounts, and so are dates and durations. Text is dates
+    if there are more than 20 different ones, all such as 2020-01-31.
 
     Raises:
         TableError: if there is no such column, or its values cannot be predicted.
@@ -75,7 +116,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
         raise TableError(
             f'`task="regression"` needs numbers, but `{name}` has text, such as {known.iloc[0]!r}.'
         )
-    if kind != "text":
+    if kind in ("numbers", "yes or no"):
         finite = np.isfinite(known.to_numpy(dtype=np.float64))
         kept[np.flatnonzero(kept)[~finite]] = False
         known = known[finite]
@@ -87,7 +128,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
             f"{known.iloc[0]} in every row."
         )
     guessed, said = _guess(known, name, kind)
-    if given is None and kind == "numbers":  # the one kind that may be either
+    if given is None and kind not in ("text", "yes or no"):  # those are classes only
         other: Task = "regression" if guessed == "classification" else "classification"
         said += f': taken for {_HELD[guessed]} (task="{other}" for {_HELD[other]})'
     elif given not in (None, guessed):
@@ -98,8 +139,20 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     if (given or guessed) == "classification":
         return _of_classes(known, name, kept, notes, kind)
     _check_rows(len(known), name)
-    values = known.to_numpy(dtype=np.float64)
-    return Target(name, "regression", values, np.array([]), kept, tuple(notes))
+    values, times = _amounts(known, kind)
+    return Target(name, "regression", values, np.array([]), kept, tuple(notes), times)
+
+
+def _amounts(known: Any, kind: str) -> tuple[NDArray[np.float64], Times | None]:
+    """Return known values as numbers, and the dates or durations that these stand for."""
+    if kind == "durations":
+        return known.dt.total_seconds().to_numpy(dtype=np.float64), Times(None)
+    if kind == "dates":
+        dates = known.to_numpy(dtype="datetime64[us]")
+        are_days = bool((dates == dates.astype("datetime64[D]")).all())
+        days = (dates - dates.min()) / np.timedelta64(1, "D")
+        return days, Times(dates.min(), are_days=are_days)
+    return known.to_numpy(dtype=np.float64), None
 
 
 def _guess(known: Any, name: str, kind: str) -> tuple[Task, str]:
@@ -109,6 +162,11 @@ def _guess(known: Any, name: str, kind: str) -> tuple[Task, str]:
         return "classification", f"`{name}` has {n_values:,} classes"
     if kind == "yes or no":
         return "classification", f"`{name}` is true or false: two classes"
+    if kind == "dates":
+        days = f"days since {known.min():%Y-%m-%d}"
+        return "regression", f"`{name}` has {n_values:,} different dates, predicted by {days}"
+    if kind == "durations":
+        return "regression", f"`{name}` has {n_values:,} different durations, counted in seconds"
     values = known.to_numpy(dtype=np.float64)
     if not np.array_equal(values, np.rint(values)):
         return "regression", f"`{name}` has {n_values:,} different numbers"
@@ -161,7 +219,9 @@ def _column(frame: Any, name: Any) -> str:
 
 
 def _kind(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return the kind of values ("text", "yes or no" or "numbers") and the converted values.
+    """Return the kind of values and the converted values.
+
+    Kinds are "text", "yes or no", "numbers", "dates" (without a time zone) and "durations".
 
     Raises:
         TableError: if they are none of these.
@@ -173,29 +233,67 @@ def _kind(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
         return "yes or no", known.astype(bool)
     if types.is_numeric_dtype(known.dtype) and not types.is_complex_dtype(known.dtype):
         return "numbers", pandas.Series(known.to_numpy(dtype=None), index=known.index)
+    if isinstance(known.dtype, pandas.PeriodDtype):
+        return "dates", known.dt.to_timestamp()
+    if str(known.dtype).startswith(("datetime", "date", "timestamp")):
+        return "dates", _dates(known, name, pandas)
+    if types.is_timedelta64_dtype(known.dtype) or str(known.dtype).startswith("duration"):
+        return "durations", pandas.to_timedelta(known)
     if types.is_object_dtype(known.dtype):
-        found = {_word(value) for value in known}
-        if found == {"bool"}:
-            return "yes or no", known.astype(bool)
-        if found <= {"number", "bool"}:
-            return "numbers", known.map(float)
-        if found in ({"text"}, {"text", "number"}, {"text", "number", "bool"}):
-            return "text", known.map(str)
-        if found <= {"date"}:
-            raise TableError(_no_date(name, known))
-        raise TableError(
-            f"`target` must be classes or amounts, but `{name}` has values of "
-            f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
-        )
+        return _kind_of_objects(known, name, pandas)
     if types.is_string_dtype(known.dtype):
-        return "text", pandas.Series([*map(str, known)], index=known.index, dtype=object)
-    if str(known.dtype).startswith(("datetime", "period", "date", "timestamp")):
-        raise TableError(_no_date(name, known))
-    if types.is_timedelta64_dtype(known.dtype):
-        return "numbers", known.dt.total_seconds()
+        return _kind_of_text(known, name, pandas)
     raise TableError(
         f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}."
     )
+
+
+def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
+    """Return the kind of values that are stored as objects, and the converted values."""
+    found = {_word(value) for value in known}
+    if found == {"bool"}:
+        return "yes or no", known.astype(bool)
+    if found <= {"number", "bool"}:
+        return "numbers", known.map(float)
+    if found == {"date"}:
+        return "dates", _dates(known, name, pandas)
+    if found == {"duration"}:
+        return "durations", pandas.to_timedelta(known)
+    if "text" in found and found <= {"text", "number", "bool"}:
+        return _kind_of_text(known, name, pandas)
+    raise TableError(
+        f"`target` must be classes or amounts, but `{name}` has values of "
+        f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
+    )
+
+
+def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
+    """Return text, or dates if there are many and all are written year first."""
+    text = pandas.Series([*map(str, known)], index=known.index, dtype=object)
+    if text.nunique() > FEW_VALUES and all(map(_ISO_DATE.fullmatch, text)):
+        return "dates", _dates(text, name, pandas)
+    return "text", text
+
+
+def _dates(known: Any, name: str, pandas: Any) -> Any:
+    """Return dates of any type without a time zone: those with one as the time in UTC.
+
+    Raises:
+        TableError: if one of them is no date, or too far away for a clock that counts
+            microseconds.
+    """
+    if pandas.api.types.is_object_dtype(known.dtype):
+        known = known.map(lambda date: getattr(date, "start_time", date))  # of a period
+    try:
+        zones = {getattr(date, "tzinfo", None) is None for date in known}
+        found = pandas.to_datetime(known, utc=False in zones, format="ISO8601")
+        found = found.dt.tz_localize(None) if found.dt.tz is None else found.dt.tz_convert(None)
+        return found.astype("datetime64[us]")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise TableError(
+            f"`target` must be dates that a computer can count, but those of `{name}` are not: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
 
 
 def _word(value: Any) -> str:
@@ -205,14 +303,9 @@ def _word(value: Any) -> str:
         return "other" if isinstance(value, complex) else "number"
     if isinstance(value, str):
         return "text"
+    if hasattr(value, "total_seconds"):
+        return "duration"
     return "date" if hasattr(value, "year") else "other"
-
-
-def _no_date(name: str, known: Any) -> str:
-    return (
-        f"`target` must be classes or amounts, but `{name}` has dates, such as {known.iloc[0]}: "
-        "turn them into numbers first, such as days since the first one."
-    )
 
 
 def _check_rows(n: int, name: str) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import matplotlib as mpl
 import pytest
 
-from benchmarks.pictures import accuracy
 from benchmarks.pictures import regret
 from benchmarks.rows import Row
 
@@ -28,18 +25,3 @@ def test_the_points_missing_are_drawn_against_time_in_units() -> None:
     assert [*tpe.get_ydata()][-1] == pytest.approx(20.0)
     drops = [x for x, y in zip(ours.get_xdata(), ours.get_ydata(), strict=True) if y < 50.0]
     assert 3.0 <= min(drops) < 3.3, "the first model is there after 6 seconds, 3 units"
-
-
-def test_accuracy_is_drawn_once_each_run_has_a_model() -> None:
-    mpl.use("Agg")
-    key = {"problem": "real-table", "seed": 0, "budget": 100.0}
-    curves = [[(10.0, 0.9, 0.6), (50.0, 0.95, 0.8)], [(30.0, 0.9, 0.7)]]
-    rows: list[Row] = [
-        {"key": {**key, "method": "ours, seconds known"}, "curve": curve, "budget_seconds": 100.0}
-        for curve in curves
-    ]
-    (line,) = accuracy(rows, ["ours"], "real-table").axes[0].lines
-    shown = dict(zip(line.get_xdata(), line.get_ydata(), strict=True))
-    assert all(math.isnan(y) for x, y in shown.items() if x < 30.0)
-    assert shown[min(x for x in shown if x >= 30.0)] == pytest.approx(65.0)
-    assert shown[100.0] == pytest.approx(75.0)

@@ -9,23 +9,14 @@ from pathlib import Path
 import pytest
 
 from benchmarks import decision_cost
-from benchmarks import earlier
-from benchmarks import large_studies
 from benchmarks import replay
 from benchmarks import search_cv
-from benchmarks import training
 from benchmarks import two_workers
 from benchmarks.fit import process
 from benchmarks.fit import seconds
 from benchmarks.replay_methods import METHODS
 from benchmarks.rows import ROOT
 from benchmarks.rows import read_rows
-from benchmarks.tables import abc
-from benchmarks.tables import budgeted
-from benchmarks.tables import daub
-from benchmarks.tables import massart
-from benchmarks.tables import stumps
-from benchmarks.training_methods import EVERYTHING
 
 
 pytestmark = [
@@ -38,15 +29,8 @@ pytestmark = [
     "program",
     [
         decision_cost,
-        earlier,
-        large_studies,
         search_cv,
         two_workers,
-        abc,
-        budgeted,
-        daub,
-        massart,
-        stumps,
     ],
 )
 def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> None:
@@ -70,16 +54,6 @@ def test_replay_runs_as_a_script_and_goes_on_where_it_stopped(tmp_path: Path) ->
     assert len(read_rows(tmp_path / "replay.jsonl")) == 2 * len(METHODS)
     table = (tmp_path / "replay.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in METHODS)
-
-
-def test_training_runs_each_method_in_a_process_of_its_own(tmp_path: Path) -> None:
-    arguments = ["--smoke", "--results", str(tmp_path), "--methods", EVERYTHING]
-    training.main(arguments)
-    training.main([*arguments, "--report"])
-    rows = read_rows(tmp_path / "training.jsonl")
-    assert [row["key"]["method"] for row in rows] == [training.POOL_ROW, EVERYTHING]
-    table = (tmp_path / "training.md").read_text(encoding="utf-8")
-    assert f"| {EVERYTHING} | 0.00 @ 100 % |" in table
 
 
 def test_the_intervals_of_open_pools_are_judged(

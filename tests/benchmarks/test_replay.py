@@ -145,13 +145,6 @@ def test_made_problems_in_the_form_of_lcdb_are_complete() -> None:
         assert len(problem.curves) == 7  # the baseline is left out
 
 
-def test_noise_moves_what_is_decided_on_but_not_the_verdict() -> None:
-    exact, noisy, again = (next(lcdb_problems(made_lcdb(), seed)) for seed in (None, 1, 1))
-    assert noisy.curves != exact.curves
-    assert noisy.curves == again.curves
-    assert noisy.verdicts == exact.verdicts
-
-
 def test_textbook_daub_on_parity_costs_what_was_measured_elsewhere(
     shared: Callable[[str], Path],
 ) -> None:

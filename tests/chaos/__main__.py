@@ -74,6 +74,7 @@ def long(other: str) -> tuple[Scenario, ...]:
         Scenario("kills, open pool", "journal", kills=100, plan=OPEN),
         Scenario("kills, clocks apart", "journal", kills=60, plan=POOL, clock=300.0),
         Scenario("kills", "redis", kills=120, plan=POOL),
+        Scenario("kills", "grpc_sqlite", kills=20, plan=POOL),
         Scenario("kills", "grpc_postgresql", kills=40, plan=POOL),
         Scenario("kills, open pool", "sqlite", kills=30, plan=OPEN),
         Scenario("kills, open pool", "postgresql", kills=30, plan=OPEN),

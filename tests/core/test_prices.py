@@ -138,6 +138,16 @@ def test_busy_and_dropped_learners_have_no_price() -> None:
     assert found.has_model
 
 
+@pytest.mark.parametrize("full", [0, 2])
+@pytest.mark.parametrize("left", [0.0, 1e-300, 1e-12])
+def test_nothing_is_divided_by_the_time_left_once_it_is_over(full: int, left: float) -> None:
+    pool = replace(pool_of(full=full, timed=True), left=Cost(0, left))
+    found = prices(pool, Terms(SIZES, Process(FULL), InSeconds(FULL)))
+    for each in (found.learners, found.candidates):
+        assert not np.isnan(each).any()
+        assert np.isneginf(each).all() or not full
+
+
 def test_what_would_more_probably_be_late_is_not_taken() -> None:
     pool = replace(pool_of(timed=True), left=Cost(0, 5.0))  # all the data take 16 to 32 s
     found = prices(pool, Terms(SIZES, Process(FULL), InSeconds(FULL)))

@@ -15,12 +15,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.metrics import make_scorer
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeRegressor
 
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.data import FEW_VALUES
 from optuna_daub.objective.data import checked_column
 from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
+from optuna_daub.sklearn import DataAllocationSearchCV
 from tests.objective.studies import Witness
 from tests.objective.studies import study_of
 
@@ -200,6 +202,49 @@ def test_amounts_are_refused_before_anything_is_trained_where_classes_are_scored
         TrainingSizeObjective(amount, ROWS, y)
     for own in (score, make_scorer(accuracy_score), None, "r2"):
         TrainingSizeObjective(amount, ROWS, y, scoring=own)
+
+
+DATES = pd.date_range("2020", periods=200)
+TIMES: dict[str, Any] = {
+    "dates": DATES,
+    "durations": DATES - DATES[0],
+    "a series": pd.Series(DATES),
+    "of NumPy": DATES.to_numpy().astype("datetime64[D]"),
+}
+OBJECTS_OF_TIME: dict[str, Any] = {
+    "dates": [day.date() for day in DATES],
+    "datetimes": np.array([*DATES], dtype=object),
+    "with a time zone": pd.Series(DATES.tz_localize("UTC")),
+    "periods": pd.Series(DATES.to_period("D")),
+    "durations": [(day - DATES[0]).to_pytimedelta() for day in DATES],
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_dates_are_amounts(kind: str) -> None:
+    y = TIMES[kind]
+    with pytest.raises(ValueError, match=r'dates or durations, such as .*scoring="r2"'):
+        TrainingSizeObjective(amount, ROWS, y)  # the default compares classes
+
+    def build(trial: optuna.Trial) -> DecisionTreeRegressor:
+        return DecisionTreeRegressor(max_depth=trial.suggest_int("max_depth", 5, 5))
+
+    assert study_of(TrainingSizeObjective(build, ROWS, y, scoring="r2")).best_value > 0.5
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "r2", None])
+@pytest.mark.parametrize("kind", OBJECTS_OF_TIME)
+def test_dates_that_no_estimator_takes_are_named(kind: str, scoring: Any) -> None:
+    y = OBJECTS_OF_TIME[kind]
+    for stratify in ("auto", False):
+        with pytest.raises(ValueError, match=r"^`y` .* objects of type .* into numbers"):
+            TrainingSizeObjective(amount, ROWS, y, scoring=scoring, stratify=stratify)
+    numbers = np.arange(200.0)
+    with pytest.raises(ValueError, match=r"^`y_valid` .* objects of type"):
+        TrainingSizeObjective(amount, ROWS, numbers, X_valid=ROWS, y_valid=y, scoring="r2")
+    search = DataAllocationSearchCV(DecisionTreeRegressor(), {"max_depth": [1, 2]})
+    with pytest.raises(ValueError, match=r"^`y` .* objects of type"):
+        search.fit(ROWS, y)
 
 
 @pytest.mark.parametrize("stratify", ["auto", True, False])

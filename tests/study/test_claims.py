@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -19,7 +20,9 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import AllocationPruner
+from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import DAUB
 from optuna_daub.core import Decision
@@ -27,6 +30,7 @@ from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Pool
 from optuna_daub.study import claims
+from optuna_daub.study import ending
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
@@ -35,6 +39,7 @@ from optuna_daub.study.claims import LONGEST_WAIT
 from optuna_daub.study.claims import LOOKING_SHARE
 from optuna_daub.study.claims import SHORTEST_WAIT
 from optuna_daub.study.claims import Asking
+from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import looking
@@ -45,6 +50,7 @@ from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
 
@@ -155,6 +161,88 @@ def test_what_a_thread_left_behind_is_not_waited_for() -> None:
     assert isinstance(raised, SystemExit)
     assert in_thread(lambda: study.optimize(TableObjective(RIVALS))) == []
     assert_sound(study)
+
+
+def interrupt(study: optuna.Study, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise KeyboardInterrupt once, at a moment of a trial that Optuna does not guard."""
+    of, name = {
+        "assigned": (Earlier, "next_point"),
+        "close": (ending, "_warn_of_direction"),
+        "state": (study._storage, "set_trial_state_values"),
+    }[moment]
+    real, is_over = getattr(of, name), list[bool]()
+
+    def once(*args: Any, **kwargs: Any) -> Any:
+        if not is_over:
+            is_over.append(True)
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(of, name, once)
+
+
+@pytest.mark.parametrize("goes_on_in", ["the same thread", "another thread"])
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize(
+    ("moment", "state"),
+    [
+        ("assigned", TrialState.RUNNING),
+        ("close", TrialState.COMPLETE),
+        ("state", TrialState.RUNNING),
+    ],
+)
+def test_what_an_interrupt_left_behind_is_not_waited_for(
+    moment: str,
+    state: TrialState,
+    place: str,
+    goes_on_in: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """After Ctrl-C while Optuna asks or tells, which may leave the trial RUNNING."""
+    study = table_study(1, storage=None if place == "memory" else sqlite(tmp_path))
+    interrupt(study, moment, monkeypatch)
+
+    def interrupted() -> None:
+        with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
+            study.optimize(TableObjective(RIVALS))
+        assert study.trials[0].state == state
+
+    def both() -> None:
+        interrupted()
+        study.optimize(TableObjective(RIVALS))
+
+    if goes_on_in == "another thread":
+        assert in_thread(interrupted) == []
+        assert in_thread(lambda: study.optimize(TableObjective(RIVALS))) == []
+    else:
+        assert in_thread(both) == []
+    if state == TrialState.RUNNING:
+        assert study.trials[0].state == TrialState.FAIL
+    best = best_learner(study)
+    assert best is not None
+    assert best.is_final
+    assert len(learning_curves(study)) == 1
+
+
+def test_a_trial_whose_telling_was_interrupted_is_told_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In ask-and-tell it is the caller's: it is neither waited for nor failed."""
+    study = table_study(1)
+
+    def asking() -> None:
+        trial = study.ask()
+        trial.suggest_int("row", 0, 4)
+        report(trial, next(training_sizes(trial)), 0.5, training_score=0.6)
+        interrupt(study, "state", monkeypatch)
+        with pytest.raises(KeyboardInterrupt):
+            study.tell(trial, state=TrialState.PRUNED)
+        with pytest.raises(RuntimeError, match=r"trials \[0\] were not told"):
+            study.ask()
+        study.tell(trial, state=TrialState.PRUNED)
+
+    assert in_thread(asking) == []
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

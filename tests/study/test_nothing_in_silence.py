@@ -27,6 +27,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
+from optuna_daub.study.worker import Holder
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import worker_of
@@ -178,22 +179,34 @@ def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
 
 
 @pytest.mark.parametrize("n_processes", [1, 2])
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize("moment", ["claimed", "has parameters", "has a score", "suspended"])
 def test_a_trial_that_optuna_hands_out_twice_is_run_once(
-    n_processes: int, monkeypatch: pytest.MonkeyPatch
+    moment: str,
+    place: str,
+    n_processes: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """As it does on SQLite, if nothing is locked while a worker looks for a waiting trial."""
-    study = table_study(4)
+    storage = None if place == "memory" else sqlite(tmp_path)
+    study = table_study(4, storage=storage)
     study.enqueue_trial({"row": 4})
     first = study.ask()
-    first.suggest_int("row", 0, 4)
-    report(first, next(iter(training_sizes(first))), 0.5, training_score=0.6)
-    stale = copy.copy(study.trials[0])
+    if moment != "claimed":
+        first.suggest_int("row", 0, 4)
+    if moment in ("has a score", "suspended"):
+        report(first, next(iter(training_sizes(first))), 0.5, training_score=0.6)
+    if moment == "suspended":
+        study.tell(first, state=TrialState.PRUNED)
+    before = study.trials[0]
+    stale = copy.copy(before)
     stale.system_attrs = {"fixed_params": {"row": 4}}  # as it was when the second one read it
-    other = table_study(4, storage=study._storage)
+    other = table_study(4, storage=storage or study._storage)
     if n_processes > 1:
         monkeypatch.setattr("optuna_daub.study.liveness.this_worker", lambda: "elsewhere|1|1")
     else:
-        worker_of(other).holders[0] = -1  # another thread of this process
+        worker_of(other).holders[0] = Holder(-1, None)  # another thread of this process
     before_trial = other.sampler.before_trial
     ids = iter([first._trial_id])
     monkeypatch.setattr(other, "_pop_waiting_trial_id", lambda: next(ids, None))
@@ -202,11 +215,13 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
         lambda of, trial: before_trial(of, stale if trial.number == 0 else trial),
     )  # fmt: skip
     other.optimize(TableObjective(RIVALS), n_trials=1)
-    curve = learning_curves(study)[0]
-    assert (curve.params, [seen.score for seen in curve.observations]) == ({"row": 4}, [0.5])
-    assert study.trials[0].state == TrialState.RUNNING
+    assert study.trials[0] == before, "the second worker has changed nothing of it"
     assert study.trials[1].state == TrialState.PRUNED
-    study.tell(first, state=TrialState.PRUNED)
+    curve = learning_curves(study)[0]
+    has_score = moment in ("has a score", "suspended")
+    assert [seen.score for seen in curve.observations] == [0.5] * has_score
+    if moment != "suspended":
+        study.tell(first, state=TrialState.PRUNED)
 
 
 def claim_elsewhere(trial: optuna.Trial) -> None:

@@ -267,11 +267,11 @@ def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
     thread.join()
     sampler = study.sampler
     assert isinstance(sampler, DataAllocationSampler)
-    begun = worker_of(study).assigned
+    begun = worker_of(study).holders
     (left_behind,) = begun
 
     def is_thread_alive(thread: int) -> bool:
-        begun.pop(left_behind)  # another thread finds it at the same moment
+        begun.pop(left_behind, None)  # another thread finds it at the same moment
         return False
 
     monkeypatch.setattr(liveness, "is_thread_alive", is_thread_alive)

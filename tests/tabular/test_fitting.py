@@ -51,6 +51,14 @@ def told(frame: Any, target: str = "target", **options: Any) -> tuple[TabularMod
     return model, "\n".join(said)
 
 
+TIMES: dict[str, Callable[[Any], Any]] = {
+    "dates": lambda day: pandas.Timestamp("2020") + pandas.to_timedelta(day, unit="D"),
+    "text": lambda day: (pandas.Timestamp("2020") + pandas.to_timedelta(day, unit="D")).map(str),
+    "durations": lambda day: pandas.to_timedelta(day, unit="D"),
+}
+"""Columns of dates or durations made of whole days."""
+
+
 class TestAModel:
     def test_it_answers_in_the_words_of_the_table(self, tmp_path: Path) -> None:
         model, said = told(table())
@@ -76,6 +84,29 @@ class TestAModel:
         assert model.predict(frame).shape == (N,)
         with pytest.raises(ValueError, match=r"`predict_proba` is of classes"):
             model.predict_proba(frame)
+
+    @pytest.mark.parametrize("kind", TIMES)
+    def test_it_predicts_dates_and_durations(self, kind: str, tmp_path: Path) -> None:
+        """From a frame and from a file, which may keep text only."""
+        frame = table().drop(columns="target").assign(c=np.arange(N))
+        frame["when"] = TIMES[kind](frame.c)
+        frame = frame.sample(frac=1.0, random_state=0)
+        model, _ = told(frame, "when", metric="mae", models=["linear"])
+        frame.drop(columns="when").to_csv(tmp_path / "new.csv", index=False)
+        model.save(tmp_path / "m.joblib")
+        found = joblib.load(tmp_path / "m.joblib").predict(tmp_path / "new.csv")
+        wanted = pandas.Series(frame.when)
+        if not kind.startswith("duration"):
+            wanted = pandas.to_datetime(wanted)
+        assert found.dtype.kind == wanted.to_numpy().dtype.kind
+        error = np.abs(found - wanted.to_numpy()) / np.timedelta64(1, "D")
+        assert error.mean() < 30 < (wanted.max() - wanted.min()) / pandas.Timedelta(days=4)
+
+    def test_ratios_of_dates_are_refused(self) -> None:
+        frame = table().assign(target=pandas.date_range("2020", periods=N))
+        for metric in ("mape", "rmsle", "neg_mean_poisson_deviance"):
+            with pytest.raises(TableError, match=r"compares ratios.*take \"r2\""):
+                fit(frame, "target", metric=metric, say=None)
 
     def test_all_kinds_of_models_take_part(self) -> None:
         # A second is enough on an idle machine; the rest is for one that is busy.
@@ -160,9 +191,9 @@ def test_an_odd_table_ends_in_a_model(kind: str) -> None:
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "no rows": (lambda t: t.head(0), "must have rows"),
     "few rows": (lambda t: t.head(10), "at least 20 rows"),
-    "dates as target": (
-        lambda t: t.assign(target=pandas.date_range("2020", periods=N)),
-        "has dates",
+    "times of day as target": (
+        lambda t: t.assign(target=pandas.date_range("2020", periods=N, freq="h").time),
+        "has values of time",
     ),
     "one class": (lambda t: t.assign(target="yes"), "`target` is yes in every row"),
     "identifiers": (lambda t: t.assign(target=[f"i{i}" for i in range(N)]), "different ones"),

@@ -47,8 +47,32 @@ AMOUNTS = {
     "Fraction": [Fraction(i, 8) for i in range(N)],
     "Float64": pandas.array(np.linspace(0, 1, N), dtype="Float64"),
     "arrow": pandas.array(np.linspace(0, 1, N), dtype="double[pyarrow]"),
-    "timedelta": pandas.to_timedelta(range(N), unit="min"),
 }
+DAYS = [datetime.date(2020, 2, 1) + datetime.timedelta(days=i) for i in range(N)]
+DATES = {
+    "datetime64": pandas.date_range("2020-02-01", periods=N),
+    "nanoseconds": pandas.date_range("2020-02-01", periods=N).astype("datetime64[ns]"),
+    "time zone": pandas.date_range("2020-02-01", periods=N, tz="UTC"),
+    "other time zone": pandas.date_range("2020-02-01 01:00", periods=N, tz="Africa/Lagos"),
+    "days": DAYS,
+    "datetimes": [datetime.datetime.combine(day, datetime.time()) for day in DAYS],
+    "zones": [datetime.datetime.combine(d, datetime.time(), datetime.timezone.utc) for d in DAYS],
+    "periods": pandas.period_range("2020-02-01", periods=N),
+    "arrow dates": pandas.array(DAYS, dtype="date32[pyarrow]"),
+    "arrow": pandas.array(pandas.to_datetime(DAYS), dtype="timestamp[ms][pyarrow]"),
+    "text": [str(day) for day in DAYS],
+    "text and midnight": [f"{day}T00:00:00Z" for day in DAYS],
+    "text of arrow": pandas.array([*map(str, DAYS)], dtype="string[pyarrow]"),
+}
+"""The days of February and March 2020, each kind of column that holds them."""
+DURATIONS = {
+    "timedelta": pandas.to_timedelta(range(N), unit="min"),
+    "objects": np.array([datetime.timedelta(minutes=i) for i in range(N)], dtype=object),
+    "arrow": pandas.array(
+        pandas.to_timedelta(range(N), unit="min").as_unit("us"), dtype="duration[us][pyarrow]"
+    ),
+}
+"""Whole minutes, each kind of column that holds them."""
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -66,6 +90,57 @@ def test_amounts_are_seen(kind: str) -> None:
     assert target.task == "regression"
     assert target.values.dtype == np.float64
     assert np.all(np.diff(target.values[:20]) != 0)
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_dates_are_days_and_come_back_as_dates(kind: str) -> None:
+    target = checked_target(frame(DATES[kind]), "y")
+    assert (target.task, target.values.tolist()) == ("regression", [*range(N)])
+    assert "60 different dates, predicted by days since 2020-02-01" in target.notes[0]
+    assert 'task="classification" for classes' in target.notes[0]
+    assert target.times is not None
+    back = target.times.back(target.values + 0.3)
+    assert back.astype(object).tolist() == DAYS
+
+
+@pytest.mark.parametrize("kind", DURATIONS)
+def test_durations_are_seconds_and_come_back(kind: str) -> None:
+    target = checked_target(frame(DURATIONS[kind]), "y")
+    assert (target.task, target.values.tolist()) == ("regression", [60 * i for i in range(N)])
+    assert target.times is not None
+    assert (target.times.back(target.values) == DURATIONS["timedelta"].to_numpy()).all()
+
+
+def test_dates_with_a_time_of_day_come_back_with_it() -> None:
+    hours = pandas.Series(pandas.date_range("2020-02-01 07:30", periods=N, freq="h"))
+    hours[3] = None
+    target = checked_target(frame(hours), "y")
+    assert np.flatnonzero(~target.kept).tolist() == [3]
+    assert target.times is not None
+    back = pandas.Series(target.times.back(target.values))
+    assert (back.to_numpy() == hours.dropna().to_numpy()).all()
+
+
+@pytest.mark.parametrize("far", [-np.inf, -1e300, 1e300, np.inf])
+def test_a_date_that_no_clock_reaches_is_the_last_one(far: float) -> None:
+    target = checked_target(frame(DATES["datetime64"]), "y")
+    assert target.times is not None
+    (back,) = target.times.back(np.array([far]))
+    assert (back > np.datetime64("2020")) == (far > 0)
+    assert not np.isnat(back)
+
+
+@pytest.mark.parametrize("kind", ["datetime64", "days", "text", "time zone"])
+def test_dates_may_be_classes(kind: str) -> None:
+    values = [*DATES[kind]][:2] * HALF
+    target = checked_target(frame(values), "y", "classification")
+    assert (target.task, len(target.classes), target.times) == ("classification", 2, None)
+
+
+def test_a_few_texts_of_dates_are_classes() -> None:
+    """Such as the days of two surveys."""
+    target = checked_target(frame(["2020-02-01", "2020-03-01"] * HALF), "y")
+    assert [*target.classes] == ["2020-02-01", "2020-03-01"]
 
 
 @pytest.mark.parametrize("kind", ["many whole numbers", "28 whole numbers"])
@@ -101,9 +176,10 @@ def test_classes_of_one_row_are_left_out_and_named() -> None:
 
 
 REFUSED = {
-    "dates": (pandas.date_range("2020", periods=N), "has dates, such as 2020-01-01"),
-    "days": ([datetime.date(2020, 1, 1)] * N, "has dates"),
-    "periods": (pandas.period_range("2020", periods=N), "has dates"),
+    "one date": ([datetime.date(2020, 1, 1)] * N, "2020-01-01 00:00:00 in every row"),
+    "no dates": ([f"2020-{i:02}-01" for i in range(N)], "`y` are not: .*2020-00-01"),
+    "times of day": ([datetime.time(i) for i in range(20)] * 3, "has values of time"),
+    "dates and numbers": ([*DAYS[1:], 3], "has values of date and int"),
     "lists": ([["a"]] * N, "has values of list"),
     "complex": (np.ones(N) * 1j, "of type complex128"),
     "nothing": ([None] * N, "is empty in every row"),
