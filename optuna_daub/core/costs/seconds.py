@@ -34,12 +34,15 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotri
 
 from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.points import Points
@@ -305,15 +308,12 @@ def fit(
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
-    pairs, same = np.ix_(which, which), (which[:, None] == which).astype(float)
-    parts = np.stack(
-        [
-            (columns @ columns.T)[pairs] * of_point,
-            points.smooth(points, prior.reach)[pairs] * of_point,
-            same,
-            same * (by_growth + prior.late_by_own**2 * by_late),
-        ]
-    )
+    same = which[:, None] == which
+    parts = np.empty((4, len(which), len(which)))
+    np.multiply((columns @ columns.T)[which][:, which], of_point, out=parts[0])
+    np.multiply(points.smooth(points, prior.reach)[which][:, which], of_point, out=parts[1])
+    parts[2] = same
+    np.multiply(same, by_growth + prior.late_by_own**2 * by_late, out=parts[3])
     believed = (
         np.array([prior.linear, prior.smooth, prior.own, prior.own_growth, prior.noise]) ** 2
     )
@@ -347,32 +347,48 @@ def fit(
     off = np.minimum(weights[once] ** 2 / np.diagonal(inverse)[once], FARTHEST**2)
     widened = float((CHECKS + off.sum()) / (CHECKS + len(once)))
     basis = np.stack([np.ones_like(growth), growth, late])
-    told = np.add.reduceat(basis * weights, starts, axis=1)
+    told = _by_learner((basis * weights).T, starts).T
     # Sum along the first axis, which is much faster; the inverse is symmetric.
-    by_learner = [np.add.reduceat(row[:, None] * inverse, starts, axis=0).T for row in basis]
-    sure = np.stack(
-        [
-            [np.add.reduceat(row[:, None] * one, starts, axis=0) for one in by_learner]
-            for row in basis
-        ]
-    )
+    by_learner = [
+        np.ascontiguousarray(_by_learner(row[:, None] * inverse, starts).T) for row in basis
+    ]
+    sure = np.empty((3, 3, 1 + len(seen), 1 + len(seen)))
+    for i, j in combinations_with_replacement(range(3), 2):
+        sure[i, j, 1:, 1:] = _by_learner(basis[i][:, None] * by_learner[j], starts)
+        sure[j, i, 1:, 1:] = sure[i, j, 1:, 1:].T
+    sure[:, :, 0, 1:] = sure[:, :, 1:, 1:].sum(axis=2)
+    sure[:, :, :, 0] = sure[:, :, :, 1:].sum(axis=3)
+    told = np.concatenate([told.sum(axis=1, keepdims=True), told], axis=1)
     return Fitted(
-        prior, points, seen, math.log(full), middle, variances,
-        _with_sum(told, 1), _with_sum(_with_sum(sure, 2), 3), trust,
-        widened,
-    )  # fmt: skip
-
-
-def _with_sum(array: Array, axis: int) -> Array:
-    """Return an array with the sum along an axis inserted before it."""
-    return np.concatenate([array.sum(axis=axis, keepdims=True), array], axis=axis)
+        prior, points, seen, math.log(full), middle, variances, told, sure, trust, widened
+    )
 
 
 def _inverse(shared: Array, parts: Array, variances: Array, trust: Array) -> Array:
     """Return the inverse covariance of observations; each part is a row."""
     covariance = shared + (variances[:-1] @ parts).reshape(shared.shape)
     covariance[np.diag_indices(len(trust))] += variances[-1] / trust
-    return np.asarray(np.linalg.inv(covariance), np.float64)
+    # LAPACK inverts one half of a symmetric matrix in a third of the time of `np.linalg.inv`.
+    root, failed = dpotrf(covariance.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("The covariance of the seconds is singular.")
+    half, _ = dpotri(root, lower=1, overwrite_c=1)
+    inverse = half + half.T
+    inverse[np.diag_indices(len(trust))] /= 2.0
+    return np.asarray(inverse)
+
+
+def _by_learner(values: Array, starts: NDArray[np.int64]) -> Array:
+    """Return sums over the observations of each learner, along the first axis.
+
+    Few learners have more than one, so this is faster than `np.add.reduceat`.
+    """
+    ends = np.append(starts[1:], len(values))
+    found = values[starts]
+    for later in range(1, int((ends - starts).max())):
+        more = np.flatnonzero(starts + later < ends)
+        found[more] += values[starts[more] + later]
+    return found
 
 
 def _trust(noise: Array, inverse: Array, weights: Array, usual: float, tail: float) -> Array:
