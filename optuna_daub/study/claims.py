@@ -33,7 +33,6 @@ from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Holder
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -240,7 +239,7 @@ def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
     """Raise an error if another worker or thread has claimed a learner for this same trial."""
-    number, here = trial.number, Holder(threading.get_ident(), host.begin(study))
+    number, here = trial.number, host.Holder(threading.get_ident(), host.begin(study))
     run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
     if is_theirs or worker.holders.setdefault(number, here).thread != here.thread:

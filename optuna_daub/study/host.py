@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from types import FrameType
@@ -42,6 +43,17 @@ _BAR_LOCK = threading.Lock()
 
 _FRAMES_LOCK = threading.Lock()
 """Held while garbage collection is switched off to look at the frames of all threads."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The thread that has a trial of this process."""
+
+    thread: int
+    """Id of the thread (`threading.get_ident`)."""
+    begin: datetime | None
+    """Start of the thread's `study.optimize`, which has one trial at a time; None in
+    ask-and-tell, in which any thread may tell a trial."""
 
 
 def is_optimizing(study: optuna.Study) -> bool:

@@ -29,7 +29,6 @@ from optuna_daub.study.claims import TakenError
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
 from optuna_daub.study.stored_policy import write_policy
-from optuna_daub.study.worker import Holder
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -64,7 +63,7 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
 
     `SystemExit` ends it so, and Ctrl-C while Optuna asks or tells.
     """
-    here = Holder(threading.get_ident(), host.begin(study))
+    here = host.Holder(threading.get_ident(), host.begin(study))
 
     left = [
         number

@@ -48,17 +48,6 @@ computed for a pool stay valid; the seconds of trainings are known less precisel
 
 
 @dataclass(frozen=True)
-class Holder:
-    """The thread that has a trial of this process."""
-
-    thread: int
-    """Id of the thread (`threading.get_ident`)."""
-    begin: datetime | None
-    """Start of the thread's `study.optimize`, which has one trial at a time; None in
-    ask-and-tell, in which any thread may tell a trial."""
-
-
-@dataclass(frozen=True)
 class Assigned:
     """A trial of this process: it runs a learner, or is idle."""
 
@@ -154,7 +143,7 @@ class Worker:
     """Last answer of `trial.should_prune` to each trial, by number. It tells whether an
     objective's own `TrialPruned` obeys that answer or rejects the parameters; asked again, the
     policy might answer otherwise. No decision depends on it."""
-    holders: dict[int, Holder] = field(default_factory=dict)
+    holders: dict[int, host.Holder] = field(default_factory=dict)
     """Threads that have claimed the trials of this process, by trial number, until the storage is
     seen to have a trial as finished."""
     newcomers: dict[int, bool] = field(default_factory=dict)

@@ -23,11 +23,11 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Observation
 from optuna_daub.core import SuccessiveHalving
+from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.ending import message_of
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Holder
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import worker_of
@@ -206,7 +206,7 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     if n_processes > 1:
         monkeypatch.setattr("optuna_daub.study.liveness.this_worker", lambda: "elsewhere|1|1")
     else:
-        worker_of(other).holders[0] = Holder(-1, None)  # another thread of this process
+        worker_of(other).holders[0] = host.Holder(-1, None)  # another thread of this process
     before_trial = other.sampler.before_trial
     ids = iter([first._trial_id])
     monkeypatch.setattr(other, "_pop_waiting_trial_id", lambda: next(ids, None))

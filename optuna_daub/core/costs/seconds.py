@@ -309,7 +309,7 @@ def fit(
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
     same = which[:, None] == which
-    parts = np.empty((4, len(which), len(which)))
+    parts: Array = np.empty((4, len(which), len(which)))
     np.multiply((columns @ columns.T)[which][:, which], of_point, out=parts[0])
     np.multiply(points.smooth(points, prior.reach)[which][:, which], of_point, out=parts[1])
     parts[2] = same

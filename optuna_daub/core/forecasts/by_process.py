@@ -18,13 +18,13 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.hyperparameters import fit
 from optuna_daub.core.forecasts.process import PRIOR
 from optuna_daub.core.forecasts.process import Conditioned
 from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Prior
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
-from optuna_daub.core.forecasts.process import fit
 from optuna_daub.core.forecasts.process import lines_of
 from optuna_daub.core.forecasts.student import FREEDOM
 from optuna_daub.core.forecasts.student import Student

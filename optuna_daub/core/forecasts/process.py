@@ -45,10 +45,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.linalg import cholesky
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
-from scipy.linalg.lapack import dpotri
 from scipy.linalg.lapack import dtrtri
-from scipy.optimize import minimize
 
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
@@ -173,7 +170,7 @@ class Seen(NamedTuple):
         """
         if not len(lengths):
             return same.astype(float)
-        return _matern(distances(one, other, self.is_word, 1.0 / lengths))
+        return matern(distances(one, other, self.is_word, 1.0 / lengths))
 
 
 class Lines(NamedTuple):
@@ -235,7 +232,7 @@ class Conditioned:
             own: row of each learner among those seen, -1 for a new one; None: all are new.
         """
         seen, count = self.seen, len(rows)
-        lengths, (f, g, b, u, e, _) = _scales(self.theta)
+        lengths, (f, g, b, u, e, _) = variances_of(self.theta)
         own = np.full(count, -1) if own is None else own
         same = own[:, None] == np.arange(len(seen.rows))
         near = seen.kernel(lengths, rows, seen.rows, same)
@@ -268,7 +265,7 @@ class Conditioned:
             share: phi of that size; 0 at N.
         """
         seen = self.seen
-        lengths, (f, g, b, u, e, _) = _scales(self.theta)
+        lengths, (f, g, b, u, e, _) = variances_of(self.theta)
         with_gain = share * seen.share[:, None]
         same = np.arange(len(seen.rows))[:, None] == own
         near = seen.kernel(lengths, seen.rows, rows, same)[seen.learner]
@@ -292,12 +289,12 @@ class Conditioned:
 @by_content
 def condition(theta: Numbers, seen: Seen) -> Conditioned:
     """Return the process given scores."""
-    lengths, _ = _scales(theta)
+    lengths, _ = variances_of(theta)
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
     shares = seen.share[:, None] * seen.share
     root = cholesky(
-        _covariance(theta, kernel, seen.learner, shares), lower=True, check_finite=False
+        covariance_of(theta, kernel, seen.learner, shares), lower=True, check_finite=False
     )
     off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
@@ -309,107 +306,7 @@ def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = N
     return process.lines(rows, own)
 
 
-@by_content
-def fit(seen: Seen) -> Numbers:
-    """Return the hyperparameters of largest posterior density, as logarithms."""
-    apart = seen.apart
-    medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
-    # Subtract the prior mean of the shared gain, so scores have mean 0.
-    off = seen.score + seen.prior.mean_gain * seen.share
-    order = np.argsort(seen.learner, kind="stable")
-    theta, varies = medians.copy(), np.asarray(apart.any(axis=(1, 2)), bool)
-    # Nothing is learnt of the length scale of a parameter that all learners have alike.
-    kept = np.asarray(varies | (not varies.any()), bool)
-    free = np.append(kept, np.ones(len(medians) - len(kept), bool))
-    found = minimize(
-        negative_log_posterior,
-        medians[free],
-        (
-            apart[kept],
-            seen.learner[order],
-            seen.share[order],
-            off[order],
-            medians[free],
-            spreads[free],
-        ),
-        "L-BFGS-B",
-        jac=True,
-        bounds=[
-            *zip((medians - 4.0 * spreads)[free], (medians + 4.0 * spreads)[free], strict=True)
-        ],
-        options={"maxiter": 50},
-    )
-    theta[free] = found.x
-    return theta
-
-
-def negative_log_posterior(
-    theta: Numbers,
-    apart: Numbers,
-    learner: NDArray[np.int64],
-    share: Numbers,
-    off: Numbers,
-    medians: Numbers,
-    spreads: Numbers,
-) -> tuple[float, Numbers]:
-    """Return -ln p(theta | scores) up to a constant, and its gradient [3, eqs. 5.8 and 5.9].
-
-    Args:
-        theta: logarithms of the hyperparameters.
-        apart: squared distances of learners by parameter.
-        learner, share, off: learner, phi and difference to the prior mean of each score, in the
-            order of learners, all of which have scores.
-        medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
-    """
-    lengths, (f, g, b, u, e, noise) = _scales(theta)
-    flat = apart.reshape(len(apart), apart.shape[1] ** 2)
-    square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
-    kernel = _matern(square) if len(lengths) else np.eye(apart.shape[1])
-    shares = share[:, None] * share
-    # BLAS takes the transpose of a symmetric matrix as it is.
-    root, failed = dpotrf(_covariance(theta, kernel, learner, shares).T, lower=1, overwrite_a=1)
-    if failed:
-        return 1e10, np.zeros_like(theta)  # the line search steps back
-    half, _ = dpotri(root, lower=1)
-    inverse = half + half.T
-    inverse.flat[:: len(off) + 1] /= 2.0
-    weights = inverse @ off
-    # Twice the derivative of the value by the covariance, summed over each pair of learners.
-    change = inverse - weights[:, None] * weights
-    bent = change * shares
-    starts = np.flatnonzero(np.append(True, learner[1:] != learner[:-1]))
-    by_level, by_gain = _by_learner(change, starts), _by_learner(bent, starts)
-    common = (f * by_level + g * by_gain) * _slope(square)
-    gradient = np.concatenate(
-        [
-            -(flat @ common.ravel()) / lengths,
-            [
-                f * float(np.vdot(by_level, kernel)),
-                g * float(np.vdot(by_gain, kernel)),
-                b * float(bent.sum()),
-                u * float(np.trace(by_level)),
-                e * float(np.trace(by_gain)),
-                noise * float(np.trace(change)),
-            ],
-        ]
-    )
-    beside = (theta - medians) / spreads
-    value = off @ weights / 2.0 + np.log(np.diag(root)).sum() + beside @ beside / 2.0
-    return float(value), gradient + beside / spreads
-
-
-def _by_learner(pairs: Numbers, starts: NDArray[np.int64]) -> Numbers:
-    """Return sums over the pairs of scores of each pair of learners.
-
-    Args:
-        pairs: one number for each pair of scores, symmetric.
-        starts: place of each learner's first score; its others follow.
-    """
-    # Sum twice along the first axis, which is much faster.
-    return np.asarray(np.add.reduceat(np.add.reduceat(pairs, starts).T, starts))
-
-
-def _covariance(
+def covariance_of(
     theta: Numbers, kernel: Numbers, learner: NDArray[np.int64], shares: Numbers
 ) -> Numbers:
     """Return the covariance of scores.
@@ -420,7 +317,7 @@ def _covariance(
         learner: learner of each score.
         shares: products of the phi of each pair of scores.
     """
-    _, (f, g, b, u, e, noise) = _scales(theta)
+    _, (f, g, b, u, e, noise) = variances_of(theta)
     of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
     of_level.flat[:: len(kernel) + 1] += u
     of_gain.flat[:: len(kernel) + 1] += e
@@ -430,13 +327,13 @@ def _covariance(
     return np.asarray(covariance)
 
 
-def _scales(theta: Numbers) -> tuple[Numbers, Numbers]:
+def variances_of(theta: Numbers) -> tuple[Numbers, Numbers]:
     """Return squared length scales, and the six variances."""
     squares = np.exp(2.0 * theta)
     return squares[:-6], squares[-6:]
 
 
-def _matern(square: Numbers) -> Numbers:
+def matern(square: Numbers) -> Numbers:
     """Return the kernel of squared distances [3, eq. 4.17]."""
     root = np.sqrt(5.0 * square)
     decay = np.exp(-root)
@@ -444,9 +341,3 @@ def _matern(square: Numbers) -> Numbers:
     root += 5.0 / 3.0 * square
     root *= decay
     return np.asarray(root)
-
-
-def _slope(square: Numbers) -> Numbers:
-    """Return the derivative of the kernel by the squared distance."""
-    root = np.sqrt(5.0 * square)
-    return np.asarray(-5.0 / 6.0 * (1.0 + root) * np.exp(-root))

@@ -17,7 +17,7 @@ from optuna_daub.core import Normal
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.forecasts import by_process
-from optuna_daub.core.forecasts import process
+from optuna_daub.core.forecasts import hyperparameters
 from optuna_daub.core.forecasts.by_process import MOST_LEARNERS
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.process import Seen
@@ -138,8 +138,8 @@ def test_2000_learners_have_finite_forecasts_by_one_fit(monkeypatch: pytest.Monk
         n_learners.append(len(np.unique(arguments[1])))
         return minimize(function, begin, arguments, *args, **kw)
 
-    minimize = process.minimize
-    monkeypatch.setattr(process, "minimize", noted)
+    minimize = hyperparameters.minimize
+    monkeypatch.setattr(hyperparameters, "minimize", noted)
     pool = pool_of(2000)
     everything(pool, FULL)
     found = everything(pool.observed(1, Observation(FULL, 0.9)), FULL)

@@ -13,13 +13,13 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.gaussian_process.kernels import WhiteKernel
 
+from optuna_daub.core.forecasts.hyperparameters import fit
+from optuna_daub.core.forecasts.hyperparameters import negative_log_posterior
 from optuna_daub.core.forecasts.process import JITTER
 from optuna_daub.core.forecasts.process import MEAN_SD
 from optuna_daub.core.forecasts.process import PRIOR
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
-from optuna_daub.core.forecasts.process import fit
-from optuna_daub.core.forecasts.process import negative_log_posterior
 
 
 Numbers = NDArray[np.float64]
