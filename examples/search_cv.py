@@ -84,7 +84,7 @@ def main() -> None:
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
 
     search = DataAllocationSearchCV(
-        PIPELINE, SPACE, timeout=4.0 if is_smoke else asked.seconds, random_state=0
+        PIPELINE, SPACE, timeout=12.0 if is_smoke else asked.seconds, random_state=0
     )
     search.fit(X, y)
 
