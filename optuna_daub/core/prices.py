@@ -164,9 +164,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # Before a full-data model, learners are to beat the median forecast, and candidates the
         # learner with the best one, whose score is as unknown as those of points near it.
         # Otherwise such points would be tried again and again.
+        leader = int(np.where(scored, mean[:count], -math.inf).argmax())
         over = np.full(len(mean), np.median(mean[:count][scored]))
-        over[count:] = mean[:count][scored].max()
-        sd = np.append(sd[:count], content.once(_gaps, terms.forecaster, full))
+        over[count:] = mean[leader]
+        sd = np.append(sd[:count], content.once(_gaps, terms.forecaster, full, leader))
     may_run = np.flatnonzero(table.is_alive & pool.is_free & ~is_full)
     rows = np.concatenate([may_run, np.arange(count, len(mean))])
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
@@ -228,8 +229,8 @@ def _beliefs(pool: Pool, forecaster: Forecaster, size: int) -> tuple[Numbers, Nu
     return forecaster.beliefs(pool, size)
 
 
-def _gaps(pool: Pool, forecaster: Forecaster, size: int) -> Numbers:
-    return forecaster.gaps(pool, size)
+def _gaps(pool: Pool, forecaster: Forecaster, size: int, leader: int) -> Numbers:
+    return forecaster.gaps(pool, size, leader)
 
 
 def _look(pool: Pool, forecaster: Forecaster, at: int, size: int) -> Numbers:

@@ -209,9 +209,10 @@ def test_the_first_training_on_all_the_data_waits_for_half_of_its_cost_to_be_spe
 def test_before_a_full_model_candidates_are_to_beat_the_learner_with_the_best_forecast() -> None:
     pool = pool_of(count=6, full=0)
     found = prices(pool, TERMS)
-    best = float(TERMS.forecaster.beliefs(pool, FULL)[0][: len(pool.curves)].max())
+    mean = TERMS.forecaster.beliefs(pool, FULL)[0][: len(pool.curves)]
+    best, leader = float(mean.max()), int(mean.argmax())
     overhead = HASTE * pool.spent.examples
-    gaps = TERMS.forecaster.gaps(pool, FULL)
+    gaps = TERMS.forecaster.gaps(pool, FULL, leader)
     for row, value in enumerate(found.candidates[:, 0]):
         place, gap = len(pool.curves) + row, float(gaps[row])
         expected = slowly(pool, TERMS, place, 0, overhead, math.inf, best, gap)

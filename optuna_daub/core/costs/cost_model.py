@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 from scipy.special import ndtr
 from scipy.special import stdtr
 
@@ -33,6 +34,8 @@ Array = NDArray[np.float64]
 LATEST, SLOWEST = 120, 40
 """Numbers of learners in the model: those timed last, and the slowest of the others, which would
 cost most if they were predicted too fast."""
+LARGEST = 700.0
+"""Largest logarithm of expected seconds; floats end at 709."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
 """Degrees of freedom of the Student t distribution of logarithms, and the scale at which its
 quartiles are those of a normal distribution."""
@@ -71,12 +74,14 @@ class Seconds(NamedTuple):
         """
         is_certain = self.log_sd < 1e-9
         sd = np.where(is_certain, 1.0, self.log_sd)
-        mean = np.where(is_certain, np.exp(self.log_mean), np.exp(self.log_mean + sd**2 / 2.0))
+        log_mean = np.where(is_certain, self.log_mean, self.log_mean + sd**2 / 2.0)
         if math.isinf(left):
-            return np.asarray(mean)
+            return np.asarray(np.exp(np.minimum(log_mean, LARGEST)))
         spare = (math.log(max(left, 1e-300)) - self.log_mean) / sd
-        cut = mean * ndtr(spare - sd) + left * ndtr(-spare)
-        return np.asarray(np.where(is_certain, np.minimum(mean, left), cut))
+        # As one exponent: with many parameters the mean alone may be too large for a float.
+        cut = np.exp(log_mean + log_ndtr(spare - sd)) + left * ndtr(-spare)
+        certain = np.minimum(np.exp(np.minimum(self.log_mean, LARGEST)), left)
+        return np.asarray(np.where(is_certain, certain, cut))
 
     def within(self, left: ArrayLike) -> Array:
         """Return the probability that a training takes at most `left` seconds.

@@ -114,18 +114,18 @@ class Process(Forecaster):
         sd[:count] = np.where(is_there, 0.0, sd[:count])
         return mean, sd
 
-    def gaps(self, pool: Pool, size: int) -> Numbers:
-        """Return standard deviations of the candidates' scores less that of the leader.
+    def gaps(self, pool: Pool, size: int, leader: int) -> Numbers:
+        """Return standard deviations of the candidates' scores less that of one learner.
 
         What is unknown of the leader is unknown of its neighbours too, so their gap is small.
         """
         known, share, new = self._known(pool), self._share(size), pool.once(candidates_of)
-        if known.process is None:
-            return np.full(len(new), math.inf)
-        leader = int(known.in_scores(known.lines, share)[0][known.places].argmax())
-        rows = np.vstack([known.process.seen.rows[[leader]], new])
-        own = np.append(leader, np.full(len(new), -1))
-        covariance = known.process.covariance(rows, own, share)
+        own = int(np.searchsorted(known.places, leader))
+        if known.process is None or own == len(known.places) or known.places[own] != leader:
+            return super().gaps(pool, size, leader) / WIDER  # it is not in the process
+        rows = np.vstack([known.process.seen.rows[[own]], new])
+        places = np.append(own, np.full(len(new), -1))
+        covariance = known.process.covariance(rows, places, share)
         square = np.diag(covariance)[1:] - 2.0 * covariance[0, 1:] + covariance[0, 0]
         return np.asarray(known.unit * known.widened * np.sqrt(np.maximum(square, 0.0)))
 

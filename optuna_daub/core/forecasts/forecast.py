@@ -146,11 +146,12 @@ class Forecaster(ABC):
         )
         return mean, sd
 
-    def gaps(self, pool: Pool, size: int) -> Numbers:
-        """Return standard deviations of the candidates' scores less that of the leader.
+    def gaps(self, pool: Pool, size: int, leader: int) -> Numbers:
+        """Return standard deviations of the candidates' scores less that of one learner.
 
-        The leader is the learner with the best forecast. By default its score counts as certain.
+        `leader` is its place in the order of ids. By default its score counts as certain.
         """
+        del leader
         return moments(self.candidates(pool, size))[1]
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:

@@ -75,6 +75,16 @@ def test_mean_median_and_chance_are_of_one_distribution(log_sd: float) -> None:
     assert (draws > slow).mean() < 0.002
 
 
+@pytest.mark.parametrize("left", [math.inf, 300.0, 0.0])
+@pytest.mark.parametrize("log_sd", [0.0, 5.0, 60.0])
+def test_the_mean_is_finite_however_little_is_known(log_sd: float, left: float) -> None:
+    mean = Seconds(np.array([-3.0, 3.0]), np.full(2, log_sd)).expected(left)
+    assert np.isfinite(mean).all()
+    assert (mean >= 0.0).all()
+    assert (mean <= left).all()
+    assert mean[0] <= mean[1]
+
+
 @pytest.mark.parametrize("curves", [Curves(), timed({}), timed({500: 0.0})])
 def test_training_sizes_are_costs_where_nothing_was_timed(curves: Curves) -> None:
     pool = Pool(curves)

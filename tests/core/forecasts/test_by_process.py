@@ -86,8 +86,8 @@ def test_forecasts_change_as_scores_do(size: int, factor: float, shift: float) -
     np.testing.assert_allclose(new_sd / factor, sd, atol=1e-5)
     before = Process(FULL).look(pool, 1000, FULL)
     after = Process(FULL).look(with_scores(pool, factor, shift), 1000, FULL)
-    before = *before, Process(FULL).gaps(pool, size)
-    after = *after, Process(FULL).gaps(with_scores(pool, factor, shift), size)
+    before = *before, Process(FULL).gaps(pool, size, 3)
+    after = *after, Process(FULL).gaps(with_scores(pool, factor, shift), size, 3)
     for old, new in zip(before, after, strict=True):
         np.testing.assert_allclose(new / factor, old, atol=1e-5)
 
@@ -167,7 +167,7 @@ def test_a_point_beside_the_leader_differs_little_from_it_though_both_are_unsure
         pool = pool.observed(learner, Observation(500, 0.5 + 0.1 * rate))
     rows = SPACE.rows([{"kind": "tree", "rate": rate} for rate in (0.5001, 0.6, 0.95)])
     pool = replace(pool, proposer=Given(rows))
-    gaps = Process(FULL).gaps(pool, FULL)
+    gaps = Process(FULL).gaps(pool, FULL, len(places) - 1)
     leader, *new = np.square(Process(FULL).beliefs(pool, FULL)[1][len(places) - 1 :])
     assert gaps[0] < 0.2 * math.sqrt(new[0])
     assert list(gaps) == sorted(gaps)
