@@ -41,7 +41,7 @@ from optuna_daub.core.steps import nearest
 
 Numbers = NDArray[np.float64]
 
-HASTE = 0.1
+HASTE = 0.03
 """Overhead of every step, as a share of the seconds spent so far or left."""
 LEAST_SHARE = 1 / 64
 """Smallest share of all the data that learners start on."""
