@@ -63,7 +63,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """LightGBM's other names for the parameters that are searched, from its documentation."""
 
 SMALL = 1_000
-"""Number of rows of a first training, which shows whether a larger score is better."""
+"""Number of rows of a first training. It shows whether a larger score is better."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def tune(
     seed: int = 0,
     storage: Any = None,
 ) -> Tuned:
-    """Return the best booster found in a given time; most boosters train on few rows.
+    """Return the best booster found in a given time.
 
-    The arguments are those of `lightgbm.train`, as for Optuna's `LightGBMTuner`. The parameters of
-    `optuna_daub.spaces.lightgbm` are searched, except those given in `params`. Training subsets
-    are nested, and classes keep their shares.
+    Most boosters are trained on few rows. The arguments are those of `lightgbm.train`, as for
+    Optuna's `LightGBMTuner`. The parameters of `optuna_daub.spaces.lightgbm` are searched, except
+    those given in `params`. Training subsets are nested, and classes keep their shares.
 
     Args:
         params: parameters of LightGBM, with `objective`. The first metric is the score.

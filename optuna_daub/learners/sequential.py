@@ -42,7 +42,7 @@ class SequentialAccuracy:
     n_predicted: int
     """Number of examples predicted: `n_samples` and the rest of the last batch."""
     satisfied: bool
-    """True if the rule stopped; False if all examples were used, and the accuracy is exact."""
+    """True if the rule stopped. False if all examples were used, and the accuracy is exact."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def sequential_score(
     delta: float,
     rule: RuleName = "massart",
 ) -> float | SequentialScorer:
-    """Return the accuracy of a classifier, estimated on as few examples as the rule needs.
+    """Return a classifier's accuracy, estimated on as few examples as the rule needs.
 
     It saves time if prediction is expensive, as with nearest neighbours or kernels. Without an
     estimator the result is a scorer, for ``TrainingSizeObjective(...,

@@ -21,7 +21,7 @@ TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[n
 """Function (edges in [0, 1), costs >= 0, money spent) -> scores, shape (n_candidates,)."""
 
 FREE = 1e-100
-"""Divisor in place of a cost of 0, so free candidates compete by their edges alone."""
+"""Divisor for a cost of 0. So free candidates compete by their edges alone."""
 
 
 def plain(
@@ -53,7 +53,7 @@ def greedy(
 def smoothed(
     edge: NDArray[np.float64], cost: NDArray[np.float64], spent: float
 ) -> NDArray[np.float64]:
-    """Return the fall of the training-error bound per unit of the average cost of a round.
+    """Return the training-error bound's fall per unit of a round's average cost.
 
     The average includes the rounds so far, so the cost counts less as more is spent.
 
@@ -66,7 +66,9 @@ def smoothed(
 def speedboost(
     edge: NDArray[np.float64], cost: NDArray[np.float64], spent: float
 ) -> NDArray[np.float64]:
-    """Return the fall of the exponential loss per unit of cost, with the best vote weight.
+    """Return the exponential loss's fall per unit of cost.
+
+    It is that with the best vote weight.
 
     >>> speedboost(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0).round(6)
     array([0.092122, 0.202041])

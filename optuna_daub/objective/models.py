@@ -45,7 +45,9 @@ class KeptModels:
     """
 
     def __init__(self, where: int | str | Path | None, made_of: str = "") -> None:
-        """Keep models of at most `where` learners in memory, or of all in the folder `where`.
+        """Keep models of at most `where` learners in memory.
+
+        If `where` is a folder, keep those of all learners in it.
 
         Args:
             where: number of learners, at least 1; or a folder, which is made if it is not there;

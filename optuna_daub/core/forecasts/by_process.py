@@ -44,10 +44,11 @@ a decision costs the same in a study of 20,000 learners (`benchmarks/decision_co
 GROWTH = 1.15
 """Ratio of the numbers of trainings at which hyperparameters are fitted again."""
 WIDER = 1.4
-"""Scale of a forecast, a Student t with four degrees of freedom, in standard deviations of the
-process, which are too small for sizes not reached yet: `benchmarks/fit/process.py`."""
+"""Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
+four degrees of freedom. The process's own standard deviations are too small for sizes not reached
+yet: `benchmarks/fit/process.py`."""
 CHECKS = 10.0
-"""Weight of the prior belief that predictions are as precise as stated, as a number of scores."""
+"""Weight of the belief in the stated precision, as a number of scores."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Process(Forecaster):
 
 
 class _Known(NamedTuple):
-    """The process given a pool, with results for its learners, arrays in the order of ids."""
+    """The process given a pool. Arrays of learners are in the order of ids."""
 
     process: Conditioned | None
     """The process; None before any score."""
@@ -183,9 +184,10 @@ class _Known(NamedTuple):
         return 1.0 if self.process is None else self.process.noise
 
     def errors(self, sd: Numbers, share: float, count: int, rng: np.random.Generator) -> Numbers:
-        """Return draws of the errors of scores at the size of this phi, shape (count, learners).
+        """Return draws of the errors of scores at the size of this phi.
 
-        Errors of learners in the process depend on each other; those of others are independent.
+        Shape (count, learners). Errors of learners in the process depend on each other; those of
+        others are independent.
 
         Args:
             sd: standard deviation of each learner's score; 0 if it is known.
@@ -259,7 +261,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    """Return last size, last score, order of the first and the last training, and their number."""
+    """Return last size and score, order of the first and last training, and their number."""
     seen = curve.once(_trainings)
     if not len(seen):
         return 0.0, math.nan, math.inf, math.inf, 0.0
@@ -267,7 +269,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 
 
 def _trainings(curve: LearningCurve) -> Numbers:
-    """Return size, score and order of each training with a finite score, one per row."""
+    """Return size, score and order of each finite score, one per row."""
     seen = [(x.size, x.score, x.order) for x in curve.observations if is_finite(x.score)]
     return np.array(seen, np.float64).reshape(-1, 3)
 
@@ -361,7 +363,7 @@ def _unseen(count: int) -> Lines:
 
 
 def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
-    """Return the lines of learners that are not in the process, from their last scores alone.
+    """Return the lines of learners outside the process, from their last scores alone.
 
     Args:
         process: the process, for the prior of an average learner.

@@ -168,7 +168,7 @@ class Forecaster(ABC):
 
 
 def moments(forecast: Forecast) -> tuple[Numbers, Numbers]:
-    """Return median and standard deviation of a forecast taken as normal; arrays of one shape."""
+    """Return median and standard deviation of a forecast taken as normal. Both have its shape."""
     one = float(ndtr(1.0))
     middle = forecast.quantile(0.5)
     with np.errstate(invalid="ignore"):
@@ -222,9 +222,10 @@ LOGISTIC = math.sqrt(3.0) / math.pi
 
 @dataclass(frozen=True)
 class Logistic:
-    """A logistic distribution, cut off at an upper limit, with closed forms for all answers.
+    """A logistic distribution, cut off at an upper limit.
 
-    Its tails fall exponentially, slower than those of a normal distribution, as observed gains do.
+    All answers have closed forms. Its tails fall exponentially, slower than those of a normal
+    distribution, as observed gains do.
 
     >>> forecast = Logistic(0.80, 0.01)
     >>> (
@@ -256,13 +257,13 @@ class Logistic:
         return np.asarray(np.minimum(self.limit, np.asarray(self.location) + off))
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return s ln(1 + exp((mu - over) / s)), minus the same over the limit."""
+        """Return s ln(1 + exp((mu - over) / s)), less its value over the limit."""
         whole = _mean_excess(self.location, self.scale, over)
         cut = _mean_excess(self.location, self.scale, self.limit)
         return np.asarray(np.maximum(0.0, whole - cut))
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return mu - s ln(exp(c / s) - 1), with the effect of the cut added to the cost c."""
+        """Return mu - s ln(exp(c / s) - 1). The effect of the cut is added to c."""
         location, scale = np.asarray(self.location, float), np.asarray(self.scale, float)
         paid = np.asarray(cost) + _mean_excess(location, scale, self.limit)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -1,7 +1,7 @@
-"""A Student t distribution with four degrees of freedom [1], with closed forms for all answers.
+"""A Student t distribution with four degrees of freedom [1].
 
-Its tails fall with the fourth power, so a learner far from its forecast is rare but possible. With
-z = (v - location) / scale and w = sqrt(z^2 + 4):
+All answers have closed forms. Its tails fall with the fourth power, so a learner far from its
+forecast is rare but possible. With z = (v - location) / scale and w = sqrt(z^2 + 4):
 
     P(X <= v) = 1/2 + z (z^2 + 6) / (2 w^3)
     E[max(0, X - v)] = scale (w - z)^2 / (4 w)
@@ -32,7 +32,9 @@ NEWTON_STEPS = 10
 
 @dataclass(frozen=True)
 class Student:
-    """A Student t distribution with four degrees of freedom, of one score or of many.
+    """A Student t distribution with four degrees of freedom.
+
+    It is that of one score or of many.
 
     >>> forecast = Student(0.80, 0.01)
     >>> (

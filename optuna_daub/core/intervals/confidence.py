@@ -106,10 +106,11 @@ def lower_end(
 def sample_above(
     mean: ArrayLike, n: int, tail: float, half_width: HalfWidth
 ) -> NDArray[np.float64]:
-    """Return a bound that the mean of a sample exceeds with probability <= `tail`, at most 1.
+    """Return a bound that a sample's mean exceeds with probability <= `tail`.
 
-    It inverts the inequality: the bound is the largest sample mean whose interval still contains
-    the expected value `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
+    It is at most 1. It inverts the inequality: the bound is the largest sample mean whose interval
+    still contains the expected value `mean`. Near 0 and 1 this is narrower than `half_width` at
+    `mean`.
 
     Args:
         mean: the expected value, in [0, 1].
