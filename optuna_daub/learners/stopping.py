@@ -28,7 +28,8 @@ Exponent = Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]
 """Exponent U(mean, probability) of an inequality, such as `massart.exponent`."""
 
 StoppingRule = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
-"""Function (sizes n, means of the first n outcomes) -> True for sizes that are enough."""
+"""Function (sizes n, means of n outcomes) -> True for sizes that are enough. Each mean is over the
+first n outcomes."""
 
 
 class SampleSize(Protocol):

@@ -50,7 +50,7 @@ class Division:
     validation: tuple[Rows, ...]
     """Rows to score, by fold."""
     complete: tuple[int, Any]
-    """Smallest size with every class in every subset, and the last class to come in."""
+    """Smallest size with every class in every subset, and the last class."""
     is_crossed: bool
     """True for cross-validation, also by one fold."""
 

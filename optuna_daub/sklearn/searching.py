@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MAX_FAILED = 10
-"""Number of candidates after which a search ends if none of them could be fitted."""
+"""Number of candidates, all failed, after which a search ends."""
 
 
 @dataclass(frozen=True)

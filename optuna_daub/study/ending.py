@@ -42,12 +42,12 @@ from optuna_daub.study.worker import worker_of
 
 
 MANY_FAILURES = 5
-"""Number of learners that must fail in a row at one worker before the log names the worker."""
+"""Number of learners failing in a row at which the log names their worker."""
 
 FEW, MANY = 5, 50
-"""Smallest number of learners with two scores, and largest number of learners in all, at which the
-direction is checked. A few learners may rise by chance, and in a long study a warning comes too
-late."""
+"""Smallest number of learners with two scores, and largest number of all learners. Between them
+the direction is checked. A few learners may rise by chance, and in a long study a warning comes
+too late."""
 
 NEARLY_ALL = 0.9
 """Share of learners with rising scores above which chance is ruled out."""
@@ -135,7 +135,9 @@ def close(
 
 
 def message_of(error: BaseException | None) -> str:
-    """Return the type of an error and the first line of its message; empty for none.
+    """Return the type of an error and the first line of its message.
+
+    Empty without an error.
 
     >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
     ('ValueError: Input contains NaN.', 'MemoryError')
@@ -190,7 +192,7 @@ def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
 
 
 def _keep_score(ending: _Ending, score: float) -> None:
-    """Store the score of an objective that asked for no size, so it trained on all the data."""
+    """Store the score of an objective that asked for no size. It was trained on all the data."""
     study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
     full_size = policy.sizes[-1]
     if policy.needs.training_scores == "required" or not is_finite(score):
@@ -214,7 +216,7 @@ def _keep_score(ending: _Ending, score: float) -> None:
 
 
 def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]) -> None:
-    """Let the base sampler learn from a new learner, and store whether it has any point left."""
+    """Tell the base sampler of a new learner, and store whether it is exhausted."""
     run, worker = ending.run, ending.worker
     is_new = run.learner == ending.trial.number
     is_exhausted = is_new and learn()
@@ -303,7 +305,7 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
 
 
 def _warn_of_direction(worker: Worker) -> None:
-    """Warn once if a study minimizes although its scores look as if larger ones were better."""
+    """Warn once if a study minimizes but larger scores look better."""
     curves = worker.known.curves
     if worker.sign > 0 or not FEW <= len(curves) <= MANY:
         return
@@ -319,7 +321,8 @@ def _warn_of_direction(worker: Worker) -> None:
 
 
 def _warn_of_explored(worker: Worker) -> None:
-    """Warn once if a search runs out of new points before it has as many learners as asked for."""
+    """Warn once if a search ends with fewer learners than asked for. The reason is that there are
+    no new points."""
     known = worker.known
     count, wanted = len(known.learners), known.n_learners
     if wanted is None or count < wanted:

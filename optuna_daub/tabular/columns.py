@@ -16,7 +16,8 @@ from optuna_daub.tabular.target import Target
 
 
 MAX_LEAK_ROWS, MIN_LEAK_ROWS = 10_000, 400
-"""Largest and smallest number of rows in a column's check for giving the target away."""
+"""Largest and smallest number of rows in the check for leaks. A leak is a column that gives the
+target away."""
 
 LEAK_COLUMNS = 50
 """Number of columns up to which each check takes the largest number of rows."""
@@ -156,7 +157,10 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: bool) -> float:
-    """Return the error on the second half of a tree fitted on this column of the first half."""
+    """Return a tree's error on the second half of rows.
+
+    The tree is fitted on this column of the first half.
+    """
     kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
     tree = kind(min_samples_leaf=3, random_state=0).fit(x[:half], y[:half])
     return _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)

@@ -1,4 +1,4 @@
-"""The search for the best model of a prepared table, and the last training on all rows."""
+"""The search for a prepared table's best model, and its last training."""
 
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ class Search:
         return max(ahead, key=lambda c: c.score or 0.0, default=leader)
 
     def takes(self, curve: LearnerCurve) -> float:
-        """Return the expected seconds of fitting a learner on all rows, in proportion to rows."""
+        """Return the expected seconds of fitting a learner on all rows. They are in proportion to
+        rows."""
         last = curve.observations[-1]
         return (last.seconds or 0.0) / self.folds * len(self.y) / last.size
 

@@ -34,7 +34,7 @@ MOST_DAYS = 50_000_000.0
 ends after twice as many."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
-"""Text that is a date whatever the order of days and months is where it was written."""
+"""Text of an ISO date, which means the same day everywhere."""
 
 _HELD: dict[Task | None, str] = {"classification": "classes", "regression": "amounts"}
 """Words for the values of a target, by task."""

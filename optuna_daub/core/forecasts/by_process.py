@@ -261,7 +261,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    """Return last size and score, order of the first and last training, and their number."""
+    """Return last size and score, order of the first and last training, their number."""
     seen = curve.once(_trainings)
     if not len(seen):
         return 0.0, math.nan, math.inf, math.inf, 0.0

@@ -217,7 +217,8 @@ class _Study(NamedTuple):
     walk: Numbers
     """Variance of `walk` (see the module) for A = 1, shape (learners,)."""
     first: tuple[Numbers, Numbers, Numbers, Numbers]
-    """Size and score of each first training, q there, and the walk's variance for A = 1."""
+    """Size and score of each first training, q there, and variance for A = 1. The variance is the
+    walk's."""
 
     def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
         """Return A from the sizes `since` to `size`, and the rows of the regression."""

@@ -59,7 +59,9 @@ which."""
 
 @dataclass(frozen=True)
 class BestGuess:
-    """A learner with a probable bound on its distance from the best one ([1] Appendix D.2).
+    """A learner with a probable bound on its distance from the best one.
+
+    See [1] Appendix D.2.
 
     >>> str(BestGuess(3, 0.0342, 0.95))
     'learner 3 is within 0.035 of the best with probability 0.95'
