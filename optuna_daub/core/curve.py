@@ -118,7 +118,7 @@ class LearningCurve(Remembers):
 
     @property
     def has_failed(self) -> bool:
-        """True if it was dropped for errors or for a score not finite."""
+        """True if it was dropped for errors or a score that is not finite."""
         return self.cause in ("failed", "collapsed")
 
     def extended(self, *observations: Observation) -> LearningCurve:

@@ -200,7 +200,7 @@ class MadaBoostRule:
 def first_stop(rule: StoppingRule, n: NDArray[np.int64], mean: NDArray[np.float64]) -> int | None:
     """Return the index of the first sample size at which the rule stops.
 
-    It is None if the rule never stops.
+    None if the rule never stops.
 
     Args:
         rule: the stopping rule.

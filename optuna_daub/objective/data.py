@@ -75,7 +75,7 @@ class Classes:
 def class_labels(y: NDArray[Any]) -> Classes | None:
     """Return the classes of a target.
 
-    It is None unless the target is one label for every row. Labels are strings, booleans and whole
+    None unless the target is one label for every row. Labels are strings, booleans and whole
     numbers, also those stored as floats.
 
     >>> class_labels(np.array(["no", "yes", "no"])).codes

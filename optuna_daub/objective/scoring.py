@@ -331,7 +331,7 @@ def limit_of(scorer: Any) -> float | None:
 def own_limit(estimator: Any) -> float | None:
     """Return the best possible score by an estimator's own `score`.
 
-    It is None if it is not known. 1 for accuracy of classifiers and R^2 of regressors.
+    None if it is not known. 1 for accuracy of classifiers and R^2 of regressors.
     """
     return 1.0 if is_classifier(estimator) or is_regressor(estimator) else None
 

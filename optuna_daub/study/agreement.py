@@ -61,7 +61,7 @@ class SizeAgreement:
     """Lower end of the rank correlation's 90 % interval; `upper` is the other end."""
     upper: float
     best_stays: float
-    """Probability that this size's best learner is their best on all the data."""
+    """Probability that this size's best learner is also the best on all the data."""
     lost: float
     """Expected loss of score from choosing the best learner on this size. It is the loss on all
     the data, at least 0, in units of the score."""
@@ -240,7 +240,7 @@ def _of_size(
 def _rank_correlations(here: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[Any]:
     """Return Spearman's correlation of scores with each row of draws.
 
-    It is 0 if all scores are equal.
+    0 if all scores are equal.
 
     >>> _rank_correlations(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]))
     array([ 1., -1.])

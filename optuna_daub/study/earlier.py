@@ -87,8 +87,8 @@ class Earlier:
     ) -> Point | None:
         """Return the point that a new learner takes.
 
-        It is None if the sampler should propose one. Only the first learners take points, as many
-        as there are points. A process takes each point once, even if it is declined or comes out
+        None if the sampler should propose one. Only the first learners take points, as many as
+        there are points. A process takes each point once, even if it is declined or comes out
         changed. Call this under the worker's lock, so the next thread sees which points are taken.
         """
         number, known = trial.number, worker.known

@@ -136,7 +136,7 @@ def is_ending(study: optuna.Study) -> bool:
 def error_of_run() -> BaseException | None:
     """Return the error of the run that Optuna is about to store.
 
-    It is None if unknown. In ask-and-tell there is none.
+    None if unknown. In ask-and-tell there is none.
     """
     error = _of_caller("func_err")
     return error if isinstance(error, BaseException) else None

@@ -351,8 +351,8 @@ class Known:
     def twin(self, learner: int) -> int | None:
         """Return the learner that stands for all with the same parameters.
 
-        It is None if that is this learner. It is the one with most data, and in a tie the one with
-        the lowest id, so every process names the same.
+        None if that is this learner. It is the one with most data, and in a tie the one with the
+        lowest id, so every process names the same.
         """
         same = {learner, *self.alike(learner)}
         first = max(same, key=lambda i: (self.curves[i].size, -i))

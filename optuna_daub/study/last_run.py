@@ -14,11 +14,11 @@ from optuna_daub.study.known import Known
 
 
 def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Decision | None:
-    """Return the decision to train on all data in the last trial.
+    """Return the decision to train on all the data in the last trial.
 
-    It applies if there are few trials. So a study with fewer trials than learners has a full-data
-    model as well. None if there are enough trials, or a full-data score. In an open pool the rule
-    itself does this (`Pool.runs_left`).
+    So a study with fewer trials than learners has a full-data model as well. None if there are
+    enough trials, or a full-data score. In an open pool the rule itself does this
+    (`Pool.runs_left`).
 
     Args:
         known: knowledge of the study.

@@ -122,7 +122,7 @@ def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
 def violation(constraints: Mapping[str, Any]) -> str:
     """Return the violated constraint as a reason, by Optuna's rule.
 
-    It is empty if none is violated.
+    Empty if none is violated.
 
     >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
     ('infeasible: constraint 1 is 0.5, above 0', '')
@@ -140,7 +140,7 @@ def violation(constraints: Mapping[str, Any]) -> str:
 def reason_to_drop(failures: Mapping[int, Failure], well: Collection[str] = ()) -> str:
     """Return the reason why a learner with these failures is dropped.
 
-    It is empty if it is not.
+    Empty if it is not.
 
     Args:
         failures: failures of the learner, by trial.

@@ -100,7 +100,7 @@ def release_dead(
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
     """Return the seconds of silence after which a run counts as dead.
 
-    It is None for never. A gRPC proxy passes no heartbeat on.
+    None for never. A gRPC proxy passes no heartbeat on.
     """
     proxies = getattr(optuna.storages, "GrpcStorageProxy", ())  # since Optuna 4.2
     if stale_after is not None or not isinstance(log.storage_of(study), proxies):

@@ -235,7 +235,7 @@ def _times_of(
 ) -> list[float | None]:
     """Return the mean seconds of a training on each size.
 
-    It is None if they are not known.
+    None if they are not known.
 
     Raises:
         ValueError: if `probe_seconds`, those of the smallest size, is out of its range.

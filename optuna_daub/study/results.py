@@ -172,11 +172,11 @@ def _inherited(trial: Facts) -> int:
 def best_learner(study: optuna.Study) -> BestLearner | None:
     """Return the selected learner, or the leader of an unfinished study.
 
-    It is None before any score. The selected learner is the one of `study.best_trial`, trained on
-    all the data (with `ABCPruner(refit=False)` the one identified). The leader of an unfinished
-    study depends on its rule. By the default rule it is the learner with the best full-data score,
-    or without one that with the best forecast. By DAUB's bounds it is the learner with the best
-    score at the largest size that any has reached, and by ABC the best guess.
+    None before any score. The selected learner is the one of `study.best_trial`, trained on all
+    the data (with `ABCPruner(refit=False)` the one identified). The leader of an unfinished study
+    depends on its rule. By the default rule it is the learner with the best full-data score, or
+    without one that with the best forecast. By DAUB's bounds it is the learner with the best score
+    at the largest size that any has reached, and by ABC the best guess.
 
     Args:
         study: running or ended; its pruner is not needed.

@@ -248,7 +248,7 @@ def thinned(others: Sequence[_Shown]) -> list[_Shown]:
 def shown(n_colored: int, n_grey: int, n_learners: int) -> str:
     """Return a note on the number of learners shown.
 
-    It is empty if all of them stand out.
+    Empty if all of them stand out.
 
     >>> shown(12, 48, 300)
     '60 of 300 learners shown, 12 of them in color'

@@ -215,8 +215,8 @@ def is_timed(curves: Curves) -> bool:
 def taking_part(curves: Curves, full: int, space: Space | None = None) -> TakingPart | None:
     """Return the model of seconds of a pool's learners.
 
-    It is None if no seconds were measured. The first, the last but one and the last timed training
-    of each learner take part. Learners beyond `LATEST` and `SLOWEST` are predicted from their last
+    None if no seconds were measured. The first, the last but one and the last timed training of
+    each learner take part. Learners beyond `LATEST` and `SLOWEST` are predicted from their last
     training and the growth of all, so a decision on 20,000 learners takes no longer than one on
     some hundred.
 

@@ -269,7 +269,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 
 
 def _trainings(curve: LearningCurve) -> Numbers:
-    """Return size, score and order of each finite score, one per row."""
+    """Return size, score and order of each training with a finite score."""
     seen = [(x.size, x.score, x.order) for x in curve.observations if is_finite(x.score)]
     return np.array(seen, np.float64).reshape(-1, 3)
 

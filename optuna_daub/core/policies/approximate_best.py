@@ -223,9 +223,9 @@ class ABC(Policy):
     def best_guess(self, pool: Pool) -> BestGuess | None:
         """Return the best answer so far.
 
-        It is None if no learner with a score is left. It is the learner with the largest lower end
-        or with the largest upper end: the one that the others can exceed by less ([1] Appendix
-        D.2). Learners dropped for their upper ends count with these. One that failed cannot be the
+        None if no learner with a score is left. It is the learner with the largest lower end or
+        with the largest upper end: the one that the others can exceed by less ([1] Appendix D.2).
+        Learners dropped for their upper ends count with these. One that failed cannot be the
         answer, and counts as at most `epsilon` above the largest lower end.
 
         >>> from optuna_daub.core import Curves, Observation
