@@ -50,6 +50,10 @@ MAX_OTHERS = 48
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
 
+MAX_LETTERS = 40
+"""Largest number of letters in a line along the vertical axis: 290 pixels, plotly's usual height
+without title and sizes."""
+
 MAX_TICKS_OF_NARROW = 6
 """Largest number of sizes under a narrow picture, of 300 pixels or 4 inches."""
 
@@ -85,7 +89,8 @@ class Axis(NamedTuple):
     def scale(self, title: str | None = None) -> Scale:
         """Return the axis as the plotting libraries need it. `title` replaces its name."""
         better = " (smaller is better)" if self.is_minimized else ""
-        return Scale((title or self.name) + better, self.limits)
+        lines = textwrap.wrap((title or self.name) + better, MAX_LETTERS)
+        return Scale("\n".join(lines), self.limits)
 
 
 def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
