@@ -44,7 +44,7 @@ def checked_columns(frame: Any, target: Target) -> Columns:
 
     Args:
         frame: features of the kept rows.
-        target: of these rows.
+        target: target of these rows.
 
     >>> import pandas as pd
     >>> from optuna_daub.tabular.target import checked_target
