@@ -62,7 +62,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """LightGBM's other names for the parameters that are searched, from its documentation."""
 
-SMALL = 1_000
+N_FIRST_ROWS = 1_000
 """Number of rows of a first training. It shows whether a larger score is better."""
 
 
@@ -203,7 +203,7 @@ class _Search:
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
         self.train(
-            {**self._params, "n_estimators": 1}, max(self.smallest, min(SMALL, self.n_rows))
+            {**self._params, "n_estimators": 1}, max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
         )
 
     def objective(self, trial: Trial) -> float:

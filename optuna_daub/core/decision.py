@@ -189,7 +189,7 @@ def why_not(decision: Decision, learner: int) -> Reason:
 def _digits(values: tuple[float, ...]) -> list[str]:
     """Return amounts with two digits, or more if different ones would look equal.
 
-    Beside the largest, less than a thousandth of it is nothing.
+    Less than a thousandth of the largest is shown as 0.
     """
     values = tuple(0.0 if value < max(values) / 1000 else value for value in values)
     different = len({*values})

@@ -31,7 +31,8 @@ from optuna_daub.core.space import Words
 N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 200, 5, 40, 6, 15
 """Numbers of candidates that a proposal draws and improves. They are random candidates, learners
 with the best forecasts, candidates near each of them, candidates with the largest prices, and
-candidates around each of those. First guesses, not tuned."""
+candidates around each of those. First guesses, not tuned; `benchmarks/search.py` shows what others
+lose."""
 N_RECENT = 30
 """Number of learners tried last, which stand for the next proposals of another sampler."""
 MOVED_SHARE = 0.7

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
 """Function (edges in [0, 1), costs >= 0, money spent) -> scores, shape (n_candidates,)."""
 
-FREE = 1e-100
+MIN_COST = 1e-100
 """Divisor for a cost of 0. So free candidates compete by their edges alone."""
 
 
@@ -47,7 +47,7 @@ def greedy(
     array([0.8281  , 0.664833])
     """
     del spent
-    return -np.log1p(-(edge**2)) / np.maximum(cost, FREE)  # [1] Eq. (1), as a maximum
+    return -np.log1p(-(edge**2)) / np.maximum(cost, MIN_COST)  # [1] Eq. (1), as a maximum
 
 
 def smoothed(
@@ -60,7 +60,7 @@ def smoothed(
     >>> np.exp(-smoothed(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0)).round(6)
     array([0.962978, 0.980749])
     """
-    return -np.log1p(-(edge**2)) / np.maximum(spent + cost, FREE)  # [1] Eq. (2), as a maximum
+    return -np.log1p(-(edge**2)) / np.maximum(spent + cost, MIN_COST)  # [1] Eq. (2), as a maximum
 
 
 def speedboost(
@@ -76,4 +76,4 @@ def speedboost(
     del spent
     square = edge**2
     fall = square / (1.0 + np.sqrt(1.0 - square))  # 1 - sqrt(1 - gamma^2) without cancellation
-    return fall / np.maximum(cost, FREE)  # [1] Appendix A, Eq. (4); [2]
+    return fall / np.maximum(cost, MIN_COST)  # [1] Appendix A, Eq. (4); [2]

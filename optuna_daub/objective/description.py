@@ -20,7 +20,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.model_selection import BaseShuffleSplit
 
 
-LONGEST = 4000
+MAX_LETTERS = 4000
 """Characters of a description that are stored. Some databases hold 65,535 for all of them."""
 
 _PLAIN = type(None), str, bytes, int, float, complex, range
@@ -109,9 +109,9 @@ def described(estimator: Any, searched: Iterable[str]) -> str:
 
 def bounded(text: str) -> str:
     """Return a text. If it is too long to be stored, return its start and a checksum."""
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_LETTERS:
         return text
-    return f"{text[:LONGEST]}... checksum {crc32(text.encode())}"
+    return f"{text[:MAX_LETTERS]}... checksum {crc32(text.encode())}"
 
 
 def _name(value: Any) -> str:

@@ -17,7 +17,7 @@ from optuna_daub.core.checks import whole_number
 from optuna_daub.objective.data import Rows
 
 
-KEPT = 32
+N_KEPT = 32
 """Default number of learners whose models are kept in memory."""
 
 
@@ -59,7 +59,7 @@ class KeptModels:
         """
         self._made_of = made_of
         self._folder: Path | None = None
-        self._most = KEPT
+        self._most = N_KEPT
         self._models: OrderedDict[str, Trained] = OrderedDict()
         if isinstance(where, str | Path):
             self._folder = Path(where)

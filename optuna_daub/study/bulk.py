@@ -34,7 +34,7 @@ from optuna_daub.study import records
 MOST_VARIABLES = 500
 """Largest number of variables in one SQL statement; SQLite allowed 999 until 2020."""
 
-SIGHT = 0.01
+MIN_CHANGE = 0.01
 """Smallest change of a forecast that is written to a journal. It is a share of the range of all
 values, four pixels of a page's picture."""
 
@@ -150,7 +150,7 @@ def _news(
     if not keeps_all(storage):
         return [] if [*map(_shown, stored)] == [*map(_shown, rows)] else None
     values = [row.values[0] for row in rows if row.values and math.isfinite(row.values[0])]
-    least = SIGHT * (max(values) - min(values)) if values else 0.0
+    least = MIN_CHANGE * (max(values) - min(values)) if values else 0.0
     left = dict(_keyed(rows))
     for key, before in _keyed(stored):
         row = left.pop(key, None)

@@ -44,15 +44,15 @@ from optuna_daub.study.worker import worker_of
 MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
-FEW, MANY = 5, 50
-"""Smallest number of learners with two scores, and largest number of all learners. Between them
-the direction is checked. A few learners may rise by chance, and in a long study a warning comes
-too late."""
+MIN_LEARNERS, MAX_LEARNERS = 5, 50
+"""Smallest number of learners with two scores, and largest number of all learners, at which the
+first learners are checked. A few may rise by chance, and in a long study a warning comes too
+late."""
 
-NEARLY_ALL = 0.9
-"""Share of learners with rising scores above which chance is ruled out."""
+RISING_SHARE = 0.9
+"""Smallest share of learners with rising scores that is no chance: five of five have 1/32."""
 
-WIDTH = 120
+MAX_TEXT = 120
 """Largest number of characters of an error message that are stored."""
 
 _logger = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def message_of(error: BaseException | None) -> str:
         message = str(error).partition("\n")[0]
     except Exception:  # of a class whose `__str__` fails
         message = "(an error without a message)"
-    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), WIDTH, placeholder="...")
+    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), MAX_TEXT, placeholder="...")
 
 
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
@@ -198,7 +198,7 @@ def _keep_score(ending: _Ending, score: float) -> None:
     if policy.needs.training_scores == "required" or not is_finite(score):
         return
     # If others were trained on less, this is Optuna's idiom for a trial that cannot be trained.
-    some = islice((curve.sizes for curve in worker.known.curves.values()), MANY)
+    some = islice((curve.sizes for curve in worker.known.curves.values()), MAX_LEARNERS)
     if any({*sizes} - {full_size} for sizes in some):
         return
     begun = trial.datetime_start
@@ -307,11 +307,11 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
 def _warn_of_direction(worker: Worker) -> None:
     """Warn once if a study minimizes but larger scores look better."""
     curves = worker.known.curves
-    if worker.sign > 0 or not FEW <= len(curves) <= MANY:
+    if worker.sign > 0 or not MIN_LEARNERS <= len(curves) <= MAX_LEARNERS:
         return
     seen = [curve.observations for curve in curves.values() if len(curve.observations) > 1]
     n_rising = sum(later[-1].score < later[0].score for later in seen)  # signed: larger is better
-    if len(seen) >= FEW and n_rising >= NEARLY_ALL * len(seen):
+    if len(seen) >= MIN_LEARNERS and n_rising >= RISING_SHARE * len(seen):
         worker.warn(
             "direction",
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "

@@ -174,7 +174,7 @@ def show_progress(to_come: int) -> None:
             type(bar).__init__(bar, True, 1 + to_come)
             facts["_n_begun"] = 0
         shown = facts.get("_progress_bar")
-        if "_n_begun" in facts and shown is not None:  # each thread calls this for each trial
+        if "_n_begun" in facts and shown is not None:  # called once for each trial, by any thread
             facts["_n_begun"] += 1
             shown.total = facts["_n_begun"] + to_come
 

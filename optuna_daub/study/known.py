@@ -359,9 +359,9 @@ class Known:
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the equal learner to which a new learner gives way, or None.
+        """Return the learner to which a new one with equal parameters gives way, or None.
 
-        Equal learners have the same parameters. A learner goes first if it has a score, is settled
+        A learner goes first if it has a score, is settled
         (in the storage, or in this process by `settled`), has a lower id, or is past its first
         run.
         """

@@ -89,7 +89,7 @@ class Plan:
     seconds: float | None
     """Seconds that the study may take, from the sampler's `seconds`; None without a limit."""
     newcomers: int | None
-    """Number of first trainings that fit into `seconds` beside the reserve, None if unknown."""
+    """Number of first trainings that fit into `seconds` after the reserve; None if unknown."""
 
     def __str__(self) -> str:
         lines = [f"{'training examples':>18}{'of all':>8}" + f"{'seconds':>12}" * self.is_timed]

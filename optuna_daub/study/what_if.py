@@ -52,7 +52,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A study beside its replay under another rule; `str` of it is a table."""
+    """A study compared with its replay under another rule; its `str` is a table."""
 
     actual: Outcome
     """Outcome of the study."""

@@ -42,7 +42,7 @@ from optuna_daub.study.records import Run
 
 _logger = logging.getLogger(__name__)
 
-MOMENT = 0.01
+STALE_SHARE = 0.01
 """Share of the time left that may pass before it is read anew. Until then the results computed for
 a pool stay valid; the seconds of trainings are known less precisely anyway."""
 
@@ -179,7 +179,7 @@ class Worker:
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
     _policy: Policy | None = None  # the policy asked last; its drops are valid
-    _shown: Pool = field(default_factory=Pool)  # the last one; with a time limit, the last at work
+    _shown: Pool = field(default_factory=Pool)  # the last one; with a limit, of a running trial
 
     @property
     def is_late(self) -> bool:
@@ -344,11 +344,11 @@ class Worker:
             self.known = self.known.ruling_out(drops)
 
     def _left(self) -> Cost | None:
-        """Return the seconds left; those of the last pool until `MOMENT` has passed."""
+        """Return the seconds left; those of the last pool until `STALE_SHARE` has passed."""
         if self.horizon is None:
             return None
         seconds, last = max(0.0, self.horizon - time.monotonic()), self._shown.left
-        if last is not None and 0.0 <= last.seconds - seconds <= MOMENT * seconds:
+        if last is not None and 0.0 <= last.seconds - seconds <= STALE_SHARE * seconds:
             return last
         return Cost(0, seconds)
 

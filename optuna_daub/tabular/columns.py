@@ -22,8 +22,8 @@ target away."""
 LEAK_COLUMNS = 50
 """Number of columns up to which each check takes the largest number of rows."""
 
-GIVEN_AWAY = 0.98
-"""Share of a constant guess's error. A column that removes more of it gives the target away."""
+LEAK_SHARE = 0.98
+"""Smallest share of a constant guess's error that a leak removes."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
     for name in frame.columns:
         x = _as_numbers(frame[name].iloc[rows])
         error = _error(x, y, half, has_classes=target.task == "classification")
-        if error <= (1 - GIVEN_AWAY) * constant:
+        if error <= (1 - LEAK_SHARE) * constant:
             yield (
                 f"`{name}` alone gives `{target.name}` away ({1 - error / constant:.1%} of the "
                 f"error of a guess is gone). Leave it out (ignore) if it is not known before "

@@ -35,10 +35,12 @@ from optuna_daub.tabular.target import Target
 FEW_ROWS = 2_000
 """Number of rows below which scores are means over five folds: a held-out fifth is too small."""
 FOLDS = 5
-SCORED = 20_000
+"""Number of folds on such tables; scikit-learn's default."""
+MAX_SCORED = 20_000
 """Largest number of held-out rows: the standard error of an accuracy is at most 0.0035 =
 sqrt(0.25 / 20,000)."""
 SCORED_SHARE = 0.2
+"""Share of the rows that is held out on larger tables, unless it is above `MAX_SCORED` rows."""
 ROWS_FOR_THREADS = 10_000
 """Number of rows below which a training has one thread: starting more would take longer."""
 
@@ -100,7 +102,7 @@ class Search:
             scoring=self.metric.scoring,
             stratify=self.target.task == "classification",
             cv=self.folds if self.folds > 1 else None,
-            test_size=min(SCORED_SHARE, SCORED / n),
+            test_size=min(SCORED_SHARE, MAX_SCORED / n),
             seed=self.seed,
         )
         study = optuna.create_study(

@@ -226,7 +226,7 @@ def _ids(learners: Iterable[int]) -> list[int]:
         if isinstance(learners, str | bytes | Mapping):
             raise TypeError
         given = [*learners]
-    except TypeError:  # also of an array without a dimension
+    except TypeError:  # an array without a dimension raises it too
         raise ValueError(f"`learners` must be a list of ids, but got {learners!r}.") from None
     return [whole_number("learners", learner) for learner in given]
 

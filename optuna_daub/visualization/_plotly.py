@@ -145,7 +145,7 @@ def _line(mark: Line, places: dict[str, int]) -> Trace:
             "symbol": SYMBOLS[mark.symbol].plotly,
             "size": sizes or size,
             "color": mark.color,
-            "line": {"color": mark.color},  # white if sizes differ
+            "line": {"color": mark.color},  # plotly makes it white if sizes differ
         }
     return trace | _hover(mark)
 

@@ -33,7 +33,8 @@ Array = NDArray[np.float64]
 
 LATEST, SLOWEST = 120, 40
 """Numbers of learners in the model: those timed last, and the slowest of the others, which would
-cost most if they were predicted too fast."""
+cost most if they were predicted too fast. `benchmarks/decision_cost.py` shows the time that a
+decision takes with them."""
 LARGEST = 700.0
 """Largest logarithm of expected seconds; floats end at 709."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267

@@ -27,7 +27,7 @@ class Points:
     space: Space
     """Space of the parameters."""
     bend: float
-    """Weight of a number's logarithm beside the number in the linear part."""
+    """Weight of a number's logarithm in the linear part; the number's own is 1."""
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
     centre: Array

@@ -73,7 +73,7 @@ class Prior(NamedTuple):
     reach: float
     """Length scale of the smooth part, in root mean square distances of the learners."""
     bend: float
-    """Weight of a number's logarithm beside the number in the linear part."""
+    """Weight of a number's logarithm in the linear part; the number's own is 1."""
     growth_by_point: float
     """Standard deviation of g divided by that of f."""
     count_mean: float
@@ -105,9 +105,10 @@ LEVEL_SD = 4.0
 WALKS = 6
 """Iterations of reweighting and of scales."""
 CHECKS = 10.0
-"""Weight of the belief in the stated variances, as a number of learners."""
+"""Weight of the belief in the stated variances, as a number of learners. It changes how often the
+intervals of `benchmarks/fit/seconds.py` hold."""
 FARTHEST = 3.0
-"""Largest error that counts, in standard deviations, so one learner does not decide."""
+"""Largest error that counts for them, in standard deviations. So one learner does not decide."""
 MOST_TUNED = 100
 """Largest number of observations for the fit of the scales. The learners tried last count
 first."""

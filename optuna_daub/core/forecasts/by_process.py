@@ -42,13 +42,15 @@ MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
 GROWTH = 1.15
-"""Ratio of the numbers of trainings at which hyperparameters are fitted again."""
+"""Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
+time (`benchmarks/decision_cost.py`)."""
 WIDER = 1.4
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
 four degrees of freedom. The process's own standard deviations are too small for sizes not reached
 yet: `benchmarks/fit/process.py`."""
 CHECKS = 10.0
-"""Weight of the belief in the stated precision, as a number of scores."""
+"""Weight of the belief in the stated precision, as a number of scores. It changes how often the
+intervals of `benchmarks/fit/process.py` hold."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +118,14 @@ class Process(Forecaster):
         return mean, sd
 
     def gaps(self, pool: Pool, size: int, leader: int) -> Numbers:
-        """Return standard deviations of the candidates' scores less that of one learner.
+        """Return the standard deviation of each candidate's score minus that of one learner.
 
         What is unknown of the leader is unknown of its neighbours too, so their gap is small.
         """
         known, share, new = self._known(pool), self._share(size), pool.once(candidates_of)
         own = int(np.searchsorted(known.places, leader))
         if known.process is None or own == len(known.places) or known.places[own] != leader:
-            return super().gaps(pool, size, leader) / WIDER  # it is not in the process
+            return super().gaps(pool, size, leader) / WIDER  # the process's own width
         rows = np.vstack([known.process.seen.rows[[own]], new])
         places = np.append(own, np.full(len(new), -1))
         covariance = known.process.covariance(rows, places, share)

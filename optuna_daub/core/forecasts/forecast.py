@@ -147,9 +147,10 @@ class Forecaster(ABC):
         return mean, sd
 
     def gaps(self, pool: Pool, size: int, leader: int) -> Numbers:
-        """Return standard deviations of the candidates' scores less that of one learner.
+        """Return the standard deviation of each candidate's score minus that of one learner.
 
-        `leader` is its place in the order of ids. By default its score counts as certain.
+        `leader` is that learner's place in the order of ids. By default its score counts as
+        certain.
         """
         del leader
         return moments(self.candidates(pool, size))[1]
@@ -197,7 +198,7 @@ class Normal:
     def quantile(self, probability: float) -> Numbers:
         """Return what the score stays below with `probability`."""
         deviate = float(ndtri(probability))
-        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+        with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale, np.float64) * deviate)
         return np.asarray(self.location, np.float64) + off
 
@@ -252,7 +253,7 @@ class Logistic:
     def quantile(self, probability: float) -> Numbers:
         """Return what the score stays below with `probability`."""
         deviate = np.log(probability / (1.0 - probability))
-        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+        with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale) * deviate)
         return np.asarray(np.minimum(self.limit, np.asarray(self.location) + off))
 

@@ -55,7 +55,7 @@ from optuna_daub.core.pool import Pool
 FILE = "joint.json"
 """File of the fitted prior, beside this module."""
 MAX_SEEN = 12
-"""Number of a learner's last observations that count."""
+"""Number of a learner's last observations that count; more cost time."""
 DOUBLINGS = 12
 """Number of doublings from the smallest size with an a of their own. The last one includes all
 beyond."""

@@ -240,7 +240,7 @@ class Conditioned:
         same = own[:, None] == np.arange(len(seen.rows))
         near = seen.kernel(lengths, rows, seen.rows, same)
         of_level, of_gain = MEAN_SD**2 + f * near + u * same, b + g * near + e * same
-        # One row for each level and gain, in columns of scores: BLAS takes its transpose as it is.
+        # One row for each level and gain. BLAS needs no copy of the transpose.
         both = np.empty((2 * count, len(seen.learner)))
         np.take(of_level, seen.learner, axis=1, out=both[:count])
         np.multiply(of_gain[:, seen.learner], -seen.share, out=both[count:])

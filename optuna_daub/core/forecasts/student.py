@@ -62,7 +62,7 @@ class Student:
             root = math.sqrt(4.0 * probability * (1.0 - probability))
             far = 2.0 * math.sqrt(max(0.0, math.cos(math.acos(root) / 3.0) / root - 1.0))
             deviate = math.copysign(far, probability - 0.5)
-        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+        with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.asarray(self.scale) * deviate if deviate else 0.0
         return np.asarray(self.mean + off)
 
