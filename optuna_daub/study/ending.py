@@ -45,9 +45,8 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_LEARNERS, MAX_LEARNERS = 5, 50
-"""Smallest number of learners with two scores, and largest number of all learners, at which the
-first learners are checked. A few may rise by chance, and in a long study a warning comes too
-late."""
+"""Smallest number of learners with two scores, and largest number of learners to check. A few may
+rise by chance, and in a long study a warning comes too late."""
 
 RISING_SHARE = 0.9
 """Smallest share of learners with rising scores that is no chance: five of five have 1/32."""

@@ -359,7 +359,7 @@ class Known:
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner to which a new one with equal parameters gives way, or None.
+        """Return the equal learner to which a new one gives way, or None.
 
         A learner goes first if it has a score, is settled
         (in the storage, or in this process by `settled`), has a lower id, or is past its first

@@ -40,7 +40,7 @@ MAX_SCORED = 20_000
 """Largest number of held-out rows: the standard error of an accuracy is at most 0.0035 =
 sqrt(0.25 / 20,000)."""
 SCORED_SHARE = 0.2
-"""Share of the rows that is held out on larger tables, unless it is above `MAX_SCORED` rows."""
+"""Share of the rows that is held out on larger tables. It is at most `MAX_SCORED` rows."""
 ROWS_FOR_THREADS = 10_000
 """Number of rows below which a training has one thread: starting more would take longer."""
 

@@ -217,8 +217,8 @@ class _Study(NamedTuple):
     walk: Numbers
     """Variance of `walk` (see the module) for A = 1, shape (learners,)."""
     first: tuple[Numbers, Numbers, Numbers, Numbers]
-    """Size and score of each first training, q there, and variance for A = 1. The variance is the
-    walk's."""
+    """Size and score of each first training, q there, and variance of the walk. The variance is
+    for A = 1."""
 
     def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
         """Return A from the sizes `since` to `size`, and the rows of the regression."""
@@ -323,7 +323,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     at, score, here = (part[np.arange(n), last] for part in (sizes, scores, q))
 
     def variances(since: Numbers, of_gap: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the variances, for A = 1, of the walk and a learner's own effect."""
+        """Return the variances of the walk and a learner's own effect, for A = 1."""
         doubling = np.clip(np.nan_to_num(np.log2(since / smallest)), 0, DOUBLINGS - 1).astype(int)
         typical = np.abs(shared[doubling] + shared[-1] * of_gap)
         walk = prior.spread * (prior.of_gain * typical + of_gap + prior.least * unit)
