@@ -76,8 +76,7 @@ class Range:
 class Words:
     """A parameter that is one of several words.
 
-    A word is any value. All have a distinct `repr`. A word is any value; all have distinct
-    `repr`s.
+    A word is any value. All have a distinct `repr`.
 
     >>> Words(("gbdt", "dart", None)).place("dart"), Words((True, False)).value(1.0)
     (1.0, False)

@@ -62,8 +62,8 @@ def fit(
     """Find the best model for a table in the given time.
 
     It is fitted on all rows. Most models are trained on a part of the rows; promising ones on
-    more, and the best on all. skrub prepares text, dates, gaps and categories. This needs `pip
-    install 'optuna-daub[tabular]'`.
+    more, and the best on all. skrub prepares text, dates, gaps and categories. This needs
+    `pip install 'optuna-daub[tabular]'`.
 
     The last tenth of the time is kept for fitting the best model once more, on all rows. If that
     would take longer, the result is the model that was scored, fitted without the held-out rows.

@@ -258,7 +258,7 @@ class Logistic:
         return np.asarray(np.minimum(self.limit, np.asarray(self.location) + off))
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return s ln(1 + exp((mu - over) / s)), less its value over the limit."""
+        """Return s ln(1 + exp((mu - over) / s)). Its value over the limit is subtracted."""
         whole = _mean_excess(self.location, self.scale, over)
         cut = _mean_excess(self.location, self.scale, self.limit)
         return np.asarray(np.maximum(0.0, whole - cut))

@@ -323,7 +323,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     at, score, here = (part[np.arange(n), last] for part in (sizes, scores, q))
 
     def variances(since: Numbers, of_gap: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the variances of the walk and a learner's own effect, for A = 1."""
+        """Return the variances of the walk and the learners' effects, for A = 1."""
         doubling = np.clip(np.nan_to_num(np.log2(since / smallest)), 0, DOUBLINGS - 1).astype(int)
         typical = np.abs(shared[doubling] + shared[-1] * of_gap)
         walk = prior.spread * (prior.of_gain * typical + of_gap + prior.least * unit)
