@@ -212,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parts(options: argparse.Namespace) -> Iterator[Part]:
-    """Yield the decisions and the studies."""
+    """Yield the parts of the benchmark: decisions, then studies."""
     for n in POOLS[:1] if options.smoke else POOLS:
         run = partial(decide, n, 3 if options.smoke else N_DECISIONS)
         yield Part({"storage": "none", "learners": n}, run)

@@ -180,7 +180,7 @@ def regrets(row: Row, moments: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def reached(regret: NDArray[np.float64], goal: float, moments: NDArray[np.float64]) -> float:
-    """Return when a curve first is at its goal; infinite if it never is.
+    """Return the time at which a curve reaches its goal; infinite if it never does.
 
     >>> reached(np.array([9.0, 4.0, 4.0]), 4.0, np.arange(3.0))
     1.0

@@ -232,7 +232,7 @@ def forecasts(prior: Prior, one: Searched) -> list[tuple[Student, Numbers]]:
 
 
 def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[np.bool_]]:
-    """Return which intervals hold, by kind of learner. Each row has one entry per `STATED`."""
+    """Return True for intervals that hold, by kind of learner. Each row has one entry per `STATED`."""
     found = defaultdict(list)
     for one in searches:
         kinds = zip(("suspended", "new"), forecasts(prior, one), strict=True)
@@ -243,7 +243,7 @@ def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[
 
 
 def held(forecast: Student, truth: Numbers) -> NDArray[np.bool_]:
-    """Return which intervals hold the truth, shape (learners, len(STATED))."""
+    """Return True for intervals that hold the truth, shape (learners, len(STATED))."""
     ends = [(forecast.quantile(0.5 - s / 2), forecast.quantile(0.5 + s / 2)) for s in STATED]
     return np.stack([(low <= truth) & (truth <= high) for low, high in ends], axis=1)
 

@@ -89,7 +89,7 @@ class Ranking:
         return best, f"learner {self.learners[place]}" if len(others) else ""
 
     def merit(self, learner: int | None) -> Reason:
-        """Return why a learner goes on; None stands for a new one."""
+        """Return the reason why a learner goes on; None stands for a new one."""
         own, (best, other) = self.value(learner), self.rival(learner)
         if not math.isfinite(best):
             return self._told("{0}{unit}; no other learner can go on", own)

@@ -51,7 +51,7 @@ class Budget:
         return costs
 
     def affords(self, costs: ArrayLike) -> NDArray[np.bool_]:
-        """Return which of the costs can still be paid."""
+        """Return True for costs that can still be paid."""
         return np.asarray(self.spent + np.asarray(costs) <= self.limit * (1.0 + ROUNDING))
 
     def buy(self, features: Iterable[int]) -> Budget:

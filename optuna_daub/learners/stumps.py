@@ -81,7 +81,7 @@ class Bins:
         return len(self.offsets) - 1
 
     def is_trivial(self, bins: slice) -> NDArray[np.bool_]:
-        """Return which bins cover all values; their constant stumps are never chosen."""
+        """Return True for bins that cover all values. Their constant stumps are never chosen."""
         return np.isneginf(self.lower[bins]) & np.isposinf(self.upper[bins])
 
     def feature_of_bin(self) -> NDArray[np.int64]:

@@ -114,7 +114,7 @@ def checked_space(given: Any) -> Space:
     inf
 
     Raises:
-        TypeError: if it is neither, or a parameter has neither a distribution nor a list.
+        TypeError: if `given` is neither, or a parameter has neither a distribution nor a list.
         ValueError: if a list of values, or of dicts, is empty.
     """
     dicts = [given] if isinstance(given, Mapping) else given

@@ -67,7 +67,7 @@ def checked_columns(frame: Any, target: Target) -> Columns:
 
 
 def _lost(column: Any, name: str) -> str:
-    """Return why a column is useless, or an empty string."""
+    """Return the reason why a column is useless, or an empty string."""
     pandas = imported("pandas")
     types = pandas.api.types
     known = column.dropna()

@@ -276,7 +276,7 @@ def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
 
 
 def _dates(known: Any, name: str, pandas: Any) -> Any:
-    """Return dates of any type without a time zone: those with one as the time in UTC.
+    """Return dates without a time zone. Dates with one are converted to UTC.
 
     Raises:
         TableError: if one of them is no date, or too far away for a clock that counts

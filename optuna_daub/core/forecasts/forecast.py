@@ -196,7 +196,7 @@ class Normal:
         return np.asarray(self.location, np.float64)
 
     def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`."""
+        """Return the value that the score is below with `probability`."""
         deviate = float(ndtri(probability))
         with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale, np.float64) * deviate)
@@ -251,7 +251,7 @@ class Logistic:
         return np.asarray(np.asarray(self.location, np.float64) - cut)
 
     def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`."""
+        """Return the value that the score is below with `probability`."""
         deviate = np.log(probability / (1.0 - probability))
         with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale) * deviate)

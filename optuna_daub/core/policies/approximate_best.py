@@ -141,7 +141,7 @@ class ABC(Policy):
         )
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next ([1] Algorithm 1).
+        """Return the next decision ([1] Algorithm 1).
 
         Raises:
             ValueError: if a probe lacks its training score or its number of validation

@@ -99,7 +99,7 @@ class DAUB(Policy):
         return Needs(training_scores="helpful", closed_pool=True)
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next ([1] Alg. 1)."""
+        """Return the next decision ([1] Alg. 1)."""
         table = pool.once(self._ranked)
         learners = pool.curves
         free = pool.is_free
@@ -169,7 +169,7 @@ class DAUB(Policy):
         return Extend(curve.learner, size, self._first())
 
     def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
-        """Return why the study ends with the learner at a place."""
+        """Return the reason to end the study with the learner at a place."""
         score = float(table.score[winner])
         bound, other = _ranking(table, ranked).rival(int(table.learners[winner]))
         text = f"trained on all {self.sizes[-1]:,} examples with score {{0}}"

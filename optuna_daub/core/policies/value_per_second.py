@@ -92,7 +92,7 @@ class ValuePerSecond(Policy):
         return Needs(training_scores="unused")
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next."""
+        """Return the next decision."""
         if pool.to_come is not None:
             return closed_pool.decide(pool, self._closed_terms())
         table, stops = pool.once(table_of), stops_of(self.sizes)
