@@ -232,7 +232,7 @@ def forecasts(prior: Prior, one: Searched) -> list[tuple[Student, Numbers]]:
 
 
 def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[np.bool_]]:
-    """Return True for intervals that hold, by kind of learner. Each row has one entry per `STATED`."""
+    """Return True for intervals that hold, by kind of learner, one column per `STATED`."""
     found = defaultdict(list)
     for one in searches:
         kinds = zip(("suspended", "new"), forecasts(prior, one), strict=True)

@@ -359,10 +359,10 @@ class Known:
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner with equal parameters that a new one gives way to, or None.
+        """Return the learner with equal parameters that a new one gives way to.
 
-        A learner goes first if it has a score, is settled (in the storage, or in this process by
-        `settled`), has a lower id, or is past its first run.
+        None if there is none. A learner goes first if it has a score, is settled (in the storage,
+        or in this process by `settled`), has a lower id, or is past its first run.
         """
         ahead = {}
         for other in self.alike(learner):
