@@ -89,7 +89,7 @@ def score(x: float, size: int) -> float:
 
 
 def objective(trial: optuna.Trial) -> float:
-    """Train nothing, and report what comes of it."""
+    """Train nothing, and report scores of a formula."""
     x, value = trial.suggest_float("x", 0, 1), 0.0
     for size in training_sizes(trial):
         value = score(x, size)
@@ -106,8 +106,10 @@ def plain(trial: optuna.Trial) -> float:
 
 
 def decide(n_learners: int, n_decisions: int) -> Row:
-    """Return what decisions of the default rule take on an open pool of learners with two
-    parameters, each after one more observation."""
+    """Return the time of decisions of the default rule on an open pool.
+
+    Learners have two parameters. Each decision follows one more observation.
+    """
     rng, policy = np.random.default_rng(0), DAUBPruner(sizes=SIZES).policy
     curves = []
     for learner in range(n_learners):
@@ -151,7 +153,7 @@ def trials(n_learners: int) -> Iterator[FrozenTrial]:
 
 
 def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int) -> Row:
-    """Return what trials take in a study of so many learners."""
+    """Return the time of trials in a study with that many learners."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     process = psutil.Process()
     with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parts(options: argparse.Namespace) -> Iterator[Part]:
-    """Yield the decisions and the studies."""
+    """Yield the parts of the benchmark: decisions, then studies."""
     for n in POOLS[:1] if options.smoke else POOLS:
         run = partial(decide, n, 3 if options.smoke else N_DECISIONS)
         yield Part({"storage": "none", "learners": n}, run)

@@ -124,7 +124,7 @@ def looked_up(name: str) -> optuna.Study:
 
 
 def main() -> None:
-    """Draw what was asked for."""
+    """Draw the pictures asked for."""
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--search", type=Path, help="folder with search.jsonl")

@@ -1,4 +1,4 @@
-"""Every method on learning curves that are already known, without training anything.
+"""Every method on known learning curves, without training anything.
 
     python benchmarks/replay.py [--smoke] [--time-limit S] [--problems ...] [--methods ...]
 
@@ -64,9 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def runs(
     sources: Iterable[str], methods: Collection[str], most: int | None = None
 ) -> Iterator[Run]:
-    """Yield the product of problems, at most so many seeds, and methods.
+    """Yield runs of all methods on all problems, with at most so many seeds.
 
-    What depends on no seed is run once.
+    A run that depends on no seed is done once. What depends on no seed is run once.
     """
     for source in sources:
         for seed in range(most or SOURCES[source].seeds):
@@ -83,7 +83,10 @@ def runs(
 
 
 def measure(method: Method, problem: Problem, seed: int) -> Mapping[str, Any]:
-    """Run a method once and return its loss, and its cost beside those it is compared with."""
+    """Run a method once, and return its loss and its cost.
+
+    The costs that it is compared with are in the result too.
+    """
     outcome = method.choose(problem, seed)
     return {
         **vars(outcome),
@@ -95,7 +98,7 @@ def measure(method: Method, problem: Problem, seed: int) -> Mapping[str, Any]:
 
 
 def summary(rows: list[Row]) -> dict[str, float]:
-    """Return the figures of one method on one source; costs are means of the runs' ratios."""
+    """Return the figures of one method on one source. Costs are means of the runs' ratios."""
     losses = np.array([row["loss"] for row in rows])
     cost, scoring, full, oracle = (
         np.array([row[name] for row in rows])
@@ -113,7 +116,7 @@ def summary(rows: list[Row]) -> dict[str, float]:
 
 
 def report(rows: list[Row]) -> Iterator[str]:
-    """Yield in Markdown the table of all problems, and one for each."""
+    """Yield the table of all problems, and one for each, in Markdown."""
     yield LEGEND
     sources = {
         source: {name: summary(own) for name, own in grouped(of_source, "method").items()}

@@ -1,4 +1,4 @@
-"""Methods that choose a learner on known curves: this package's policies, and what else there is.
+"""Methods that choose a learner on known curves, ours and others.
 
 A method gets a `Problem` and a seed and returns what it chose and what that cost.
 
@@ -56,7 +56,7 @@ class Method:
     """One row of the table of methods."""
 
     choose: Callable[[Problem, int], Outcome]
-    """The method at work on a problem, for a seed."""
+    """Function that runs the method on a problem, for a seed."""
     is_random: bool = False
     """True if another seed may give another answer."""
     needs_n_validation: bool = False
@@ -68,16 +68,18 @@ class Method:
 
 
 Sizes: TypeAlias = Callable[[Problem], tuple[int, ...]]
-"""The sizes of a problem that a method trains on; the last is N."""
+"""Function from a problem to the sizes that a method trains on. The last is N."""
 
 
 def upwards(factor: int, problem: Problem, *, from_share: float = 0.0) -> tuple[int, ...]:
-    """Return the first size times powers of a factor, rounded up to known sizes, and N.
+    """Return the first size times powers of a factor, and N.
+
+    Sizes are rounded up to known ones.
 
     Args:
         factor: above 1.
-        problem: whose sizes are taken.
-        from_share: of N; the first size is the known one whose ratio to it is nearest to 1.
+        problem: problem with the known sizes.
+        from_share: first size as a share of N; the known size with the nearest ratio is taken.
     """
     sizes = problem.sizes
     goal = max(from_share * problem.full_size, 1.0)
@@ -91,9 +93,9 @@ def upwards(factor: int, problem: Problem, *, from_share: float = 0.0) -> tuple[
 
 
 def exhausting(factor: int, problem: Problem) -> tuple[int, ...]:
-    """Return N divided by powers of a factor: its last round, of the few left, is at N.
+    """Return N divided by powers of a factor, so the last round is at N.
 
-    So scikit-learn's `min_resources="exhaust"`.
+    Few learners are left for it. So scikit-learn's `min_resources="exhaust"`.
     """
     n_rounds = max(3, 1 + math.floor(math.log(len(problem.curves), factor)))
     due = [problem.full_size / factor**i for i in reversed(range(n_rounds))]
@@ -122,10 +124,10 @@ def follow(
     """Follow a policy until it names its choice.
 
     Args:
-        policy_for: makes the policy.
-        problem: whose curves are shown.
-        seed: of nothing: policies draw no lots.
-        use_training_score: whether the policy was asked to use training scores, at their cost.
+        policy_for: function from a problem to the policy.
+        problem: problem with the curves.
+        seed: ignored, since policies are not random.
+        use_training_score: True if the policy uses training scores, at their cost.
     """
     cost, scoring_cost, probes = 0.0, 0.0, 0
     policy = policy_for(problem)
@@ -143,7 +145,7 @@ def follow(
 
 
 def value_per_second(problem: Problem) -> Policy:
-    """Return the default rule; if seconds are unknown, it weighs examples."""
+    """Return the default rule. If seconds are unknown, its costs are examples."""
     return ValuePerSecond(problem.sizes, Joint(), cost=problem.unit)
 
 
@@ -153,13 +155,13 @@ def pruned_study(
     problem: Problem,
     seed: int,
 ) -> Outcome:
-    """Run an Optuna study over the learners, in random order, under a pruner.
+    """Run an Optuna study over the learners in random order, with a pruner.
 
     Args:
-        pruner_for: makes the pruner, of a problem and the sizes.
+        pruner_for: function from a problem and the sizes to the pruner.
         sizes_of: the sizes where the pruner looks; no other is trained on.
-        problem: whose scores are looked up.
-        seed: of the order.
+        problem: problem with the scores.
+        seed: seed of the order.
     """
     sizes = sizes_of(problem)
     curves = {curve.learner: curve for curve in problem.curves}
@@ -190,7 +192,7 @@ def pruned_study(
 
 
 def _policy(policy_for: Callable[..., Policy], **options: Any) -> Method:
-    """Return a method of ours; `options` are of `policy_for`."""
+    """Return a method of ours. `options` are passed to `policy_for`."""
     used = options.get("use_training_score", True)
     return Method(partial(follow, partial(policy_for, **options), use_training_score=used))
 

@@ -1,4 +1,4 @@
-"""Problems with known learning curves: each learner's scores by training size, and its costs.
+"""Problems with known learning curves, by learner and size, and their costs.
 
 ============  =================================================================================
 made          12 learners whose curves cross; cost = seconds in closed form; needs no file
@@ -46,20 +46,20 @@ from optuna_daub.objective.training import TRAINING_SCORED
 
 TABLES = SHARED / "tables"
 TABLE_VALIDATION = 10_000
-"""Examples that the scores of the tables were measured on."""
+"""Number of examples behind each score of the tables."""
 TIME_NOISE = 0.25
-"""Standard deviation of the logarithm of measured times, from one day to another."""
+"""Standard deviation of the logarithm of measured times between two days."""
 
 LCDB_FULL_SIZES = 4096, 2**31
-"""On data sets with fewer training examples there are too few sizes to save much."""
+"""Range of N. Below it, data sets have too few sizes to save much."""
 LCDB_SMALL_FULL_SIZES = 1024, 4096
-"""Those are a check: no default was chosen by them."""
+"""Range of N of data sets for a check. No default was chosen by them."""
 LCDB_FIRST = 128
-"""Smallest training size: the shortest grid, to 4,096, then has 9 sizes; the paper's has 12."""
+"""Smallest training size. The shortest grid, to 4,096, then has 9 sizes; the paper's has 12."""
 LCDB_STRIDE = 5
-"""Every fifth size of LCDB, a factor of 2^(5/8) = 1.54: the nearest to the paper's 1.5."""
+"""Step in LCDB's sizes. A factor of 2^(5/8) = 1.54 is the nearest to the paper's 1.5."""
 BASELINES = ("DummyClassifier",)
-"""Learners left out: guessing the majority class is no model to choose."""
+"""Learners left out. Guessing the majority class is no model to choose."""
 VALIDATION, TEST = 1, 2
 """Places in LCDB's axis (train, validation, test)."""
 
@@ -80,12 +80,13 @@ class Problem:
     costs: Mapping[tuple[int, int], float]
     """Cost of training a learner on so many examples, in `unit`."""
     verdicts: Mapping[int, float]
-    """The score that a learner is judged by, trained on all the data; only of those that can."""
+    """Score on all the data by which a learner is judged. Only learners with such a score are in
+    it."""
     unit: Literal["seconds", "examples"] = "examples"
     n_validation: int | None = None
     """Examples that each score was measured on; None if unknown."""
     scoring_costs: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """Extra cost of the training score, for methods that need it; empty if unknown."""
+    """Extra cost of the training score, for methods that need it. Empty if unknown."""
 
     @property
     def full_size(self) -> int:
@@ -108,7 +109,7 @@ class Problem:
         return self.costs[self.best, self.full_size]
 
     def loss(self, learner: int) -> float:
-        """Return by how much the verdict of a learner is below the best one."""
+        """Return the difference of the best verdict and this learner's."""
         return self.verdicts[self.best] - self.verdicts[learner]
 
 
@@ -116,9 +117,10 @@ class Problem:
 
 
 def made_problem(seed: int) -> Problem:
-    """Return a problem whose curves are power laws that cross: score(n) = limit - rise / n^rate.
+    """Return a problem whose curves are power laws that cross.
 
-    The simple half of the learners leads on little data, the other half on all of it.
+    A score is limit - rise / n^rate. The simple half of the learners leads on little data, the
+    other half on all of it.
     """
     rng = np.random.default_rng(seed)
     first, full = MADE_SIZES[0], MADE_SIZES[-1]
@@ -173,9 +175,10 @@ def table_problem(name: str) -> Problem:
 
 
 def shaken(problem: Problem, seed: int) -> Problem:
-    """Return a problem whose learners come in another order and whose times another day took.
+    """Return the problem with its learners in another order and other times.
 
-    A method whose answer hangs on either is lucky on the problem as it is.
+    The times are those of another day. A method whose answer hangs on either is lucky on the
+    problem as it is.
     """
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(problem.curves))
@@ -209,8 +212,8 @@ class Lcdb:
     """Learning curves in the form of LCDB 1.1."""
 
     error_rate: NDArray[np.floating]
-    """Axes (data set, learner, (mean, standard error), size, (train, validation, test)); NaN
-    where it was not measured."""
+    """Error rates; NaN where not measured. Axes: data set, learner, (mean, standard error), size,
+    (train, validation, test)."""
     openml_id: NDArray[np.int64]
     learner: NDArray[np.str_]
     size: NDArray[np.int64]
@@ -220,7 +223,9 @@ class Lcdb:
         return np.asarray(np.clip(self.error_rate[:, :, 0].astype(float), 0.0, 1.0))
 
     def full(self, data_set: int) -> int:
-        """Return the place of N: the largest size on which at least half of the learners were.
+        """Return the place of N, the largest size with most of the learners.
+
+        At least half of the learners were measured on it.
 
         Args:
             data_set: its place on the first axis.
@@ -239,7 +244,7 @@ LCDB_FILE = TABLES / "lcdb11_part.npz"
 
 @cache
 def lcdb() -> Lcdb:
-    """Return the part of LCDB that stands beside the project."""
+    """Return the part of LCDB beside the project."""
     with np.load(LCDB_FILE) as file:
         return Lcdb(
             **{name: file[name] for name in ("error_rate", "openml_id", "learner", "size")}
@@ -247,7 +252,7 @@ def lcdb() -> Lcdb:
 
 
 def made_lcdb(n_data_sets: int = 10, seed: int = 0) -> Lcdb:
-    """Return power laws in the form of LCDB, where that is absent; N is 1,024 to 8,192."""
+    """Return power laws in the form of LCDB, for machines without it. N is 1,024 to 8,192."""
     rng = np.random.default_rng(seed)
     names = ("KNN", "SVM_RBF", "LDA", "GaussianNB", "Decision Tree", "MLP", "QDA", *BASELINES)
     size = np.ceil(16 * 2 ** (np.arange(73) / 8)).astype(np.int64)
@@ -269,9 +274,9 @@ def made_lcdb(n_data_sets: int = 10, seed: int = 0) -> Lcdb:
 
 
 def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) -> Iterator[Problem]:
-    """Yield one problem per data set of LCDB with enough examples, in the order of the file.
+    """Yield a problem for each data set of LCDB with enough examples.
 
-    The learners are those measured at every size of the grid.
+    They are in the order of the file. The learners are those measured at every size of the grid.
 
     Args:
         known: the curves.
@@ -314,12 +319,12 @@ def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) ->
 
 @dataclass(frozen=True)
 class Source:
-    """Where the problems of one name come from."""
+    """A name for problems, and how to make them."""
 
     problems: Callable[[int], Iterator[Problem]]
-    """For a seed, one problem or one per data set."""
+    """Function from a seed to problems, one or one per data set."""
     path: Path | None
-    """The file that must be there; None if nothing is read."""
+    """File that the problems need; None if nothing is read."""
     seeds: int
     """Number of orders of the learners for Optuna's studies."""
     is_random: bool = False

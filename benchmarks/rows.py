@@ -36,22 +36,22 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 """Data and tables that stand beside the project, read in place and never copied."""
 RESULTS = ROOT / "benchmarks" / "results"
-"""Where rows, tables and pictures go; git ignores the rows."""
+"""Folder of rows, tables and pictures. Git ignores the rows."""
 
 CHANGED = ("status", "--porcelain", "--", ".", ":!benchmarks/results")
-"""Arguments of git that list changes of the code; results that are written are none."""
+"""Arguments of git that list changes of the code. Written results are left out."""
 PACKAGES = ("optuna", "numpy", "scikit-learn", "lightgbm", "xgboost")
-"""Whose versions every row states, if they are installed."""
+"""Packages whose versions every row states, if they are installed."""
 
 Row: TypeAlias = dict[str, Any]
-"""JSON-safe names and numbers: what was run, what came out, and the stamp."""
+"""JSON-safe names and values of a run, its result and its stamp."""
 
 
 def parser_of(doc: str | None, prog: str | None = None) -> argparse.ArgumentParser:
     """Return a parser of --smoke, --time-limit and --results.
 
     Args:
-        doc: of the program's module; its first line is the description.
+        doc: docstring of the program; its first line is the description.
         prog: how the program is called; None for the name of its file.
     """
     description = doc.splitlines()[0] if doc else None
@@ -63,17 +63,17 @@ def parser_of(doc: str | None, prog: str | None = None) -> argparse.ArgumentPars
 
 
 def results_of(options: argparse.Namespace) -> Path:
-    """Return the folder to write to; a smoke run leaves the results of others alone."""
+    """Return the folder to write to. A smoke run has a folder of its own."""
     if options.results:
         return Path(options.results)
     return Path(tempfile.mkdtemp()) if options.smoke else RESULTS
 
 
 def is_there(name: str, path: Path | None) -> bool:
-    """Return whether a file can be read, and say what is left out if it cannot.
+    """Return whether a file can be read. If not, say what is left out.
 
     Args:
-        name: of what needs the file.
+        name: name of the part that needs the file.
         path: the file; None if nothing is read.
     """
     if path is None or path.exists():
@@ -84,19 +84,20 @@ def is_there(name: str, path: Path | None) -> bool:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a benchmark: what tells it from the others, and how to do it."""
+    """One run of a benchmark."""
 
     key: Mapping[str, Any]
-    """Such as problem, method and seed; a row with the same values is this run's."""
+    """Names and values that tell the run from others. Examples are problem, method and seed; a row
+    with the same values is this run's."""
     measure: Callable[[], Mapping[str, Any]]
-    """Does the run and returns its results."""
+    """Function that does the run and returns its results."""
 
 
 def run_all(runs: Iterable[Run], path: Path, time_limit: float | None = None) -> list[Row]:
-    """Do the runs whose row is not in the file yet, in order, and return the rows of all.
+    """Do the runs whose row is not in the file yet, and return all rows.
 
-    One that breaks down has no row. The others go on, hours of them may be left, and the first
-    error is raised at the end.
+    Runs are done in order. One that breaks down has no row. The others go on, hours of them may be
+    left, and the first error is raised at the end.
 
     Args:
         runs: what the program consists of.
@@ -135,7 +136,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def grouped(rows: Iterable[Row], part: str) -> dict[Any, list[Row]]:
-    """Return the rows by a part of their key, in the order in which they come."""
+    """Return the rows by a part of their key, in the order of the rows."""
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(row["key"][part], []).append(row)
@@ -143,7 +144,7 @@ def grouped(rows: Iterable[Row], part: str) -> dict[Any, list[Row]]:
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown whose first column is text and whose others are numbers.
+    """Return a table in Markdown. The first column is text, the others are numbers.
 
     >>> print(table(["rule", "n"], [["Massart", "30"]]))
     | rule | n |
@@ -158,7 +159,7 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 def write_report(
     path: Path, rows: list[Row], report: Callable[[list[Row]], Iterable[str]]
 ) -> None:
-    """Write where rows come from and what they say, in Markdown, and print it."""
+    """Write the tables and the origin of their rows in Markdown, and print them."""
     if not rows:
         sys.exit("There is nothing to report: no run was done, and no row is there.")
     text = "\n\n".join([provenance(rows), *report(rows)]) + "\n"
@@ -168,7 +169,7 @@ def write_report(
 
 
 def stamp() -> Row:
-    """Return when, on what and by which code a row is made."""
+    """Return time, machine, versions and commit of a row."""
     return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), **_setting()}
 
 
@@ -182,7 +183,7 @@ def versions(packages: Iterable[str]) -> Row:
 
 
 def provenance(rows: Iterable[Row]) -> str:
-    """Return one sentence on the days, commits and versions that rows come from."""
+    """Return one sentence on the days, commits and versions of rows."""
     stamps = [row["stamp"] for row in rows]
     days = sorted({stamp["date"][:10] for stamp in stamps})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"

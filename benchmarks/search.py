@@ -1,4 +1,4 @@
-"""The best model after the same seconds: methods x problems x seeds, on one clock.
+"""The best model after the same seconds, for many methods and problems on one clock.
 
     OMP_NUM_THREADS=1 python benchmarks/search.py [--smoke] [--problems ranger ...]
         [--methods TPE ...] [--seeds K] [--budget UNITS] [--seconds S] [--results FOLDER]
@@ -93,7 +93,7 @@ def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
 
 
 def measure(name: str, method: str, seed: int, given: float, path: Path) -> Row:
-    """Run a method once; the budget is in units, but in seconds on real data."""
+    """Run a method once. The budget is in units, on real data in seconds."""
     unit = next(
         row["unit"]
         for row in read_rows(path)
@@ -111,7 +111,7 @@ def measure(name: str, method: str, seed: int, given: float, path: Path) -> Row:
 
 
 def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
-    """Run a method on a problem until its seconds are used up, or it ends by itself."""
+    """Run a method on a problem until its seconds are used up. It may end earlier by itself."""
     one = Race(problem, budget)
     chosen = METHODS[method]
     begun = time.process_time()
@@ -145,7 +145,7 @@ def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
 
 
 def _elsewhere(one: Race, method: str, seed: int) -> float:
-    """Answer a method that lives in an environment of its own; return its CPU seconds."""
+    """Serve a method that has an environment of its own; return its CPU seconds."""
     command = [str(environment(METHODS[method].home)), "-m", "benchmarks.search_methods"]
     place = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
     pipe = subprocess.PIPE

@@ -103,27 +103,28 @@ SPACE = [
 VALIDATION_SHARE = 0.2
 REDUCTION = 3
 PILOTS = 4
-"""Random candidates of each estimator, whose mean cost is the unit, and tells how many candidates
-halving has time for."""
+"""Number of random candidates of each estimator that are measured first. Their mean cost is the
+unit, and says how many candidates halving has time for."""
 FEW = 81
-"""One in so many rows: on as few, candidates are trained once more, to see what cost is fixed."""
+"""Divisor of the rows for a second training of the pilots. It shows the part of the cost that is
+fixed."""
 MOST_ROWS = 40_000
-"""To train on, of the larger data sets."""
+"""Largest number of training rows, of the larger data sets."""
 TEST_SHARE, MOST_TEST_ROWS = 0.3, 30_000
 PILOT = "mean cost"
-"""In place of a method: the row of what the pilots cost."""
+"""Name in place of a method in the row on the pilots' cost."""
 
 Part = tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of candidates, known beforehand."""
+    """Costs of candidates, known before a search."""
 
     unit: float
     """Mean CPU seconds of a candidate on all rows."""
     fixed: float
-    """The part of it that does not grow with the rows."""
+    """Part of the mean cost that does not grow with the rows, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -131,23 +132,23 @@ class Found:
     """The result of a search."""
 
     model: Any
-    """Fitted on all training rows."""
+    """Model fitted on all training rows."""
     score: float
-    """On the validation rows."""
+    """Score on the validation rows."""
     seconds: float
     """Seconds of the search alone."""
     n_candidates: int
     n_full: int
-    """Candidates trained on all rows of the division."""
+    """Number of candidates trained on all rows of the division."""
 
 
 def division(seed: int) -> StratifiedShuffleSplit:
-    """Return the one fold that all methods are given."""
+    """Return the division of the rows that all methods use."""
     return StratifiedShuffleSplit(1, test_size=VALIDATION_SHARE, random_state=seed)
 
 
 def allocation(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
-    """Run `DataAllocationSearchCV`, which is told the seconds."""
+    """Run `DataAllocationSearchCV` with a time limit in seconds."""
     search = DataAllocationSearchCV(
         PIPELINE, SPACE, cv=division(seed), timeout=seconds, random_state=seed
     )
@@ -180,7 +181,7 @@ def random_search(training: Part, seed: int, seconds: float, costs: Costs) -> Fo
 
 
 def halving(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
-    """Run `HalvingRandomSearchCV` with as many candidates as the seconds should be enough for."""
+    """Run `HalvingRandomSearchCV` with as many candidates as there is time for."""
     best: Found | None = None
     used, n_candidates, n_full = 0.0, 0, 0
     while True:
@@ -207,8 +208,9 @@ def halving(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
 
 
 def affordable(units: float, fixed: float) -> int:
-    """Return with how many candidates halving takes so many full trainings at most.
+    """Return the largest number of candidates of halving that fits into the time.
 
+    The time is in full trainings. The last round, of the candidates that are left, is on all rows.
     Its last round is on all rows, of the candidates that are left.
 
     >>> affordable(1.9, 0.0), affordable(2.0, 0.0), affordable(4.1, 0.0), affordable(4.1, 0.2)
@@ -219,7 +221,7 @@ def affordable(units: float, fixed: float) -> int:
 
 
 def _cost(n: int, fixed: float) -> float:
-    """Return what halving of n candidates costs, in full trainings.
+    """Return the cost of halving n candidates, in full trainings.
 
     Args:
         n: the number of candidates.
@@ -286,7 +288,7 @@ def read(path: Path, seed: int) -> tuple[Part, Part]:
 
 
 def made(seed: int) -> tuple[Part, Part]:
-    """Return drawn rows, for smoke runs."""
+    """Return generated rows, for smoke runs."""
     X, y = make_classification(900, 8, n_informative=5, flip_y=0.1, random_state=seed)
     return split(X.astype(np.float32), y.astype(np.int64), seed)
 
@@ -325,7 +327,7 @@ def opened(name: str, seed: int) -> tuple[Part, Part]:
 
 
 def pilot(name: str) -> Row:
-    """Return the mean seconds that random candidates take, and what part of them is fixed."""
+    """Return the mean seconds of random candidates, and their fixed part."""
     (X, y), _ = opened(name, 0)
     means = []
     for n_rows in (len(y), len(y) // FEW):
@@ -374,7 +376,7 @@ def measure(name: str, method: str, seed: int, units: float, path: Path) -> Row:
 
 
 def report(rows: list[Row]) -> Iterable[str]:
-    """Yield the test scores with their standard errors, and what the searches did."""
+    """Yield the test scores with their standard errors, and facts about the searches."""
     units = {r["key"]["problem"]: r["unit"] for r in rows if r["key"]["method"] == PILOT}
     rows = [row for row in rows if row["key"]["method"] != PILOT]
     yield "Accuracy on the test rows in %, mean and standard error over the seeds."

@@ -55,16 +55,16 @@ if TYPE_CHECKING:
 
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optuna_daub_benchmarks"
-"""Environments of peers that need their own."""
+"""Folder of the environments of peers that need their own."""
 MANY = 100_000
-"""Evaluations, for peers that want a number of them: the clock ends runs long before."""
+"""Number of evaluations for peers that ask for one. The clock ends runs long before."""
 
 
 # --- Optuna ---
 
 
 def suggest(problem: Evaluated, trial: optuna.Trial) -> Config:
-    """Let a trial choose a point of the problem's space, as its documentation writes spaces.
+    """Suggest a point of the problem's space, as Optuna's documentation does.
 
     https://optuna.readthedocs.io/en/stable/tutorial/10_key_features/002_configurations.html
     """
@@ -148,10 +148,10 @@ def _pruned(
 
     Args:
         pruner: one of Optuna's.
-        steps: by training size, what the pruner counts in.
-        is_average: whether a pruned trial ends with what it has reached instead of as pruned.
+        steps: steps of the pruner, by training size.
+        is_average: True if a stopped trial returns its last score and is not pruned.
         problem: what to train.
-        seed: of the sampler.
+        seed: seed of the sampler.
     """
     import optuna
 
@@ -220,7 +220,7 @@ def one_sample(share: float, problem: Evaluated, seed: int) -> None:
     Args:
         share: share of the training rows in the sample.
         problem: what to train.
-        seed: of the sampler.
+        seed: seed of the sampler.
     """
     size = max(problem.smallest, round(share * problem.full))
     spent, known = 0.0, dict[int, Config]()
@@ -349,7 +349,7 @@ def flaml_automl(problem: Race, seed: int) -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A distribution as SciPy writes them: what is drawn is a parameter's value."""
+    """A distribution as SciPy writes them. A drawn value is a parameter's value."""
 
     one: Parameter
 
@@ -554,11 +554,11 @@ def ours(
 
     Args:
         sampler: the base sampler; None for the default, the model.
-        settings: of DataAllocationSampler; `seconds` is replaced by the budget.
+        settings: arguments of DataAllocationSampler; `seconds` is replaced by the budget.
         problem: what to train.
-        seed: of the base sampler.
+        seed: seed of the base sampler.
         has_looks: False if every training is on all the data.
-        cost: of DAUBPruner; with "examples" the costs of parameters are ignored.
+        cost: argument of DAUBPruner; with "examples" the costs of parameters are ignored.
     """
     from optuna_daub import DataAllocationSampler
     from optuna_daub import DAUBPruner
@@ -596,7 +596,7 @@ def _in_sizes(problem: Evaluated) -> Callable[[optuna.Trial], float]:
 
 
 EARLIER = 5
-"""Number of earlier studies; tasks of the surrogate after these are judged."""
+"""Number of earlier studies. Later tasks of the surrogate are judged."""
 
 
 def after_earlier(problem: Race, seed: int) -> None:
@@ -651,7 +651,10 @@ def _clock_of(problem: Evaluated) -> Iterator[None]:
 
 
 def tabular_space(problem: Race, seed: int) -> None:
-    """Search the space `spaces.tabular`, which is like FLAML's, its cheapest points first."""
+    """Search the space `spaces.tabular`, its cheapest points first.
+
+    It is like FLAML's.
+    """
     import optuna
     from sklearn.base import clone
 
@@ -691,11 +694,12 @@ class Method:
     """One row of the table of methods."""
 
     run: Callable[[Any, int], None]
-    """On a problem, with a seed. The problem is a `Race`, but elsewhere a `Remote`."""
+    """Function that runs the method on a problem, with a seed. The problem is a `Race`; in another
+    environment it is a `Remote`."""
     home: str = ""
-    """The environment it is run in; empty for the one that the program runs in."""
+    """Name of the environment to run in; empty for the program's own."""
     needs: tuple[str, ...] = ()
-    """Modules that have to be importable."""
+    """Modules that must be importable."""
     is_for_rows_only: bool = False
     """True if it runs on real data only: it trains by itself, or looks at the wall clock."""
     is_for_surrogates_only: bool = False
@@ -708,7 +712,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "dehb": ("dehb==0.1.2",),  # wants numpy below 2
     "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
 }
-"""Packages that pip installs, by environment."""
+"""Packages for pip, by environment."""
 
 METHODS: dict[str, Method] = {
     "random": Method(partial(on_all_data, partial(_sampler, "RandomSampler"))),
@@ -738,11 +742,11 @@ METHODS: dict[str, Method] = {
     "ours, no looks": Method(partial(ours, None, {}, has_looks=False)),
     "ours, no costs": Method(partial(ours, None, {}, cost="examples")),
 }
-"""In the order of the tables."""
+"""All methods, in the order of the tables."""
 
 
 def environment(home: str) -> Path:
-    """Return the Python of a peer's environment, which is made if it is not there yet."""
+    """Return the Python of a peer's environment. It is made if it is absent."""
     folder = CACHE / home
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     done = folder / "installed"
@@ -756,7 +760,7 @@ def environment(home: str) -> Path:
 
 
 def quiet() -> None:
-    """Keep methods from talking while they search."""
+    """Silence methods while they search."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
 

@@ -1,4 +1,4 @@
-"""Problems of the search benchmark: a surrogate of real tuning runs, real training, a made one.
+"""Problems of the search benchmark.
 
 A problem trains one point of its space on so many rows and says what came of it and what it cost.
 What is charged is decided here and nowhere else: the surrogate's seconds, or the CPU seconds that
@@ -39,7 +39,7 @@ from benchmarks.search_space import draw
 
 
 class Problem(Searched, Protocol):
-    """A search space with what training a point of it on some rows brings and costs."""
+    """A search space with the scores and the costs of its points."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Return validation score and seconds; infinite seconds if the limit is exceeded."""
@@ -52,14 +52,15 @@ class Problem(Searched, Protocol):
 
 
 PERFECT = 1.0
-"""A score that nothing can better, so the run may end: its curve would not change."""
+"""Largest possible score. A run that reaches it may end, since its curve would not change."""
 MOST_TRAININGS = 2000
-"""After which a run ends whatever the clock shows. Few do: those that have found a corner of a
-surrogate where training costs next to nothing, and where some methods would think for hours."""
+"""Number of trainings after which a run ends. Few runs get there: those that have found a corner
+of a surrogate where training costs next to nothing, and where some methods would think for
+hours."""
 
 
 class Race:
-    """One method's run on one problem: keeps the clock, and ends the run when it has run out.
+    """One method's run on one problem, with its clock.
 
     What finishes after the budget does not count, and neither does what was trained on fewer than
     all rows.
@@ -67,20 +68,20 @@ class Race:
 
     def __init__(self, problem: Problem, budget: float) -> None:
         self.problem = problem
-        """For methods that train by themselves."""
+        """Problem, for methods that train by themselves."""
         self.name, self.space = problem.name, problem.space
         self.smallest, self.full = problem.smallest, problem.full
         self.budget = budget
         self.seconds = 0.0
-        """On the clock."""
+        """Seconds on the clock."""
         self.cpu = 0.0
-        """That this process took for training, which for a surrogate is not what it charges."""
+        """CPU seconds that this process spent on training. A surrogate charges other seconds."""
         self.trainings = self.full_trainings = 0
         self.curve: list[list[float]] = []
         """Seconds, validation score and test score of each full-data model better than before."""
 
     def evaluate(self, config: Config, size: int) -> tuple[float, float]:
-        """Train, charge the seconds, and note the score if it is the best of a full training.
+        """Train, charge the seconds, and note a new best score at N.
 
         Raises:
             OutOfBudgetError: if the clock has run out before or during the training.
@@ -90,7 +91,10 @@ class Race:
     def charge(
         self, train: Callable[[float], tuple[float, float]], size: int
     ) -> tuple[float, float]:
-        """Do the same where `train` returns score and seconds, given how many are left."""
+        """Do the same with a function `train`.
+
+        It is given the seconds left, and returns score and seconds.
+        """
         if not self.smallest <= size <= self.full:
             raise ValueError(
                 f"`size` must be in [{self.smallest:,}, {self.full:,}], but got {size:,}."
@@ -109,7 +113,7 @@ class Race:
         return score, seconds
 
     def note(self, score: float, size: int, seconds: float) -> None:
-        """Charge a training's seconds and take its score into the curve."""
+        """Charge a training's seconds, and add its score to the curve."""
         self.seconds += seconds
         if self.seconds > self.budget:
             self.seconds = self.budget
@@ -131,7 +135,7 @@ TASKS = (
     *(40923, 41150, 40996, 41161, 41159, 554, 41168, 41166, 23512, 41164),
     *(1457, 1486, 41163, 4541, 300, 1461, 40978, 1478, 151, 4534),
 )
-"""OpenML's numbers of the data sets that methods may be developed on."""
+"""OpenML's numbers of the data sets for the development of methods."""
 ENCODED = (
     *("task_id", "respect.unordered.factors", "splitrule", "replace"),
     *("num.impute.selected.cpo", "repl"),
@@ -144,17 +148,19 @@ NUMBERS = (
 ACCURACY, SECONDS = 0, 5
 """Columns of its output."""
 LEAST_SECONDS = 0.1
-"""For one training. The model predicts none at all for up to 8 % of all configurations on all
-data and 80 % on the least data, and no training is free; the mean cost does not change."""
+"""Smallest seconds of one training. The model predicts none at all for up to 8 % of all
+configurations on all data and 80 % on the least data, and no training is free; the mean cost does
+not change."""
 N_FOR_UNIT = 2000
 N_FOR_BEST = 200_000
 BATCH = 10_000
 
 
 class Ranger:
-    """R's random forest on a data set of OpenML: accuracy and seconds, predicted by a model.
+    """R's random forest on a data set of OpenML, predicted by a model.
 
-    Share 0.03 of the rows is the least that the model was made for; N counts as 100,000.
+    The model predicts accuracy and seconds. Share 0.03 of the rows is the least that the model was
+    made for; N counts as 100,000.
     """
 
     full = 100_000
@@ -208,7 +214,7 @@ class Ranger:
         return out[:, ACCURACY], np.maximum(out[:, SECONDS], LEAST_SECONDS)
 
     def reference(self) -> dict[str, float]:
-        """Return the unit from some random configurations, the best score from many."""
+        """Return the unit from some random configurations, and the best score of many."""
         rng = random.Random(0)
         best = -math.inf
         costs: list[float] = []
@@ -221,7 +227,7 @@ class Ranger:
         return {"unit": float(np.mean(costs[:N_FOR_UNIT])), "best": best}
 
     def judge(self) -> None:
-        """Return nothing: the model knows one accuracy only."""
+        """Return None: the model knows one accuracy only."""
 
 
 # --- A made problem ---
@@ -256,12 +262,13 @@ class Made:
         return 0.75 + 0.02 * depth - off - 0.025 * depth * lost, 0.2 * depth * share
 
     def reference(self) -> dict[str, float]:
-        """Return the unit, half of 0.5 and half of 0.2 times 5.5, and the best score."""
+        """Return the unit and the best score, both in closed form."""
         best, _ = self.train({"kind": "tree", "rate": 0.1, "depth": 10}, self.full, math.inf)
+        # Mean cost of a random point: half are lines, half trees of mean depth 5.5.
         return {"unit": mean([0.5, 0.2 * 5.5]), "best": best}
 
     def judge(self) -> None:
-        """Return nothing: there is one score only."""
+        """Return None: there is one score only."""
 
 
 # --- Real training ---
@@ -269,13 +276,14 @@ class Made:
 DATA = SHARED / "data"
 HELD_OUT = 0.15
 MOST_HELD_OUT = 20_000
-"""Share and number of rows that are to validate on; as many again are to test on."""
+"""Largest number of validation rows, and of test rows."""
 NEAR_SMALLEST = 5_000
-"""Rows that the smallest size is near, if data are large: N over a power of 3, 27 to 243."""
+"""Number of rows near the smallest size, for large data. The size is N over a power of 3, 27 to
+243."""
 UNIT_DRAWS = 2
-"""Random configurations of each algorithm whose full training is timed for the unit."""
+"""Number of random configurations of each algorithm that are timed for the unit."""
 UNIT_CAP = 120.0
-"""CPU seconds that each of them may take; one that takes longer counts as this."""
+"""Largest CPU seconds of each of them. One that takes longer counts as this."""
 
 ALGORITHMS: dict[str, Space] = {
     "lightgbm": (
@@ -316,7 +324,7 @@ ALGORITHMS: dict[str, Space] = {
         Parameter("weights", choices=("uniform", "distance")),
     ),
 }
-"""By name, with the parameters of each; in the space they carry the algorithm's name."""
+"""Parameters of each algorithm, by name. In the space they carry the algorithm's name."""
 ALGORITHM = "algorithm"
 CONDITIONAL: Space = (
     Parameter(ALGORITHM, choices=tuple(ALGORITHMS)),
@@ -377,8 +385,8 @@ def read(path: Path, target: str, most: int | None, seed: int) -> Data:
     Args:
         path: a CSV or Parquet file, or one of NumPy with `X` and `y`.
         target: the column to predict.
-        most: of rows to train on; None for all that are left.
-        seed: of the shuffle.
+        most: largest number of rows to train on; None for all that are left.
+        seed: seed of the shuffle.
     """
     if path.suffix == ".npz":
         with np.load(path) as file:
@@ -412,7 +420,7 @@ def read(path: Path, target: str, most: int | None, seed: int) -> Data:
 CALLED_BACK = ("_next_wrapper", "_reset_wrapper", "_log_callback")
 """Functions of XGBoost and LightGBM that their C++ calls."""
 SOON = 0.01
-"""CPU seconds after which it is tried again to cut a training off."""
+"""CPU seconds between two attempts to cut a training off."""
 
 
 class CutOffError(BaseException):
@@ -421,10 +429,13 @@ class CutOffError(BaseException):
 
 @contextmanager
 def at_most(limit: float) -> Iterator[None]:
-    """Raise `CutOffError` inside after so many CPU seconds, at the next line of Python.
+    """Raise `CutOffError` in the block after so many CPU seconds.
 
-    But in a function that C++ calls back: there an error is lost, and C++ left halfway, which has
-    ended whole runs with "double free". It waits until that is through.
+    It is raised at the next line of Python, except in a function that C++ calls back. There an
+    error is lost, and C++ left halfway, which has ended whole runs with "double free". So it waits
+    until that function ends. But in a function that C++ calls back: there an error is lost, and
+    C++ left halfway, which has ended whole runs with "double free". It waits until that is
+    through.
     """
 
     def ring(_: int, frame: FrameType | None) -> None:
@@ -456,7 +467,7 @@ class Training:
         """Model that was trained last."""
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
-        """Train and score; a model that cannot be trained has score 0."""
+        """Train and score. A model that cannot be trained has score 0."""
         return self.train_model(build(config), size, limit)
 
     def train_model(self, model: Any, size: int, limit: float) -> tuple[float, float]:
@@ -475,7 +486,8 @@ class Training:
         return score, time.process_time() - begun
 
     def reference(self) -> dict[str, float]:
-        """Return the unit and the best score of a few random configurations of each algorithm."""
+        """Return the unit and the best score of a few random configurations. They are drawn for
+        each algorithm."""
         rng = random.Random(0)
         seconds, best = [], 0.0
         for algorithm in ALGORITHMS:
@@ -503,12 +515,12 @@ def accuracy(model: Any, X: NDArray[np.float32], y: NDArray[np.int64]) -> float:
 
 @dataclass(frozen=True)
 class Source:
-    """A problem by name, and what it needs."""
+    """A problem by name, and its needs."""
 
     open: Callable[[int], Problem]
-    """For a seed: real data are shuffled by it."""
+    """Function from a seed, which shuffles real data, to the problem."""
     path: Path | None = None
-    """The file that must be there; None if nothing is read."""
+    """File that the problem needs; None if nothing is read."""
     is_real: bool = False
     """True if training is real, and budgets are seconds."""
 
@@ -543,4 +555,4 @@ PROBLEMS: dict[str, Source] = {
     "real-letter": _table("letter"),
     "real-magic": _table("magic"),
 }
-"""By name; what stands before the first hyphen is the family."""
+"""Problems by name. The word before the first hyphen is the family."""

@@ -20,7 +20,7 @@ from benchmarks.search_methods import METHODS
 
 
 REFERENCE = "the reference"
-"""Method in the key of the row that says what a problem's unit is."""
+"""Method in the key of the row on a problem's unit."""
 TIMES = (1, 3, 10, 30, 100)
 """Units after which methods are compared."""
 PERCENT = 100.0
@@ -36,7 +36,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of some methods on some problems, as far as all of them have been run.
+    """The runs of some methods on some problems, of cells that all have run.
 
     Arrays are indexed by cell (a problem and a seed) and by method.
     """
@@ -45,9 +45,9 @@ class Results:
     cells: tuple[tuple[str, int], ...]
     rows: tuple[tuple[Row, ...], ...]
     units: Mapping[str, float]
-    """Seconds, by problem."""
+    """Seconds of a unit, by problem."""
     best: Mapping[str, float]
-    """Score, by problem."""
+    """Best score known, by problem."""
 
     def scores(self, units: float) -> NDArray[np.float64]:
         """Return the best full-data score after so many units; NaN if there is no model."""
@@ -58,12 +58,13 @@ class Results:
         return np.array(found, dtype=np.float64)
 
     def regret(self, units: float) -> NDArray[np.float64]:
-        """Return the percentage points that are missing after so many units."""
+        """Return the percentage points missing to the best score after so many units."""
         best = np.array([self.best[name] for name, _ in self.cells])
         return PERCENT * (best[:, None] - np.nan_to_num(self.scores(units)))
 
     def by_problem(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return means over seeds, one line per problem; all seeds if there is one problem."""
+        """Return means over seeds, one line per problem. With one problem, return all its
+        seeds."""
         names = np.array([name for name, _ in self.cells])
         if len(set(names)) == 1:
             return values
@@ -77,7 +78,7 @@ def reached(row: Row, seconds: float) -> float | None:
 
 
 def collect(rows: Iterable[Row], methods: Collection[str] = tuple(METHODS)) -> dict[str, Results]:
-    """Return the results by family and budget, of those cells that every method has.
+    """Return the results by family and budget, of cells that every method has.
 
     The best score known is that of all rows, also of methods that are not asked for.
     """
@@ -130,7 +131,7 @@ def report(rows: list[Row], methods: Collection[str] = tuple(METHODS)) -> str:
 
 
 def _tables(results: Results) -> list[str]:
-    """Return tables of regrets, ranks, runs without a model, leads, and what runs were like."""
+    """Return tables of regrets, ranks, leads, and facts about the runs."""
     longest = min(
         row["budget_seconds"] / results.units[name]
         for (name, _), of_cell in zip(results.cells, results.rows, strict=True)
@@ -167,7 +168,7 @@ def _tables(results: Results) -> list[str]:
 
 
 def _with_errors(values: NDArray[np.float64], decimals: int) -> list[str]:
-    """Return the mean of each column and, if there are several lines, its standard error."""
+    """Return the mean of each column. If there are several lines, add its standard error."""
     means = [f"{mean:.{decimals}f}" for mean in values.mean(axis=0)]
     if len(values) == 1:
         return means
@@ -176,7 +177,7 @@ def _with_errors(values: NDArray[np.float64], decimals: int) -> list[str]:
 
 
 def _table_of_runs(results: Results) -> str:
-    """Return what runs of each method were like on average."""
+    """Return the mean facts about runs of each method."""
     lines = []
     for i, method in enumerate(results.methods):
         rows = [of_cell[i] for of_cell in results.rows]
@@ -206,7 +207,7 @@ def _table_of_runs(results: Results) -> str:
 
 
 def _table_of_test_scores(rows: Iterable[Row], methods: Collection[str]) -> str:
-    """Return what the best models of all runs score on test rows, in %, by method and problem.
+    """Return the test scores of the best models, in %, by method and problem.
 
     Mean and standard error over the runs that end with a model, and the number of others. *Rank*
     is by the means of the problems, where a run without a model counts as score 0; only methods

@@ -1,6 +1,7 @@
-"""A problem as methods of the search benchmark see it: a space, and a clock that runs out.
+"""A problem as methods of the search benchmark see it.
 
-Standard library only, because peers that need other versions of numpy import it too.
+It has a space, and a clock that runs out. Standard library only, because peers that need other
+versions of numpy import it too.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ class Parameter:
     name: str
     low: float = 0.0
     high: float = 1.0
-    """Largest value of a number; both ends belong to the range."""
+    """Largest value of a number. Both ends belong to the range."""
     is_int: bool = False
     is_log: bool = False
     choices: tuple[str, ...] = ()
     """Choices of a categorical parameter; empty for numbers."""
     parent: str = ""
-    """The categorical parameter that decides whether this one is active; empty: always active."""
+    """Categorical parameter that decides whether this one is active. Empty if it always is."""
     values: tuple[str, ...] = ()
     """Values of the parent for which this parameter is active."""
     cheap: float | None = None
-    """A value at which training costs little, for methods that ask where to start."""
+    """Value at which training costs little, for methods that ask where to start."""
 
     def is_active(self, config: Config) -> bool:
-        """Return whether it has a value beside those that the config has so far."""
+        """Return whether the parameter is active beside the values so far."""
         return not self.parent or config.get(self.parent) in self.values
 
     def draw(self, rng: random.Random) -> Any:
@@ -63,7 +64,7 @@ class Parameter:
 
 
 Space: TypeAlias = tuple[Parameter, ...]
-"""Parents stand before their children."""
+"""A search space. Parents stand before their children."""
 
 
 def draw(space: Space, rng: random.Random) -> Config:
@@ -76,7 +77,7 @@ def draw(space: Space, rng: random.Random) -> Config:
 
 
 def active(space: Space, values: Config) -> Config:
-    """Return the values of the active parameters only, as plain Python ones."""
+    """Return the values of the active parameters as plain Python ones."""
     config: dict[str, Any] = {}
     for parameter in space:
         if parameter.is_active(config):
@@ -87,7 +88,7 @@ def active(space: Space, values: Config) -> Config:
 
 
 def branches(space: Space) -> Iterator[tuple[Config, Space]]:
-    """Yield each combination of the values of parents, with the other parameters active there."""
+    """Yield each combination of the parents' values, with the parameters active there."""
     parents = [one for one in space if any(other.parent == one.name for other in space)]
     chosen: list[dict[str, Any]] = [{}]
     for parent in parents:
@@ -101,7 +102,7 @@ def branches(space: Space) -> Iterator[tuple[Config, Space]]:
 
 
 class OutOfBudgetError(BaseException):
-    """The clock has run out: the run ends here.
+    """The end of a run, as the clock has run out.
 
     No `Exception`, since methods take those for trials that failed, and go on.
     """
@@ -124,41 +125,40 @@ class Searched(Protocol):
 
     @property
     def full(self) -> int:
-        """N: only models that were trained on so many rows count."""
+        """Number of all training rows, N. Only models trained on all of them count."""
 
 
 class Evaluated(Searched, Protocol):
-    """The argument of every method, which calls `evaluate` until that raises
-    `OutOfBudgetError`."""
+    """The argument of every method, which calls `evaluate` until `OutOfBudgetError`."""
 
     @property
     def budget(self) -> float:
         """Seconds after which the clock stops, for methods that ask for it."""
 
     def evaluate(self, config: Config, size: int) -> tuple[float, float]:
-        """Train on so many rows; return the validation score, larger is better, and seconds."""
+        """Train on so many rows. Return validation score, larger is better, and seconds."""
 
 
 def sizes(problem: Evaluated, factor: float) -> list[int]:
-    """Return the smallest size and N divided by powers of a factor, as many as fit between."""
+    """Return the smallest size, and N divided by powers of a factor."""
     n_steps = round(math.log(problem.full / problem.smallest, factor))
     return [problem.smallest, *(round(problem.full / factor**k) for k in reversed(range(n_steps)))]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Training sizes counted in parts of N, as many as a power of a factor.
+    """Training sizes counted in parts of N, whose number is a power.
 
     So the brackets of methods that multiply by that factor end at N and lose none to rounding.
     """
 
     problem: Evaluated
     whole: int
-    """The number of parts that are N; one part is the smallest size."""
+    """Number of parts in N. One part is the smallest size."""
 
     @classmethod
     def of(cls, problem: Evaluated, factor: int = 3) -> Parts:
-        """Return the power of the factor that is nearest to N over the smallest size."""
+        """Return the parts for a factor: its power nearest to N over the smallest size."""
         return cls(problem, factor ** (len(sizes(problem, factor)) - 1))
 
     def size(self, parts: float) -> int:
@@ -168,12 +168,15 @@ class Parts:
 
 
 def _with_tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what JSON has made lists of as tuples."""
+    """Return lists, which JSON made of tuples, as tuples again."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
 
 
 class Remote:
-    """The problem as a peer sees it that lives in another process: questions go through pipes."""
+    """The problem as a peer in another process sees it.
+
+    Questions go through pipes.
+    """
 
     def __init__(self) -> None:
         # What the peer prints must not mix with the questions.

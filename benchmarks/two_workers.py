@@ -1,4 +1,4 @@
-"""Two workers on one study: in which share of one worker's seconds do they reach what it reaches?
+"""The share of one worker's seconds in which two workers do as well.
 
     OMP_NUM_THREADS=1 python benchmarks/two_workers.py [--smoke] [--problems ranger-300 ...]
         [--seeds K] [--units U]
@@ -48,11 +48,11 @@ from optuna_daub import training_sizes
 
 
 CHECKPOINTS = (3, 5, 10, 20, 30)
-"""Units after which one worker is looked at."""
+"""Units after which one worker's regret is taken."""
 N_MOMENTS = 3000
-"""Moments at which curves are compared."""
+"""Number of moments at which curves are compared."""
 ROUNDING = 1e-9
-"""Percentage points by which sums of the same numbers may differ."""
+"""Largest rounding error between sums of the same numbers, in percentage points."""
 PERCENT = 100.0
 
 
@@ -180,7 +180,7 @@ def regrets(row: Row, moments: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def reached(regret: NDArray[np.float64], goal: float, moments: NDArray[np.float64]) -> float:
-    """Return when a curve first is at its goal; infinite if it never is.
+    """Return the time at which a curve reaches its goal; infinite if it never does.
 
     >>> reached(np.array([9.0, 4.0, 4.0]), 4.0, np.arange(3.0))
     1.0

@@ -1,7 +1,7 @@
 """The search space of the ABC paper's experiments: five learners with their hyperparameters.
 
 `build` suggests one of logistic regression, linear SVM, LightGBM, random forest and a neural
-network, then what that learner is set by. The paper counts 29 hyperparameters and does not list
+network, and then its hyperparameters. The paper counts 29 hyperparameters and does not list
 them; here are 20, in ranges that 1.4 million rows can be trained with on one core.
 
 Two of them heed what ABC rests on. The forests have few leaves: one that memorises its sample has
@@ -32,7 +32,7 @@ NUMBERS = make_column_selector(dtype_exclude="category")
 
 
 def build(trial: optuna.Trial) -> Pipeline:
-    """Return the unfitted pipeline that a trial is to train: categories to numbers, learner."""
+    """Return the unfitted pipeline of a trial: categories to numbers, then a learner."""
     learner = trial.suggest_categorical("learner", [*LEARNERS])
     model = LEARNERS[learner](trial)
     if learner in ("lightgbm", "forest"):  # a tree can split any order of the categories

@@ -1,4 +1,4 @@
-"""A policy of one's own in one file: two newcomers on a little data, then the best on all of it.
+"""A policy of your own: two learners on little data, then the better one on all of it.
 
     python examples/own_policy.py
 
@@ -14,12 +14,12 @@ from optuna_daub import core
 
 
 class BestOfTwo(core.Policy):
-    """Whenever two learners wait that saw little data, train the better one on all of it."""
+    """If two learners wait after little data, train the better one on all the data."""
 
     needs = core.Needs(training_scores="unused")
 
     def decide(self, pool: core.Pool) -> core.Decision:
-        """Return what to do next."""
+        """Return the next decision."""
         free = [c for c in pool.curves.values() if c.learner not in pool.busy and not c.dropped]
         waiting = [curve for curve in free if curve.size < self.sizes[-1]]
         if len(waiting) < 2 and pool.may_propose:

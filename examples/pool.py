@@ -121,7 +121,7 @@ POOL: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 
 def build(trial: optuna.Trial) -> Any:
-    """Return the unfitted estimator that a trial is to train."""
+    """Return the unfitted estimator of a trial."""
     learner = trial.suggest_categorical("learner", list(POOL))
     make, settings = POOL[learner]
     estimator = make(

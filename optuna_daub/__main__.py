@@ -89,7 +89,9 @@ def requirements(extra: str) -> Iterator[Requirement]:
 
 
 def self_test() -> str:
-    """Run a small study with sampler, pruner and report, and return its result as a sentence.
+    """Run a small study with sampler, pruner and report.
+
+    Return its result as a sentence.
 
     Raises:
         RuntimeError: if the study did not end as it must.

@@ -60,26 +60,27 @@ GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
 """Drawings by the ids under which optuna-dashboard shows them, 450 pixels high."""
 
 HEADING = "### Data allocation"
-"""Heading of the generated part of the study's note; the text above it is the user's."""
+"""Heading of the generated part of the study's note. The text above it is the user's."""
 
 PIECE = 40_000
 """Largest number of a figure's characters in one attribute. MySQL's TEXT holds 65,535 bytes, and
 quotation marks take two. Most figures fit into one piece, so they change at once."""
 
 MAX_SHARE = 0.01
-"""Largest share of the study's time for drawing, without the last one at the end. With it the
-share is under 2 % if the study takes at least a hundred times as long as one drawing."""
+"""Largest share of the study's time for drawing, except the last drawing. With it the share is
+under 2 % if the study takes at least a hundred times as long as one drawing."""
 
 LONGEST_PAUSE = 3600.0
 """Largest number of seconds between two drawings."""
 
 GROWTH = 1.25
-"""Ratio of the numbers of trials between two complete drawings on a journal, which keeps all that
-was ever written. So pictures take a constant number of bytes per trial, some three times those of
-the trial itself."""
+"""Ratio of the numbers of trials between two complete drawings on a journal. A journal keeps all
+that was ever written. So pictures take a constant number of bytes per trial, some three times
+those of the trial itself."""
 
 _DRAWING = threading.Lock()
-"""Held by the thread of this process that draws; not in the callback, which is sent to workers."""
+"""Held by the thread of this process that draws. It is not in the callback, which is sent to
+workers."""
 
 _GREY = "#7f7f7f"  # contrast 4.0 on white, 4.2 on the dark cards of optuna-dashboard
 _GRID = "rgba(127, 127, 127, 0.2)"
@@ -231,7 +232,7 @@ def update_dashboard(study: optuna.Study) -> None:
 
 
 def _update(study: optuna.Study, *, is_whole: bool) -> None:
-    """Write the notes of a study, with `is_whole` also its pictures and its study of learners."""
+    """Write a study's notes. With `is_whole`, write its pictures and study of learners too."""
     log.check_study(study)
     stored = log.study_attrs(study)
     rows = learner_rows(study)
@@ -252,7 +253,7 @@ def _write(
 
 
 def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | None:
-    """Write the study of learners beside the study; return its id, None if the name is taken."""
+    """Write the study of learners and return its id. If the name is taken, return None."""
     name, mark = (
         f"{study.study_name} (learners)",
         records.prefixed({"learners_of": study.study_name}),
@@ -309,9 +310,9 @@ def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _for_any_theme() -> dict[str, Any]:
-    """Return a layout that is legible on light and on dark pages; the pages do not adapt figures.
+    """Return a layout that is legible on light and on dark pages.
 
-    Zoom and hidden lines survive a new drawing (`uirevision`).
+    The pages do not adapt figures. Zoom and hidden lines survive a new drawing (`uirevision`).
     """
     axis = {"gridcolor": _GRID, "zeroline": False, "linecolor": _GREY, "automargin": True}
     return {
@@ -335,7 +336,7 @@ def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def _run_notes(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes on ended runs, except on runs with a note of the user's."""
+    """Return the notes on ended runs, except those with a user's note."""
     ended: dict[int, list[tuple[FrozenTrial, Run]]] = {}
     known = looking(study).known
     for trial in study.get_trials(deepcopy=False):
@@ -385,7 +386,7 @@ def _note(prefix: str, text: str, stored: Mapping[str, Any], before: str) -> dic
 
 
 def _pieces(key: str, text: str, stored: Mapping[str, Any]) -> dict[str, str]:
-    """Return a text cut into attributes; further pieces of a longer earlier text become empty."""
+    """Return a text cut into attributes. Later pieces of a longer earlier text become empty."""
     cut = {f"{key}{i // PIECE}": text[i : i + PIECE] for i in range(0, len(text), PIECE)}
     left = {name: "" for name in stored if name.startswith(key) and name not in cut}
     return cut | left

@@ -62,8 +62,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """LightGBM's other names for the parameters that are searched, from its documentation."""
 
-SMALL = 1_000
-"""Number of rows of a first training, which shows whether a larger score is better."""
+N_FIRST_ROWS = 1_000
+"""Number of rows of a first training. It shows whether a larger score is better."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def tune(
     seed: int = 0,
     storage: Any = None,
 ) -> Tuned:
-    """Return the best booster found in a given time; most boosters train on few rows.
+    """Return the best booster found in a given time.
 
-    The arguments are those of `lightgbm.train`, as for Optuna's `LightGBMTuner`. The parameters of
-    `optuna_daub.spaces.lightgbm` are searched, except those given in `params`. Training subsets
-    are nested, and classes keep their shares.
+    Most boosters are trained on few rows. The arguments are those of `lightgbm.train`, as for
+    Optuna's `LightGBMTuner`. The parameters of `optuna_daub.spaces.lightgbm` are searched, except
+    those given in `params`. Training subsets are nested, and classes keep their shares.
 
     Args:
         params: parameters of LightGBM, with `objective`. The first metric is the score.
@@ -203,7 +203,7 @@ class _Search:
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
         self.train(
-            {**self._params, "n_estimators": 1}, max(self.smallest, min(SMALL, self.n_rows))
+            {**self._params, "n_estimators": 1}, max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
         )
 
     def objective(self, trial: Trial) -> float:

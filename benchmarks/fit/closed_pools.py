@@ -45,20 +45,21 @@ PRICES = 0.02, 0.04, 0.07, 0.14, 0.3
 STATED = 0.5, 0.8, 0.9, 0.95
 """Probabilities of intervals around the median."""
 NEAR = 0.02
-"""Contenders are forecast less than this below the best."""
+"""Largest distance of a contender's forecast from the best, in units of the score."""
 SIZES = (1024, 4096), (4096, 2**31)
-"""N from and below which problems of LCDB are reported together."""
+"""Ranges of N, in examples, for which LCDB is reported apart."""
 
 
 class Outcome(NamedTuple):
     """The result of one run."""
 
     loss: float
-    """By how much the verdict of the chosen learner is below the best one's."""
+    """Difference of the best learner's verdict and the chosen one's, at least 0."""
     cost: float
-    """As a share of training everything."""
+    """Cost as a share of training everything."""
     held: dict[str, list[float]]
-    """For all learners and for contenders: how often each interval of `STATED` held."""
+    """Share of moments at which each interval of `STATED` held, for all learners and for
+    contenders."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

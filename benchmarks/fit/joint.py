@@ -46,13 +46,13 @@ from optuna_daub.core.forecasts.joint import fitted
 
 
 LEAST_FULL = 1024
-"""N of the smallest data sets."""
+"""Smallest N of a data set, in examples."""
 LEAST_SIZE = 128
-"""Examples that learners are trained on at least."""
+"""Smallest training size, in examples."""
 HALVINGS = 6, 4, 2, 0
-"""Sizes of a state: N, halved so many times."""
+"""Sizes of a state, as numbers of halvings of N."""
 NEAR = 0.02
-"""Contenders are less than this behind the best on as many examples."""
+"""Largest distance of a contender from the best on as many examples, in units of the score."""
 STEPS = 14
 """Number of steps of the search for the prior; the last ones change the likelihood by less than
 0.001."""
@@ -82,7 +82,7 @@ class State:
         self.is_near = self.is_left & (behind < NEAR)
 
     def likelihoods(self, prior: Prior) -> NDArray[np.float64]:
-        """Return the logarithm of the density at each final score; of those there, nothing."""
+        """Return the log density at each final score. Scores already known are left out."""
         study = joint._study(self.curves, prior)
         mean, square = study.ahead(self.full)
         scale = np.sqrt(np.where(self.is_left, square, 1.0))
@@ -128,7 +128,8 @@ def states(known: Lcdb, row: int, rng: np.random.Generator) -> Iterator[State]:
 
 
 def likelihood(prior: Prior, every: Sequence[State]) -> float:
-    """Return the mean over states and over both, all learners and those near the best."""
+    """Return the mean log density over states, and over all and near learners. Both kinds of
+    learners count alike."""
     parts = []
     for state in every:
         each = state.likelihoods(prior)

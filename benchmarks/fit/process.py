@@ -69,33 +69,33 @@ Numbers = NDArray[np.float64]
 
 STATED = (0.5, 0.8, 0.9, 0.95)
 N_NEW = 100
-"""Random points whose forecasts are compared."""
+"""Number of random points whose forecasts are compared."""
 UNITS = (3.0, 10.0, 30.0, 100.0)
-"""Times after which the losses of searches are compared."""
+"""Times after which losses of searches are compared, in full trainings."""
 N_MADE = 4
-"""Made problems, each with another seed."""
+"""Number of made problems, each with another seed."""
 CONTENDERS = 0.02
 """Largest distance from the best score at which a learner is a contender, in units of the
 score."""
 
 
 class Searched(NamedTuple):
-    """A search that was stopped, and what the surrogate knows of it."""
+    """A search that was stopped, and the truth that the surrogate knows."""
 
     full: int
-    """N."""
+    """Number of all training examples, N."""
     pool: Pool
     """Pool of the search at that moment."""
     suspended: NDArray[np.intp]
     """Places of the suspended learners in the pool."""
     truth: Numbers
-    """Their scores on all the data, shape (suspended,)."""
+    """The suspended learners' scores on all the data, shape (suspended,)."""
     points: Rows
     """Random points, shape (points, parameters)."""
     truth_of_points: Numbers
-    """Their scores on all the data, shape (points,)."""
+    """The points' scores on all the data, shape (points,)."""
     best: float
-    """Best full-data score that the search had seen; of the points if there was none."""
+    """Best full-data score of the search. If it had none, the best score of the points."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def losses(lengths: Sequence[float], problems: Sequence[str], seeds: Sequence[int]) -> str:
-    """Return a table of what searches lose after some units, by median of the length scale."""
+    """Return a table of what searches lose, by median of the length scale."""
     half, lines = len(problems) // 2, []
     known = {name: PROBLEMS[name].open(0).reference() for name in problems}
     for length in lengths:
@@ -154,7 +154,7 @@ def losses(lengths: Sequence[float], problems: Sequence[str], seeds: Sequence[in
 
 
 def regrets(name: str, known: Mapping[str, float], prior: Prior, seed: int) -> list[float]:
-    """Return how many points a search of the default rule misses after each of `UNITS`."""
+    """Return the points that a search of the default rule misses after each of `UNITS`."""
     unit, best = known["unit"], known["best"]
     _, race = searching(PROBLEMS[name].open(seed), UNITS[-1] * unit, seed, prior)
     ends = [[point[1] for point in race.curve if point[0] <= units * unit] for units in UNITS]
@@ -162,7 +162,7 @@ def regrets(name: str, known: Mapping[str, float], prior: Prior, seed: int) -> l
 
 
 def fitted(prior: Prior, searches: Sequence[Searched]) -> Prior:
-    """Return a prior of larger mean log density, near one that is given.
+    """Return a prior of larger mean log density, near a given one.
 
     Two sweeps over its numbers, of which each may move by one step. More would make it a prior of
     the learners searched for here; spreads stay wide for the same reason.
@@ -206,7 +206,7 @@ def store(prior: Prior) -> None:
 
 
 def density(prior: Prior, searches: Sequence[Searched]) -> float:
-    """Return the mean log density of forecasts at the scores, of suspended and of new learners.
+    """Return the mean log density of forecasts at the true scores.
 
     Both kinds count alike in each search, in units of the distance of its best from the median
     truth. Less than -5 counts as -5: one does not decide.
@@ -232,7 +232,7 @@ def forecasts(prior: Prior, one: Searched) -> list[tuple[Student, Numbers]]:
 
 
 def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[np.bool_]]:
-    """Return which intervals hold, by kind of learner, a row each with one entry per `STATED`."""
+    """Return True for intervals that hold, by kind of learner, one column per `STATED`."""
     found = defaultdict(list)
     for one in searches:
         kinds = zip(("suspended", "new"), forecasts(prior, one), strict=True)
@@ -243,7 +243,7 @@ def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[
 
 
 def held(forecast: Student, truth: Numbers) -> NDArray[np.bool_]:
-    """Return which intervals hold the truth, shape (learners, len(STATED))."""
+    """Return True for intervals that hold the truth, shape (learners, len(STATED))."""
     ends = [(forecast.quantile(0.5 - s / 2), forecast.quantile(0.5 + s / 2)) for s in STATED]
     return np.stack([(low <= truth) & (truth <= high) for low, high in ends], axis=1)
 
@@ -276,7 +276,7 @@ def searched(which: Source, units: float, seed: int) -> Searched:
 def searching(
     problem: Problem, budget: float, seed: int, prior: Prior = PRIOR
 ) -> tuple[Pool, Race]:
-    """Return what the default rule knows after a search without any study, and its race."""
+    """Return the pool of the default rule after a search without a study, and its race."""
     race, rng = Race(problem, budget), random.Random(seed)
     sizes = geometric_sizes(problem.smallest, problem.full, 1.5)
     policy = ValuePerSecond(sizes, Process(problem.full, prior))

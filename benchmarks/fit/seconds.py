@@ -1,4 +1,4 @@
-"""Fit what is believed of seconds before any is measured; measure how often predictions hold.
+"""Fit the prior of the model of seconds, and measure how often its predictions hold.
 
     OMP_NUM_THREADS=1 python -m benchmarks.fit.seconds [--smoke] [--measure S] [--write]
 
@@ -62,15 +62,16 @@ FIRST = Prior(
     linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
     noise=0.1, trust=4.0, tail=5.0,
 )  # fmt: skip
-"""Believed before the fit: an exponent that rises from a half on little data to 0.95 at N."""
+"""Belief before the fit. The exponent rises from a half on little data to 0.95 at N."""
 GIVEN = ("alpha", "alpha_sd", "late", "late_sd", "kappa", "pivot")
 """Parameters of the growth of seconds that all learners share."""
 BELIEF = 0.03
-"""Log score, per observation, that an e-folding of a constant away from `FIRST` must earn."""
+"""Log score per observation that a constant must earn to leave `FIRST`. It is the price of a
+factor of e."""
 MEASURED = {"real-adult": 16_384, "real-letter": 8_192, "real-magic": 8_192}
-"""N of the problems that are trained on, a part of their rows."""
+"""N of the problems for real training, which use a part of their rows."""
 COUNTS = (10, 35)
-"""Learners of the studies made."""
+"""Numbers of learners in the made studies."""
 STATED = (0.5, 0.8, 0.9, 0.95)
 """Probabilities of central intervals."""
 
@@ -82,13 +83,13 @@ class Problem:
     name: str
     kind: str
     weight: float
-    """Each of its studies counts so much."""
+    """Weight of each of its studies."""
     rows: Array
     space: Space
     sizes: tuple[int, ...]
-    """The last is N."""
+    """Training sizes; the last is N."""
     seconds: Array
-    """Shape (learners, sizes), NaN if unknown."""
+    """Seconds of each training, shape (learners, sizes); NaN if unknown."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def fitted_on(problems: Sequence[Problem], steps: int) -> Prior:
-    """Return the constants with the largest log score, less what their distance costs."""
+    """Return the constants with the largest log score. Their distance from `FIRST` costs
+    something."""
     studies = [x for problem in problems for x in studied(problem, COUNTS)]
     free = [i for i, name in enumerate(Prior._fields) if name not in GIVEN]
     start = np.log([FIRST[i] for i in free])
@@ -156,7 +158,8 @@ def fitted_on(problems: Sequence[Problem], steps: int) -> Prior:
 
 
 def studied(problem: Problem, counts: Sequence[int]) -> Iterator[Study]:
-    """Yield studies: half of the learners were timed on the smallest size only, few on N."""
+    """Yield studies of a problem. Half of the learners were timed on the smallest size only, few
+    on N."""
     for count in counts:
         for seed in range(1 if problem.kind == "forests" else 3):
             rng = np.random.default_rng([seed, count])
@@ -174,7 +177,8 @@ def studied(problem: Problem, counts: Sequence[int]) -> Iterator[Study]:
 
 
 def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Array]]:
-    """Yield for resumed and for new learners logarithms of seconds, their means and spreads."""
+    """Yield logarithms of seconds with their predicted means and spreads. Resumed and new learners
+    come apart."""
     problem = study.problem
     log_sizes, times = np.log(problem.sizes), np.log(problem.seconds)
     rows = problem.rows[study.learners]
@@ -196,7 +200,8 @@ def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Ar
 
 
 def score_of(study: Study, prior: Prior) -> float:
-    """Return the mean log density of a Student t at what came of it, resumed and new alike."""
+    """Return the mean log density of the seconds under a Student t. Resumed and new learners count
+    alike."""
     return float(
         np.mean([_log_density(*x).mean() for _, *x in foreseen(study, prior) if len(x[0])])
     )
@@ -211,7 +216,7 @@ def _log_density(truth: Array, mean: Array, sd: Array) -> Array:
 
 
 def held(problems: Sequence[Problem], prior: Prior) -> Iterator[tuple[str, list[str]]]:
-    """Yield by kind of problem and learner how many times, their log score, what held."""
+    """Yield number of times, log score and coverage, by kind of problem and learner."""
     found: dict[str, list[Any]] = {}
     for problem in problems:
         for study in studied(problem, COUNTS):
@@ -230,7 +235,8 @@ def held(problems: Sequence[Problem], prior: Prior) -> Iterator[tuple[str, list[
 
 
 def measure(path: Path, seconds: float) -> None:
-    """Train random points of the conditional space on little data for so many CPU seconds."""
+    """Train random points of the conditional space on little data. It ends after so many CPU
+    seconds."""
     begun, rng = time.process_time(), random.Random(1)
     problems = {name: PROBLEMS[name].open(0) for name in MEASURED} if seconds else {}
     while time.process_time() - begun < seconds:
@@ -280,7 +286,7 @@ def _forests() -> Iterator[Problem]:
 
 
 def _made(name: str) -> Problem:
-    """Return seconds in closed form: some for the call, some for each row."""
+    """Return seconds in closed form, with a part for the call and a part per row."""
     rng = np.random.default_rng(len(name))
     rows, sizes = rng.random((40, 2)), (500, 2000, 8000)
     taken = np.exp(2.0 * rows[:, :1]) * (500 + np.array(sizes)) * rng.lognormal(0, 0.1, (40, 3))

@@ -28,12 +28,12 @@ from scipy.special import ndtr
 Numbers = NDArray[np.float64]
 
 N_POINTS = 7
-"""Number of Gauss-Hermite points that stand for the score of a look (exact for polynomials of
-degree 13). The error of an index with a look is 0.06 standard deviations
+"""Number of Gauss-Hermite points that stand for the score of a look. They are exact for
+polynomials of degree 13. The error of an index with a look is 0.06 standard deviations
 (`tests/core/test_boxes.py`)."""
 POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(N_POINTS)
-"""Possible scores of a look, in standard deviations from the mean, and their probabilities; shape
-(7,)."""
+"""Possible scores of a look, and their probabilities, both of shape (7,). Scores are in standard
+deviations from the mean."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 NEWTON_STEPS = 12
 """Newton steps for an index; five reach full precision, extreme values need more."""
@@ -91,7 +91,7 @@ def index(mean: ArrayLike, sd: ArrayLike, cost: ArrayLike) -> Numbers:
 def index_with_look(
     mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, now: ArrayLike, later: ArrayLike
 ) -> Numbers:
-    """Return the index of an action with a look, after which it may be given up.
+    """Return the index of a look, after which the action may be given up.
 
     It solves E[max(0, E[max(0, X - v) | look] - later)] = now for v.
 

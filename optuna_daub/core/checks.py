@@ -52,7 +52,7 @@ def number(name: str, value: object) -> float:
 
 
 def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:
-    """Raise a TypeError if a function that takes arguments by name was given some by position.
+    """Raise a TypeError if arguments that need their names were given by position.
 
     >>> unnamed("f", (), ("min_resource", "max_resource"))
     >>> unnamed("f", (500, 2800), ("min_resource", "max_resource"))  # doctest: +ELLIPSIS

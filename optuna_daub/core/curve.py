@@ -55,14 +55,14 @@ class Observation:
     score: float
     """Validation score, larger is better; NaN and infinities are kept as facts."""
     training_score: float | None = None
-    """The same score on the `size` examples trained on; None if it was not measured."""
+    """Score on the `size` examples trained on; None if it was not measured."""
     n_validation: int | None = None
     """Number of validation examples that `score` was measured on; None if unknown."""
     seconds: float | None = None
     """Time of training and scoring, in seconds; None if it was not measured."""
     order: int = field(default=0, compare=False)
-    """Place in the order of the study's trainings, such as the trial's number; 0 if unknown.
-    Length scales are refitted now and then only, from the first observations in this order."""
+    """Place in the order of the study's trainings, 0 if unknown. For example the trial's number.
+    Length scales are refitted only now and then, from the first observations in this order."""
 
     @property
     def is_finite(self) -> bool:
@@ -84,7 +84,7 @@ class LearningCurve(Remembers):
     observations: tuple[Observation, ...] = ()
     """Outcomes of its trainings, sizes strictly increasing."""
     dropped: str = ""
-    """Reason why the learner gets no data ever again; empty if it may still get some."""
+    """Reason why the learner gets no more data; empty if it may."""
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Parameters of the learner, by name; empty if unknown. Scores and costs are predicted from
     them before the first training."""
@@ -118,7 +118,7 @@ class LearningCurve(Remembers):
 
     @property
     def has_failed(self) -> bool:
-        """True if it was dropped for errors or for a score that is not finite."""
+        """True if it was dropped for errors or a score that is not finite."""
         return self.cause in ("failed", "collapsed")
 
     def extended(self, *observations: Observation) -> LearningCurve:
@@ -136,7 +136,7 @@ class LearningCurve(Remembers):
         return curve
 
     def before(self, size: int) -> LearningCurve:
-        """Return the curve as it was before anything was trained on `size` examples or more."""
+        """Return the curve without the trainings on `size` examples or more."""
         seen = tuple(x for x in self.observations if x.size < size)
         return replace(self, observations=seen, dropped="")
 
@@ -172,7 +172,7 @@ class LearningCurve(Remembers):
         return self.at(size) is not None
 
     def at(self, size: int) -> Observation | None:
-        """Return the observation at `size`, or None if the learner was not trained on it."""
+        """Return the observation at `size`, or None if there is none."""
         return next((seen for seen in self.observations if seen.size == size), None)
 
 

@@ -51,7 +51,9 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Values of learners, the largest of which goes on; ties and turns are the policy's.
+    """Values of learners, the largest of which goes on.
+
+    The policy settles ties and turns.
 
     >>> ranking = Ranking("bound", np.array([4, 17]), np.array([0.871, 0.884]))
     >>> str(ranking.merit(17)), str(ranking.compared(4, 17))
@@ -67,7 +69,7 @@ class Ranking:
     new: float = -math.inf
     """Value of a new learner; minus infinity if there is none."""
     unit: str = ""
-    """Words after a value; empty if values are scores, which are shown in the user's direction."""
+    """Words after a value, empty for scores. Scores are shown in the user's direction."""
     excluded: str = ""
     """Reason why a learner of value minus infinity cannot go on."""
 
@@ -87,7 +89,7 @@ class Ranking:
         return best, f"learner {self.learners[place]}" if len(others) else ""
 
     def merit(self, learner: int | None) -> Reason:
-        """Return why a learner goes on; None stands for a new one."""
+        """Return the reason why a learner goes on; None stands for a new one."""
         own, (best, other) = self.value(learner), self.rival(learner)
         if not math.isfinite(best):
             return self._told("{0}{unit}; no other learner can go on", own)
@@ -137,7 +139,7 @@ class Propose:
     reason: Reason
     """Reason for a new learner."""
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
-    """Ranking that the new learner is the first of; None if learners were not compared."""
+    """Ranking with the new learner first; None if learners were not compared."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ Decision: TypeAlias = Extend | Propose | Drop | Finish | Wait
 
 
 def why_not(decision: Decision, learner: int) -> Reason:
-    """Return why a learner that is neither dropped nor fully trained gets no data now.
+    """Return why an unfinished learner, which was not dropped, gets no data now.
 
     Without a ranking this is the reason of the decision.
     """
@@ -187,7 +189,7 @@ def why_not(decision: Decision, learner: int) -> Reason:
 def _digits(values: tuple[float, ...]) -> list[str]:
     """Return amounts with two digits, or more if different ones would look equal.
 
-    Beside the largest, less than a thousandth of it is nothing.
+    Less than a thousandth of the largest is shown as 0.
     """
     values = tuple(0.0 if value < max(values) / 1000 else value for value in values)
     different = len({*values})

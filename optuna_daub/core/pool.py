@@ -28,13 +28,13 @@ from optuna_daub.core.space import Space
 
 
 Columns: TypeAlias = NDArray[np.float64]
-"""Answers of a rule, one row per learner in the order of ids, one column per number."""
+"""Answers of a rule. One row per learner in the order of ids, one column per number."""
 
 CHUNK = 64
 """Number of learner ids in one chunk. A new observation rebuilds one chunk, and rules are asked
 again for the new curve only."""
 N_QUESTIONS = 16
-"""Number of rules (each with its arguments) whose answers a new chunk takes over from the old."""
+"""Number of rules whose answers a new chunk takes over. A rule with other arguments is another."""
 
 
 @dataclass(frozen=True)
@@ -204,11 +204,14 @@ class _Chunk:
 
 
 class Proposer(Protocol):
-    """A pure rule from a pool to candidates, which are points that could become learners."""
+    """A pure rule from a pool to candidates.
+
+    A candidate is a point that could become a learner.
+    """
 
     @property
     def may_choose(self) -> bool:
-        """True if the best candidate becomes the next learner; False if a random one does."""
+        """True if the best candidate is the next learner; False for a random one."""
 
     def candidates(self, pool: Pool) -> Rows:
         """Return the candidates as rows of `pool.known_space`, shape (candidates, parameters)."""
@@ -253,8 +256,8 @@ class Pool(Remembers):
     proposer: Proposer = field(default_factory=NoProposer)
     """Rule for the points that could become learners."""
     runs_left: int | None = None
-    """Number of runs that may start after the current one, at least 0; None without a limit. A
-    suspended run counts."""
+    """Number of runs that may start after this one; None without a limit. At least 0; a suspended
+    run counts."""
     _derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Remembered answers of rules on the pool (see `once`)."""
 
@@ -309,7 +312,7 @@ class Pool(Remembers):
         return np.isin(self.curves.learners, [*self.busy], invert=True)
 
     def furthest(self) -> int | None:
-        """Return the learner with the best score at the largest size that any has reached.
+        """Return the best learner at the largest size that any has reached.
 
         Dropped learners do not count; None if no other has a score.
         """
@@ -344,7 +347,7 @@ class Pool(Remembers):
 
 
 def _checked(curves: object) -> list[LearningCurve]:
-    """Return the curves as a list; raise a ValueError if any of them is no curve."""
+    """Return the curves as a list. Raise a ValueError if one is no curve."""
     given = [*curves] if isinstance(curves, Iterable) else []
     known = [curve for curve in given if isinstance(curve, LearningCurve)]
     if len(known) < len(given) or not isinstance(curves, Iterable):

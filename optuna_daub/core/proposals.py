@@ -29,15 +29,16 @@ from optuna_daub.core.space import Words
 
 
 N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 200, 5, 40, 6, 15
-"""Numbers of random candidates, of learners with the best forecasts, of candidates near each of
-them, of candidates with the largest prices, and of candidates around each of those. First guesses,
-not tuned."""
+"""Numbers of candidates that a proposal draws and improves. They are random candidates, learners
+with the best forecasts, candidates near each of them, candidates with the largest prices, and
+candidates around each of those. First guesses, not tuned; `benchmarks/search.py` shows what others
+lose."""
 N_RECENT = 30
 """Number of learners tried last, which stand for the next proposals of another sampler."""
 MOVED_SHARE = 0.7
 """Share of a point's numbers that are moved."""
 WIDEST_MOVE = 0.15
-"""Standard deviation of the largest moves, in ranges; that of the smallest is a tenth."""
+"""Standard deviation of the largest moves, in ranges. The smallest have a tenth of it."""
 
 
 @dataclass(frozen=True)
@@ -172,11 +173,12 @@ def _random(
     count: int,
     rng: np.random.Generator,
 ) -> Rows:
-    """Return random points, each in the branch of some learner; all branches are equally likely.
+    """Return random points, each in the branch of some learner.
 
-    A branch is given by the deciding words and by the parameters present, since a number may
-    decide on parameters too. Deciding words that no learner has yet get points as well, with
-    unknown parameters."""
+    All branches are equally likely. A branch is given by the deciding words and by the parameters
+    present, since a number may decide on parameters too. Deciding words that no learner has yet
+    get points as well, with unknown parameters.
+    """
     of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
     _, first = np.unique(np.hstack([of, np.isnan(rows)]), axis=0, return_index=True)
     drawn: Rows = rows[rng.choice(first, size=count)].copy()

@@ -167,7 +167,9 @@ def size_list(name: str, sizes: Iterable[int]) -> tuple[int, ...]:
 
 
 def next_size(sizes: tuple[int, ...], after: int) -> int | None:
-    """Return the smallest of `sizes` above `after`, or None if `after` is the full size.
+    """Return the smallest of `sizes` above `after`.
+
+    None if `after` is the full size.
 
     >>> next_size((500, 750, 1125), 0), next_size((500, 750, 1125), 1125)
     (500, None)

@@ -27,8 +27,8 @@ Rows: TypeAlias = NDArray[np.float64]
 """Points of a space, shape (points, parameters)."""
 
 WIDE_RATIO = 30.0
-"""Ratio of the largest to the smallest value seen, above which a parameter of unknown range counts
-as logarithmic if all values are above 0."""
+"""Smallest ratio of two values at which a parameter counts as logarithmic. It holds for parameters
+of unknown range, if all values are above 0."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ class Range:
 
 @dataclass(frozen=True)
 class Words:
-    """A parameter that is one of several words, which are any values with a distinct `repr`.
+    """A parameter that is one of several words.
+
+    A word is any value. All have a distinct `repr`.
 
     >>> Words(("gbdt", "dart", None)).place("dart"), Words((True, False)).value(1.0)
     (1.0, False)

@@ -12,7 +12,7 @@ from optuna_daub.core.sizes import next_size
 
 
 StepRule: TypeAlias = Callable[[LearningCurve, tuple[int, ...]], int]
-"""Function (curve that has not reached the last size, grid) -> a larger size of the grid."""
+"""Function (unfinished curve, grid) -> a larger size of the grid."""
 
 
 def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
@@ -27,7 +27,9 @@ def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
 
 
 def nearest(sizes: Sequence[int], goal: float) -> int:
-    """Return the size whose ratio to `goal` is nearest to 1; the smaller one in a tie.
+    """Return the size whose ratio to `goal` is nearest to 1.
+
+    In a tie it is the smaller one.
 
     >>> nearest((500, 750, 1125), 620)
     750

@@ -138,7 +138,7 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
 
 
 def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return which columns are categorical, shape (n_features,).
+    """Return True for categorical columns, shape (n_features,).
 
     Args:
         features: mask of booleans, column numbers or names; None for no column.

@@ -69,7 +69,8 @@ def check_count(name: str, value: object, least: int) -> None:
 
 
 class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
-    """A weighted vote of classifiers; with more than two classes, each class against the rest."""
+    """A weighted vote of classifiers. With more than two classes, each class votes against the
+    rest."""
 
     n_estimators: int
     ensemble_: Ensemble
@@ -122,7 +123,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
 
     @property
     def estimators_(self) -> list[Any]:
-        """Hypotheses in order of the rounds; with more than two classes, one tuple a round."""
+        """Hypotheses in order of the rounds. With more than two classes, one tuple a round."""
         rounds = self.ensemble_.hypotheses
         return [one[0] for one in rounds] if len(rounds[0]) == 1 else list(rounds)
 

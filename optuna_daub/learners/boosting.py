@@ -47,7 +47,7 @@ class Choice:
 
     hypothesis: Hypothesis
     edge: float
-    """Edge gamma in [-1, 1] on the weights of its round; 0 if the problem needs no more votes."""
+    """Edge gamma on the weights of its round, in [-1, 1]. 0 if the problem needs no more votes."""
 
 
 @dataclass(frozen=True)

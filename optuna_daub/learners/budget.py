@@ -32,7 +32,7 @@ class Budget:
     """
 
     costs: NDArray[np.float64]
-    """Cost of each feature, at least 0, shape (n_features,), in the units of the limit."""
+    """Cost of each feature, at least 0, in the units of the limit. Shape (n_features,)."""
     limit: float
     """Largest sum that may be spent, at least 0, or infinity."""
     bought: tuple[int, ...] = ()
@@ -51,11 +51,11 @@ class Budget:
         return costs
 
     def affords(self, costs: ArrayLike) -> NDArray[np.bool_]:
-        """Return which of the costs can still be paid."""
+        """Return True for costs that can still be paid."""
         return np.asarray(self.spent + np.asarray(costs) <= self.limit * (1.0 + ROUNDING))
 
     def buy(self, features: Iterable[int]) -> Budget:
-        """Return the budget after paying for those of the features that are not yet bought."""
+        """Return the budget after paying for those features not yet bought."""
         new = tuple(dict.fromkeys(one for one in features if one not in self.bought))
         return replace(self, bought=self.bought + new)
 
@@ -103,7 +103,7 @@ def checked_budget(
 
 
 def nothing_bought(budget: Budget, names: Sequence[str]) -> str:
-    """Return the error message for a budget that buys nothing; it names the cheapest feature."""
+    """Return the error message for a budget that buys nothing. It names the cheapest feature."""
     cheapest = int(np.argmin(budget.costs))
     return (
         f"`budget` must pay for the features of at least one hypothesis, but got {budget.limit}; "

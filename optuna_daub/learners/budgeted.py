@@ -122,7 +122,7 @@ class PurchaseSource:
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
     def _too_dear(self, candidates: Candidates, best: int, budget: Budget) -> str:
-        """Return why the first round cannot be paid; `budget` has paid for part of it."""
+        """Return why the first round cannot be paid. `budget` has paid for part of it."""
         way_out = "raise the budget"
         way_out += " or set affordable_only=True." if self._affordable_only is False else "."
         cost = candidates.total_cost(budget.unpaid)[best]

@@ -40,8 +40,8 @@ class Candidates(Protocol):
 
 
 FindCandidates = Callable[[NDArray[np.float64], NDArray[np.float64]], Candidates]
-"""Function (weights that sum to 1, labels in {-1, +1}), both of shape (n_samples,), ->
-candidates."""
+"""Function (weights, labels) -> candidates. Both have shape (n_samples,). Weights sum to 1, labels
+are -1 or +1."""
 
 
 class StumpCandidates:

@@ -68,7 +68,7 @@ class Selection:
     n_samples: int
     """Number of examples drawn, or of all examples if the whole table was weighed."""
     satisfied: bool
-    """True if the rule held or the whole table was weighed; False if the round ended at its
+    """True if the rule held or the whole table was weighed. False if the round ended at its
     largest size."""
 
 
@@ -231,7 +231,7 @@ class SampleSource:
         return total
 
     def _selection(self, problem: int) -> Selection | None:
-        """Return the hypothesis that a problem chooses, None if next to no weight is left."""
+        """Return the hypothesis that a problem chooses. None if next to no weight is left."""
         # Each round has its own seed: its draws do not depend on the number of earlier draws.
         rng = np.random.default_rng(int(self._rng.integers(2**63)))
         exact: list[Selection] = []
@@ -287,7 +287,7 @@ class SampleSource:
         return Selection(best, sign, accuracy, len(shares), satisfied=True)
 
     def _outcomes(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Return +1 if a hypothesis is right on a row, else -1, shape (n_hypotheses, n_rows)."""
+        """Return +1 for hypotheses right on a row, else -1. Shape (n_hypotheses, n_rows)."""
         label = self._data.labels[problem, rows].astype(np.int8)
         inside = self._bins.codes[:, rows][self._features] == self._stumps[:, np.newaxis]
         return np.asarray(np.where(inside, label, -label))

@@ -42,7 +42,7 @@ class SequentialAccuracy:
     n_predicted: int
     """Number of examples predicted: `n_samples` and the rest of the last batch."""
     satisfied: bool
-    """True if the rule stopped; False if all examples were used, and the accuracy is exact."""
+    """True if the rule stopped. False if all examples were used, and the accuracy is exact."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def next_possible_stop(rule: StoppingRule, seen: int, right: int, most: int) -> 
 
     Further examples can move the mean anywhere between all wrong and all right. Rules for the
     absolute error need the fewest examples at an end of that range, or at 1/2 if it is inside
-    (Massart's needs the most a little beside 1/2). It looks no further than `HORIZON` examples, or
+    (Massart's needs the most near 1/2, not at it). It looks no further than `HORIZON` examples, or
     twice the number seen if that is more.
 
     >>> next_possible_stop(SizeRule(absolute_error_size, 0.1, 0.1), seen=0, right=0, most=1000)
@@ -168,7 +168,7 @@ def sequential_score(
     delta: float,
     rule: RuleName = "massart",
 ) -> float | SequentialScorer:
-    """Return the accuracy of a classifier, estimated on as few examples as the rule needs.
+    """Return a classifier's accuracy, estimated on as few examples as the rule needs.
 
     It saves time if prediction is expensive, as with nearest neighbours or kernels. Without an
     estimator the result is a scorer, for ``TrainingSizeObjective(...,

@@ -28,7 +28,8 @@ Exponent = Callable[[ArrayLike, ArrayLike], NDArray[np.float64]]
 """Exponent U(mean, probability) of an inequality, such as `massart.exponent`."""
 
 StoppingRule = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.bool_]]
-"""Function (sample sizes n, means of the first n outcomes) -> True for each n that is enough."""
+"""Function (sizes n, means of n outcomes) -> True for sizes that are enough. Each mean is over the
+first n outcomes."""
 
 
 class SampleSize(Protocol):
@@ -107,7 +108,7 @@ def advantage_size(
     exponent: Exponent = massart.exponent,
     two_sided: bool = True,
 ) -> NDArray[np.float64]:
-    """Return the n from which the advantage |mean - 1/2| is within `epsilon` times itself.
+    """Return the n at which |mean - 1/2| is known within `epsilon` times itself.
 
     This is the rule of boosting: the advantage over guessing is to be known, not the mean.
 
@@ -197,7 +198,9 @@ class MadaBoostRule:
 
 
 def first_stop(rule: StoppingRule, n: NDArray[np.int64], mean: NDArray[np.float64]) -> int | None:
-    """Return the index of the first sample size at which the rule stops, None if it never does.
+    """Return the index of the first sample size at which the rule stops.
+
+    None if the rule never stops.
 
     Args:
         rule: the stopping rule.
@@ -223,6 +226,6 @@ def check_error_and_risk(epsilon: float, delta: float) -> None:
 
 
 def _size(exponents: NDArray[np.float64], delta: float, two_sided: bool) -> NDArray[np.float64]:
-    """Return the n with exp(n U) <= delta, or with two_sided delta / 2 for each tail."""
+    """Return the n with exp(n U) <= delta. If `two_sided`, delta / 2 bounds each tail."""
     with np.errstate(divide="ignore"):  # U = 0: no number of outcomes suffices
         return np.asarray(np.log((2.0 if two_sided else 1.0) / delta) / np.abs(exponents))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 
 TIE = 1e-10
-"""Largest difference of edges that counts as equal; then the first feature and lowest interval
+"""Largest difference of edges that counts as equal. Then the first feature and lowest interval
 win."""
 
 BLOCK = 2**17
@@ -73,7 +73,7 @@ class Bins:
     lower: NDArray[np.floating[Any]]
     upper: NDArray[np.floating[Any]]
     nested: bool
-    """True if a stump covers its bin and all lower ones (thresholds); False for its bin alone."""
+    """True if a stump covers its bin and all lower ones (thresholds). False for its bin alone."""
 
     @property
     def n_features(self) -> int:
@@ -81,7 +81,7 @@ class Bins:
         return len(self.offsets) - 1
 
     def is_trivial(self, bins: slice) -> NDArray[np.bool_]:
-        """Return which bins cover all values; their constant stumps are never chosen."""
+        """Return True for bins that cover all values. Their constant stumps are never chosen."""
         return np.isneginf(self.lower[bins]) & np.isposinf(self.upper[bins])
 
     def feature_of_bin(self) -> NDArray[np.int64]:
@@ -105,10 +105,11 @@ def column(X: Features, feature: int) -> NDArray[np.floating[Any]]:
 
 
 def threshold_bins(X: Features) -> Bins:
-    """Return bins for the stumps on x <= t, with t between neighbouring values of a column.
+    """Return bins for the stumps on x <= t.
 
-    A column has as many bins as distinct values. Besides X the result takes at most one float and
-    one 32-bit integer for each value of X.
+    Each t is between neighbouring values of a column. A column has as many bins as distinct
+    values. Besides X the result takes at most one float and one 32-bit integer for each value of
+    X.
 
     >>> bins = threshold_bins(np.array([[0.0], [1.0], [1.0], [3.0]]))
     >>> bins.codes, bins.upper
@@ -135,7 +136,7 @@ def threshold_bins(X: Features) -> Bins:
 
 
 def interval_bins(X: Features, n_intervals: int, categorical: NDArray[np.bool_]) -> Bins:
-    """Return bins for the stumps on one interval of a numeric column or one category.
+    """Return bins for stumps on one interval of a column or one category.
 
     Numeric columns are cut into `n_intervals` of equal width; bins without examples are left
     out ([2] Section V).
@@ -181,7 +182,7 @@ def require_stumps(bins: Bins) -> Bins:
 
 
 def best_edges(bins: Bins, signed: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return for each column the largest edge of its stumps, of either sign of the vote.
+    """Return each column's largest edge, with either sign of the vote.
 
     Args:
         bins: bins of the training values.
@@ -211,7 +212,7 @@ def best_stump(bins: Bins, signed: NDArray[np.float64], feature: int) -> Stump:
 def bin_edges(
     bins: Bins, signed: NDArray[np.float64], first: int, last: int
 ) -> NDArray[np.float64]:
-    """Return the edge of every stump that votes +1 inside, for columns `first` to `last` - 1."""
+    """Return the edge of every stump that votes +1 inside. Columns are `first` to `last` - 1."""
     begin, end = bins.offsets[first], bins.offsets[last]
     codes = bins.codes[first:last].ravel() - bins.codes.dtype.type(begin)
     mass = np.bincount(codes, weights=np.tile(signed, last - first), minlength=int(end - begin))
@@ -226,7 +227,8 @@ def bin_edges(
 
 
 def _column_blocks(X: Features) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
-    """Yield the number of the first column and a block of columns as rows of a dense array."""
+    """Yield dense blocks of columns. Each has the number of its first column, and columns as
+    rows."""
     step = max(1, BLOCK // X.shape[0])
     for first in range(0, X.shape[1], step):
         yield first, dense(X[:, first : first + step]).T
@@ -235,7 +237,8 @@ def _column_blocks(X: Features) -> Iterator[tuple[int, NDArray[np.floating[Any]]
 def _rank_rows(
     rows: NDArray[np.floating[Any]],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating[Any]]]:
-    """Return ranks within each row (ties equal), distinct values per row, and all of these."""
+    """Return ranks within each row, distinct values per row, and all distinct values. Ties have
+    equal ranks."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
     is_new = np.ones(rows.shape, dtype=bool)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[np.float64]]
 """Function (edges in [0, 1), costs >= 0, money spent) -> scores, shape (n_candidates,)."""
 
-FREE = 1e-100
-"""Divisor in place of a cost of 0, so free candidates compete by their edges alone."""
+MIN_COST = 1e-100
+"""Divisor for a cost of 0. So free candidates compete by their edges alone."""
 
 
 def plain(
@@ -47,26 +47,28 @@ def greedy(
     array([0.8281  , 0.664833])
     """
     del spent
-    return -np.log1p(-(edge**2)) / np.maximum(cost, FREE)  # [1] Eq. (1), as a maximum
+    return -np.log1p(-(edge**2)) / np.maximum(cost, MIN_COST)  # [1] Eq. (1), as a maximum
 
 
 def smoothed(
     edge: NDArray[np.float64], cost: NDArray[np.float64], spent: float
 ) -> NDArray[np.float64]:
-    """Return the fall of the training-error bound per unit of the average cost of a round.
+    """Return the training-error bound's fall per unit of a round's average cost.
 
     The average includes the rounds so far, so the cost counts less as more is spent.
 
     >>> np.exp(-smoothed(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0)).round(6)
     array([0.962978, 0.980749])
     """
-    return -np.log1p(-(edge**2)) / np.maximum(spent + cost, FREE)  # [1] Eq. (2), as a maximum
+    return -np.log1p(-(edge**2)) / np.maximum(spent + cost, MIN_COST)  # [1] Eq. (2), as a maximum
 
 
 def speedboost(
     edge: NDArray[np.float64], cost: NDArray[np.float64], spent: float
 ) -> NDArray[np.float64]:
-    """Return the fall of the exponential loss per unit of cost, with the best vote weight.
+    """Return the exponential loss's fall per unit of cost.
+
+    It is that with the best vote weight.
 
     >>> speedboost(np.array([0.3, 0.2]), np.array([0.5, 0.1]), 2.0).round(6)
     array([0.092122, 0.202041])
@@ -74,4 +76,4 @@ def speedboost(
     del spent
     square = edge**2
     fall = square / (1.0 + np.sqrt(1.0 - square))  # 1 - sqrt(1 - gamma^2) without cancellation
-    return fall / np.maximum(cost, FREE)  # [1] Appendix A, Eq. (4); [2]
+    return fall / np.maximum(cost, MIN_COST)  # [1] Appendix A, Eq. (4); [2]

@@ -95,10 +95,10 @@ def sample_votes(
     random_state: np.random.RandomState,
     names: Sequence[str],
 ) -> tuple[Ensemble, Budget]:
-    """Return a random sample of a vote that the budget can pay, and the budget after it.
+    """Return a random sample of a vote that the budget can pay.
 
-    The expected sample is the whole vote unless the budget excludes a hypothesis or ends the
-    draws.
+    The second value is the budget after it. The expected sample is the whole vote unless the
+    budget excludes a hypothesis or ends the draws.
 
     With vote weights a and costs c, hypotheses are drawn with probability proportional to a / c
     and vote with weight proportional to c. For equal costs these are the draws by a and the
@@ -143,8 +143,8 @@ def sample_votes(
 def _buy_in_turn(
     draws: NDArray[np.int64], hypotheses: Sequence[Hypothesis], budget: Budget
 ) -> tuple[NDArray[np.int64], Budget]:
-    """Return the number of draws of each hypothesis up to the first unaffordable draw, and the
-    budget."""
+    """Return each hypothesis's number of draws, and the budget after them. Draws end before the
+    first one that cannot be paid."""
     counts = np.zeros(len(hypotheses), dtype=np.int64)
     for draw in draws:
         features = hypotheses[draw].features

@@ -27,7 +27,8 @@ Task = Literal["classification", "regression"]
 """Kind of the targets: labels or amounts."""
 
 FEW_VALUES = 20
-"""Largest number of different whole numbers that are taken for labels, if nothing else tells."""
+"""Largest number of different whole numbers that count as labels. It applies if nothing else
+tells."""
 
 LARGEST_SEED = 2**32 - 1
 """Largest seed that the generators of NumPy and scikit-learn accept."""
@@ -72,9 +73,10 @@ class Classes:
 
 
 def class_labels(y: NDArray[Any]) -> Classes | None:
-    """Return the classes of a target, or None if it is not one label for every row.
+    """Return the classes of a target.
 
-    Labels are strings, booleans and whole numbers, also those stored as floats.
+    None unless the target is one label for every row. Labels are strings, booleans and whole
+    numbers, also those stored as floats.
 
     >>> class_labels(np.array(["no", "yes", "no"])).codes
     array([0, 1, 0])
@@ -185,7 +187,8 @@ def check_no_objects_of_time(y: NDArray[Any], name: str = "y") -> None:
 
 
 def check_two_dimensions(X: Any, name: str = "X") -> None:
-    """Raise a ValueError if features are one column of numbers, as if swapped with targets."""
+    """Raise a ValueError if features are one column of numbers. They were probably swapped with
+    targets."""
     dtype = getattr(X, "dtype", None)
     is_column = len(getattr(X, "shape", (0, 0))) == 1
     if is_column and isinstance(dtype, np.dtype) and dtype.kind in "biuf":
@@ -224,7 +227,7 @@ def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Row
 
 
 def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
-    """Raise a ValueError if a label of the validation set is none of the training rows'.
+    """Raise a ValueError if a validation label is missing among the training rows.
 
     >>> classes = class_labels(np.array(["no", "yes"]))
     >>> check_labels_known(np.array(["yes", "yes"]), classes)
@@ -272,7 +275,9 @@ def joined(first: Rows, second: Rows) -> Rows:
 
 
 def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
-    """Return the values of all rows as an array; numbers that came as objects become numbers.
+    """Return the values of all rows as an array.
+
+    Numbers that came as objects become numbers.
 
     >>> checked_column([3, 1], "y"), checked_column(np.array([True, False], object), "y")
     (array([3, 1]), array([ True, False]))
@@ -314,7 +319,9 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
 
 
 def odd_columns(X: Any) -> dict[Any, str]:
-    """Return the columns of a data frame that few estimators accept, each with its kind of values.
+    """Return the columns of a frame that few estimators accept.
+
+    Each has its kind of values.
 
     >>> import pandas as pd
     >>> odd_columns(pd.DataFrame({"a": [1, 2], "tags": [["x"], []]}))

@@ -20,7 +20,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.model_selection import BaseShuffleSplit
 
 
-LONGEST = 4000
+MAX_LETTERS = 4000
 """Characters of a description that are stored. Some databases hold 65,535 for all of them."""
 
 _PLAIN = type(None), str, bytes, int, float, complex, range
@@ -81,7 +81,8 @@ def _named(arguments: Mapping[str, Any], each: Callable[[Any], str]) -> list[str
 
 
 def _of_estimator(estimator: Any, left_out: Set[str], each: Callable[[Any], str]) -> str:
-    """Return the class of an estimator with its parameters, except some, or "" for all."""
+    """Return an estimator's class with its parameters, except those left out. "" leaves out
+    all."""
     if "" in left_out:
         return "..."
     params = estimator.get_params(deep=False)
@@ -107,10 +108,10 @@ def described(estimator: Any, searched: Iterable[str]) -> str:
 
 
 def bounded(text: str) -> str:
-    """Return a text; if it is too long to be stored, its first characters and a checksum."""
-    if len(text) <= LONGEST:
+    """Return a text. If it is too long to be stored, return its start and a checksum."""
+    if len(text) <= MAX_LETTERS:
         return text
-    return f"{text[:LONGEST]}... checksum {crc32(text.encode())}"
+    return f"{text[:MAX_LETTERS]}... checksum {crc32(text.encode())}"
 
 
 def _name(value: Any) -> str:

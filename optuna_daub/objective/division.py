@@ -1,4 +1,4 @@
-"""A table divided into the rows that learners are trained on and the rows that score them."""
+"""A table divided into rows to train on and rows to score."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Division:
     validation: tuple[Rows, ...]
     """Rows to score, by fold."""
     complete: tuple[int, Any]
-    """Smallest size at which every subset holds every class, and the class that comes last."""
+    """Smallest size with every class in every subset, and the last class."""
     is_crossed: bool
     """True for cross-validation, also by one fold."""
 
@@ -159,7 +159,7 @@ def divided(
 def _check_known(
     passed: Rows, kept: Classes | None, targets: NDArray[Any], scoring: Scoring, y: Any
 ) -> None:
-    """Raise a ValueError if a fixed validation set has a class that is not trained on.
+    """Raise a ValueError if a fixed validation set has a class without training rows.
 
     With `stratify=False` no class is kept in proportion, but targets may be classes all the same.
     """

@@ -1,8 +1,8 @@
-"""Matching of two tables of features by the names of columns, never by their order.
+"""Matching of two tables of features by the names of columns.
 
-A validation table gets the columns and kinds of values of the training table when it is passed.
-From then on a model is scored on the columns that it was trained on, and both tables can be joined
-for a refit.
+Their order does not count. A validation table gets the columns and kinds of values of the training
+table when it is passed. From then on a model is scored on the columns that it was trained on, and
+both tables can be joined for a refit.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _listed(names: list[Any]) -> str:
 
 
 def _as_pandas(X: Any, like: Any) -> Any:
-    """Return a pandas frame with the columns of another, in its order and of its kinds."""
+    """Return a pandas frame with the columns, order and kinds of another."""
     import pandas as pd  # the caller has it: it passed a data frame
 
     names = [*X.columns]
@@ -152,7 +152,7 @@ def _as_pandas(X: Any, like: Any) -> Any:
 
 
 def _cast(name: Any, column: Any, kind: Any) -> Any:
-    """Return a pandas column as one of another kind; a ValueError names what does not fit."""
+    """Return a pandas column as one of another kind. A ValueError names what does not fit."""
     import pandas as pd  # as above
 
     if isinstance(kind, pd.CategoricalDtype):
@@ -171,7 +171,7 @@ def _cast(name: Any, column: Any, kind: Any) -> Any:
 
 
 def _as_polars(X: Any, like: Any) -> Any:
-    """Return a polars frame with the columns of another, in its order and of its kinds."""
+    """Return a polars frame with the columns, order and kinds of another."""
     X = X.select(like.columns)
     for name, wanted in like.schema.items():
         column = X[name]
@@ -207,7 +207,7 @@ def _of_another_kind(name: Any, value: Any, wanted: Any) -> str:
 
 
 def _kind_of_values(column: Any) -> str | None:
-    """Return the kind of values in a column of objects; None if all values are missing."""
+    """Return the kind of values in a column of objects. None if all are missing."""
     import pandas as pd
 
     kind = pd.api.types.infer_dtype(column, skipna=True)

@@ -17,7 +17,7 @@ from optuna_daub.core.checks import whole_number
 from optuna_daub.objective.data import Rows
 
 
-KEPT = 32
+N_KEPT = 32
 """Default number of learners whose models are kept in memory."""
 
 
@@ -45,7 +45,9 @@ class KeptModels:
     """
 
     def __init__(self, where: int | str | Path | None, made_of: str = "") -> None:
-        """Keep models of at most `where` learners in memory, or of all in the folder `where`.
+        """Keep models of at most `where` learners in memory.
+
+        If `where` is a folder, keep those of all learners in it.
 
         Args:
             where: number of learners, at least 1; or a folder, which is made if it is not there;
@@ -57,7 +59,7 @@ class KeptModels:
         """
         self._made_of = made_of
         self._folder: Path | None = None
-        self._most = KEPT
+        self._most = N_KEPT
         self._models: OrderedDict[str, Trained] = OrderedDict()
         if isinstance(where, str | Path):
             self._folder = Path(where)

@@ -64,7 +64,8 @@ _OTHER_NAMES = {
     "rocauc": "roc_auc",
     "rsquared": "r2",
 }
-"""Scorers of scikit-learn by the names of other libraries, in small letters and digits only."""
+"""Scorers of scikit-learn by the names of other libraries. Names have small letters and digits
+only."""
 
 _UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
 """Metrics of scikit-learn without a largest score."""
@@ -143,7 +144,9 @@ def checked_scoring(scoring: Any) -> Scoring:
 
 
 def unknown_scorer(name: str) -> str:
-    """Return the error message for an unknown scorer, with the scorer that may be meant.
+    """Return the error message for an unknown scorer.
+
+    It suggests the scorer that may be meant.
 
     >>> unknown_scorer("rmse")
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -197,7 +200,7 @@ def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
 def fit_arguments(
     fit_params: FitParams, estimator: Any, training: Rows, validation: Rows | None, n_rows: int
 ) -> Mapping[str, Any]:
-    """Return the arguments of `fit` for training on some of the `n_rows` rows of `X`.
+    """Return the arguments of `fit` for training on some rows of `X`.
 
     Values of a mapping that have as many rows as `X` are cut to the rows trained on, except those
     named `eval_...`, which are about rows to validate on.
@@ -232,12 +235,12 @@ def fit_arguments(
 
 
 def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
-    """Return a copy of the estimator fitted on the rows, with their weights if any."""
+    """Return a copy of the estimator fitted on the rows, with any weights."""
     return fitted_as_is(clone(estimator), rows, arguments)
 
 
 def fitted_as_is(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
-    """Return the estimator itself after its `fit` on the rows, with their weights if any."""
+    """Return the estimator itself, fitted on the rows with any weights."""
     if rows.sample_weight is not None:
         name = _weight_name(fresh)
         if name in arguments:
@@ -286,7 +289,7 @@ def takes_previous(build: Any) -> bool:
 
 @contextmanager
 def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
-    """Add to an error the learner's parameters and the size on which it was being trained."""
+    """Add to an error the learner's parameters and training size."""
     try:
         yield
     except Exception as error:
@@ -326,9 +329,9 @@ def limit_of(scorer: Any) -> float | None:
 
 
 def own_limit(estimator: Any) -> float | None:
-    """Return the best possible score by an estimator's own `score`, None if it is not known.
+    """Return the best possible score by an estimator's own `score`.
 
-    1 for accuracy of classifiers and R^2 of regressors.
+    None if it is not known. 1 for accuracy of classifiers and R^2 of regressors.
     """
     return 1.0 if is_classifier(estimator) or is_regressor(estimator) else None
 
@@ -375,7 +378,7 @@ def _cut(name: str, value: Any, training: Rows) -> Any:
 
 
 def _weight_name(estimator: Any) -> str:
-    """Return the argument of `fit` by which weights reach the last step of a pipeline.
+    """Return the argument of `fit` for the weights of a pipeline's last step.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> _weight_name(make_pipeline("passthrough", DummyClassifier()))

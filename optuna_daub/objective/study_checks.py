@@ -35,7 +35,7 @@ _DIVISION = "division into training and validation rows"
 
 
 class StudyChecks:
-    """Checks of the studies that an objective runs in; each message is logged once per study."""
+    """Checks of the studies that an objective runs in. Each message is logged once per study."""
 
     def __init__(self, division: Division, scoring: Scoring, *, weighted: bool) -> None:
         self._division, self._scoring, self._weighted = division, scoring, weighted
@@ -55,7 +55,7 @@ class StudyChecks:
         vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
 
     def check(self, trial: Trial, estimator: Any) -> None:
-        """Raise a SetupError if the trial's study does not fit; log what the set-up loses."""
+        """Raise a SetupError if the trial's study does not fit. Log what the set-up loses."""
         study, pruner = trial.study, cast(AllocationPruner, trial.study.pruner)
         sizes = pruner.policy.sizes
         self._check_direction(study)
@@ -84,7 +84,7 @@ class StudyChecks:
             )
 
     def _check_pruner(self, pruner: AllocationPruner) -> None:
-        """Raise a SetupError if the pruner's sizes or its samples do not fit the rows."""
+        """Raise a SetupError if the pruner's sizes or samples do not fit the rows."""
         division, needs = self._division, pruner.policy.needs
         least, largest = pruner.policy.sizes[0], pruner.policy.sizes[-1]
         if largest > division.n_train:
@@ -137,7 +137,7 @@ class StudyChecks:
         return {name: bounded(text) for name, text in texts.items()}
 
     def _check_same_rows(self, trial: Trial, sizes: tuple[int, ...]) -> None:
-        """Raise a SetupError if the study has scores of other rows, sizes or another scorer."""
+        """Raise a SetupError if scores in the study have other rows, sizes or scorers."""
         study = trial.study
         if self._agreed.get(study) == sizes:
             return
@@ -150,7 +150,8 @@ class StudyChecks:
             self._agreed[study] = sizes
 
     def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
-        """Log what a set-up loses, and store the best possible score, once for each study."""
+        """Log what a set-up loses, and store the best possible score. Both are done once for each
+        study."""
         if study in self._told:
             return
         self._told.add(study)
@@ -175,7 +176,7 @@ class StudyChecks:
             write_limit(study, limit)
 
     def warn_of_other_rows(self, study: optuna.Study) -> None:
-        """Warn if the study's scores come from other rows than those the winner is fitted on."""
+        """Warn if the study's scores are of other rows than the winner's fit."""
         begun_with = read_fingerprint(study)
         for name in ("data", _DIVISION):
             before, now = begun_with.get(name), self.fingerprint[name]

@@ -65,13 +65,14 @@ class Fold:
     """
 
     training: Indices
-    """Rows to train on, in the order in which subsets take them, or in time order."""
+    """Rows to train on, in the order of the subsets or of time."""
     validation: Indices
     """Rows to score, none of them in `training`; empty with a separate validation set."""
     recent: bool = False
     """True if rows are in time order: then a subset is the most recent rows."""
     full: int | None = None
-    """Rows to train on of the largest fold, by which sizes are counted; None for its own."""
+    """Rows to train on of the largest fold, by which sizes are counted. None for the fold's
+    own."""
 
     def subset(self, size: int) -> Indices:
         """Return the `size` rows to train on; every subset contains all smaller ones.
@@ -138,7 +139,7 @@ def undivided(layout: Layout) -> Fold:
 
 
 def held_out_fold(layout: Layout, test_size: float) -> Fold:
-    """Return the fold that holds out `test_size` of the rows, a fraction or a number.
+    """Return the fold that holds out `test_size` rows, a share or a number.
 
     The held-out rows are a stratified sample. With groups they are whole groups, and `test_size`
     counts groups. In time order they are the last rows.
@@ -169,7 +170,7 @@ def held_out_fold(layout: Layout, test_size: float) -> Fold:
 
 
 def _held_out(layout: Layout, test_size: float) -> tuple[Indices, Indices]:
-    """Return the rows to train on and the rows to score, in no particular order."""
+    """Return the rows to train on and the rows to score. They are in no particular order."""
     rows = np.arange(layout.n_rows)
     if layout.groups is not None:
         by_group = GroupShuffleSplit(1, test_size=test_size, random_state=layout.seed)
@@ -205,11 +206,12 @@ def checked_test_size(test_size: Any) -> float:
 
 
 def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> tuple[Fold, ...]:
-    """Return the folds of `cv`, an int or a scikit-learn splitter, fixed once and for all.
+    """Return the folds of `cv`, fixed once and for all.
 
-    An int means k folds: stratified if there are classes, of whole groups if there are groups, a
-    `TimeSeriesSplit` in time order. They are drawn with the layout's seed. Nothing is drawn for
-    groups without classes (`GroupKFold`) and in time order.
+    `cv` is an int or a scikit-learn splitter. An int means k folds: stratified if there are
+    classes, of whole groups if there are groups, a `TimeSeriesSplit` in time order. They are drawn
+    with the layout's seed. Nothing is drawn for groups without classes (`GroupKFold`) and in time
+    order.
 
     >>> rows = np.arange(6)
     >>> [
@@ -261,7 +263,7 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
 def check_all_scored(
     folds: Sequence[Fold], classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any
 ) -> None:
-    """Raise a ValueError if a class is missing among the rows that a fold scores.
+    """Raise a ValueError if a fold scores no row of some class.
 
     Args:
         folds: the division.
@@ -285,7 +287,7 @@ def check_all_scored(
 
 
 def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:
-    """Return the smallest size at which every subset holds every class, and the last class.
+    """Return the smallest size with every class in every subset, and the last class.
 
     Raises:
         ValueError: if a class is missing from all the training rows of a fold.
@@ -297,7 +299,7 @@ def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, 
 
 
 def arrivals(fold: Fold, classes: Classes) -> tuple[Indices, Indices]:
-    """Return the codes of the classes that a fold trains on, and each one's smallest size.
+    """Return the codes of a fold's training classes, and each one's smallest size.
 
     That is the smallest size whose subset holds the class.
     """
@@ -324,7 +326,9 @@ def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
 
 
 def fold_of(layout: Layout, training: Indices, validation: Indices) -> Fold:
-    """Return the fold of these rows, with the training rows in the order of the subsets.
+    """Return the fold of these rows.
+
+    Its training rows are in the order of the subsets.
 
     >>> layout = Layout(6, classes=Classes(np.array(["a", "b"]), np.array([0, 0, 0, 0, 1, 1])))
     >>> fold_of(layout, np.array([0, 1, 2, 4]), np.array([3, 5])).subset(2)

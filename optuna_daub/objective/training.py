@@ -1,4 +1,4 @@
-"""The training of a learner's estimators on the subsets of a division, and their scores."""
+"""The training and the scores of a learner's estimators on a division's subsets."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Training:
 
 
 def check_same_parameters(params: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raise a SetupError if parameters at a size are others than for the full size."""
+    """Raise a SetupError if a size's parameters are not those of the full size."""
     if params.keys() != now.keys():
         raise SetupError(
             "`build` must suggest the same parameters at each training size, but suggested "

@@ -245,9 +245,10 @@ class TrainingSizeObjective:
 
     @property
     def n_train(self) -> int:
-        """Number of rows to train on, the largest size; with `cv` that of the largest fold.
+        """Number of rows to train on, the largest size.
 
-        A smaller fold takes its share: at half of the size, half of its own rows.
+        With `cv` it is that of the largest fold. A smaller fold takes its share: at half of the
+        size, half of its own rows.
         """
         return self._division.n_train
 
@@ -280,7 +281,7 @@ class TrainingSizeObjective:
             return self._run(trial)
 
     def _run(self, trial: Trial) -> float:
-        """Train and report for as long as it is the trial's turn; return the last score."""
+        """Train and report while it is the trial's turn; return the last score."""
         training = self._training
         # Suggest parameters before asking for the first size, which may depend on them.
         estimator = training.estimator(trial, self.n_train)

@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 
 MIN_CANDIDATES, MAX_CANDIDATES = 10, 100
-"""Smallest and largest number of candidates if neither their number nor a time is given."""
+"""Smallest and largest number of candidates, if neither number nor time is given."""
 
 
 def check_scorer_names(scoring: Any) -> None:
-    """Raise a ValueError if a scorer's name is unknown, with the one that may be meant."""
+    """Raise a ValueError if a scorer's name is unknown. It suggests the name that may be meant."""
     asked = [scoring] if isinstance(scoring, str) else scoring
     asked = asked.values() if isinstance(asked, Mapping) else asked
     for name in asked if isinstance(asked, Iterable) else ():

@@ -35,7 +35,7 @@ FIRST_ROWS = 500
 """Default smallest training size in rows, from the DAUB paper. On fewer rows the constant part of
 a fit's time dominates, and scores say little."""
 FIRST_SHARES = 1 / 64, 1 / 8
-"""Smallest and largest default of the smallest training size, as shares of a fold's rows."""
+"""Bounds of the default smallest training size, as shares of a fold's rows."""
 
 Measured = dict[str, Any]
 """Measurements of one fold: times, test scores and, if asked for, training scores."""
@@ -226,7 +226,9 @@ class Evaluation:
 
 
 def said_in(traceback: str) -> str:
-    """Return the type and the first sentence of the error at the end of a traceback, in one line.
+    """Return the error at the end of a traceback, in one line.
+
+    The line has its type and its first sentence.
 
     >>> said_in(
     ...     "Traceback:\\n  File 'a.py', line 1\\n    fit()\\nValueError: Bad column.\\n- a\\n- b"
@@ -268,9 +270,10 @@ def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measur
 
 
 def scorer_names(measured: Iterable[Measured]) -> tuple[str, ...]:
-    """Return the names of the scorers; empty if there is one score without a name.
+    """Return the names of the scorers.
 
-    A fit that failed has one number as its scores, whatever the scorers are.
+    Empty if there is one score without a name. A fit that failed has one number as its scores,
+    whatever the scorers are.
     """
     return next((tuple(s) for f in measured if isinstance(s := f["test_scores"], Mapping)), ())
 

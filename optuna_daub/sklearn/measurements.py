@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _FOLDS = "folds:"
-"""Key, followed by the size, under which a trial keeps the measurements of each fold."""
+"""Key of a trial's measurements of each fold. The size follows it."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def cv_results(
 def warn_of_failures(
     search: DataAllocationSearchCV, curves: Sequence[LearnerCurve], errors: Sequence[FitError]
 ) -> None:
-    """Warn of failed fits, of dropped candidates, and if none was trained on all rows."""
+    """Warn of failed fits, dropped candidates, and a lack of fully trained ones."""
     if errors:
         warnings.warn(
             f"{len(errors)} fits failed, whose score is `error_score={search.error_score}`. "

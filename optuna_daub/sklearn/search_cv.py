@@ -71,7 +71,7 @@ _NAMES_OF_OTHERS = {
 
 
 class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
-    """Search for the best parameters, training most candidates on a part of the data only.
+    """Search for the best parameters, with most trainings on part of the data.
 
     It has the methods and attributes of scikit-learn's `RandomizedSearchCV` and
     `HalvingRandomSearchCV`. Each candidate is first trained on few rows of each fold. Forecasts

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 MAX_FAILED = 10
-"""Number of candidates after which a search ends if none of them could be fitted."""
+"""Number of candidates, all failed, after which a search ends."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Candidates:
         return params
 
     def params_of(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the estimator's parameters for a candidate's in the study."""
+        """Return the estimator's parameters for a candidate of the study."""
         # Candidates of other processes and earlier searches are not in memory: ask the space.
         found = self.drawn.get(_text(known))
         if found is not None:

@@ -48,7 +48,9 @@ class StorageURL(str):
 
 
 def without_secret(storage: Any) -> Any:
-    """Return a storage as a pickled model may keep it; a URL with a password gets it masked.
+    """Return a storage as a pickled model may keep it.
+
+    In a URL the password is masked.
 
     >>> without_secret("postgresql://ann:hunter2@db/studies")
     'postgresql://ann:***@db/studies'

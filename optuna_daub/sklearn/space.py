@@ -24,7 +24,7 @@ from optuna_daub.objective.description import stable
 
 
 CHOICE = "param_distributions"
-"""Name in the study of the choice among several spaces; no estimator has such a parameter."""
+"""Name in the study of the choice among several spaces. No estimator has such a parameter."""
 
 TAIL = 0.001
 """Probability at each end of a quantile range that is never drawn: some distributions have no
@@ -103,7 +103,7 @@ class Space:
 
 
 def checked_space(given: Any) -> Space:
-    """Return a dict, or a list of dicts, of distributions or lists as a space.
+    """Return a dict of distributions or lists, or several dicts, as a space.
 
     >>> from scipy.stats import loguniform
     >>> space = checked_space({"C": loguniform(0.1, 10), "kernel": ["rbf", "poly"]})
@@ -114,7 +114,7 @@ def checked_space(given: Any) -> Space:
     inf
 
     Raises:
-        TypeError: if it is neither, or a parameter has neither a distribution nor a list.
+        TypeError: if `given` is neither, or a parameter has neither a distribution nor a list.
         ValueError: if a list of values, or of dicts, is empty.
     """
     dicts = [given] if isinstance(given, Mapping) else given
@@ -136,7 +136,8 @@ def checked_space(given: Any) -> Space:
 
 
 def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial], dict[str, Any]]:
-    """Return a user's function of a trial that raises a TypeError unless it returns a dict."""
+    """Return a user's function of a trial, checked to return a dict. For other values it raises a
+    TypeError."""
 
     def space(trial: BaseTrial) -> dict[str, Any]:
         params = given(trial)
@@ -185,7 +186,8 @@ def _parameter(name: str, given: Any) -> Parameter:
 
 
 def _of_scipy(name: str, frozen: Any) -> Parameter:
-    """Return a frozen distribution of scipy as Optuna's if it has one, else by quantiles."""
+    """Return a frozen distribution of scipy as one of Optuna. If Optuna has none like it, its
+    quantiles are used."""
     kind, (low, high) = frozen.dist.name, frozen.support()
     _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
     if kind == "randint":

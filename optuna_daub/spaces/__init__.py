@@ -1,8 +1,8 @@
-"""Search spaces for models of tables, with ranges by number of rows, and starting points.
+"""Search spaces for models of tables, and points to start with.
 
-Each space is a function from an Optuna trial and a number of rows to an unfitted estimator in
-scikit-learn's interface. `first_points` returns points to enqueue: cheap ones first, then good
-ones.
+Ranges depend on the number of rows. Each space is a function from an Optuna trial and a number of
+rows to an unfitted estimator in scikit-learn's interface. `first_points` returns points to
+enqueue: cheap ones first, then good ones.
 """
 
 from optuna_daub.spaces.mixed import Point as Point

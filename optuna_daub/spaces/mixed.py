@@ -1,4 +1,4 @@
-"""A space of all kinds of models, and points of each space to start with."""
+"""A space of all kinds of models, and starting points of each space."""
 
 from __future__ import annotations
 

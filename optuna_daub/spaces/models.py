@@ -224,7 +224,7 @@ SPACES: Mapping[str, Space] = MappingProxyType(
         "neighbours": neighbours,
     }
 )
-"""Spaces of all kinds of models that `tabular` tries, the cheapest to start with first."""
+"""Spaces of all kinds of models that `tabular` tries. The cheapest to start with is first."""
 
 
 def _scaled(model: Any, categories: Sequence[int]) -> Any:

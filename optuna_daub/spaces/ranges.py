@@ -1,4 +1,4 @@
-"""Ranges of parameters by number of rows, and a trial that is asked for values in them."""
+"""Ranges of parameters by number of rows, and suggestions of values in them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def limits(n_rows: int) -> dict[str, int]:
 
 
 class Ask:
-    """Suggestions of a trial by kind of range; a parameter it has already keeps its range."""
+    """Suggestions of a trial by kind of range. A parameter that it has already keeps its range."""
 
     def __init__(self, trial: BaseTrial, n_rows: int, task: Task) -> None:
         check(n_rows, task)

@@ -29,10 +29,10 @@ from optuna_daub.study.worker import looking
 
 
 MIN_LEARNERS = 3
-"""Smallest number of learners on a size for a ranking; two learners would be a single pair."""
+"""Smallest number of learners on a size for a ranking. Two learners would be a single pair."""
 
 DRAWS = 400
-"""Number of draws of the scores on all the data; the ends of intervals are then within 0.02 of
+"""Number of draws of the scores on all the data. The ends of intervals are then within 0.02 of
 their width."""
 
 INTERVAL = 0.05, 0.95
@@ -58,29 +58,29 @@ class SizeAgreement:
     """Median of Spearman's correlation between scores on this size and on all the data: 1 is the
     same order, 0 no relation, -1 the reverse order."""
     lower: float
-    """Lower end of the 90 % interval of the rank correlation; `upper` is the other end."""
+    """Lower end of the rank correlation's 90 % interval; `upper` is the other end."""
     upper: float
     best_stays: float
-    """Probability that the best learner on this size is the best of them on all the data."""
+    """Probability that this size's best learner is also the best on all the data."""
     lost: float
-    """Expected loss of score on all the data from choosing the best learner on this size, at least
-    0, in units of the score."""
+    """Expected loss of score from choosing the best learner on this size. It is the loss on all
+    the data, at least 0, in units of the score."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """The change of a parameter of the best learners from small samples to all the data."""
+    """Change of the best learners' parameter from small samples to all the data."""
 
     parameter: str
     small: float
-    """Mean over the best quarter of the learners on the smallest size that has ten learners;
-    geometric mean for logarithmic ranges."""
+    """Mean over the best quarter of the learners on a small size. It is the smallest size with ten
+    learners. For logarithmic ranges the mean is geometric."""
     full: float
-    """The same mean over the best quarter on all the data, by scores and forecasts."""
+    """The same mean over the best quarter by scores and forecasts at N."""
     distance: float
-    """Distance from `small` to `full` as a share of the parameter's range, in [-1, 1]."""
+    """Distance from `small` to `full`, in [-1, 1], in ranges of the parameter."""
     lower: float
-    """Lower end of the 90 % interval of the distance; `upper` is the other end."""
+    """Lower end of the distance's 90 % interval; `upper` is the other end."""
     upper: float
 
 
@@ -128,7 +128,7 @@ class Agreement:
 
 
 def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
-    """Return how well scores on each training size rank the learners on all the data.
+    """Return how well scores on each size rank learners on all the data.
 
     Learners trained on all the data have their scores there. For all others, scores are drawn from
     the forecasts of the study's rule, so intervals are wide if forecasts are uncertain. Each size
@@ -192,10 +192,10 @@ def _draws(
     sign: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Return draws of all scores on all the data, larger is better, shape (DRAWS, learners).
+    """Return draws of all scores on all the data, larger is better.
 
-    Errors of similar learners are similar, and so they change the ranking less than independent
-    ones would.
+    Shape (DRAWS, learners). Errors of similar learners are similar, and so they change the ranking
+    less than independent ones would.
     """
     if not curves:
         return np.empty((DRAWS, 0))
@@ -238,7 +238,9 @@ def _of_size(
 
 
 def _rank_correlations(here: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[Any]:
-    """Return Spearman's correlation of scores with each row of draws; 0 if all scores are equal.
+    """Return Spearman's correlation of scores with each row of draws.
+
+    0 if all scores are equal.
 
     >>> _rank_correlations(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]))
     array([ 1., -1.])
@@ -304,7 +306,7 @@ def _ranges(study: optuna.Study) -> dict[str, FloatDistribution | IntDistributio
 
 
 def _place(value: Any, range_: FloatDistribution | IntDistribution) -> float:
-    """Return the place of a value in its range, from 0 to 1; NaN if there is no value."""
+    """Return the place of a value in its range, from 0 to 1. NaN if there is no value."""
     if value is None:
         return math.nan
     low, high = float(range_.low), float(range_.high)

@@ -26,10 +26,10 @@ from optuna_daub.study.worker import Worker
 
 
 MIN_LEARNERS = 20
-"""Number of learners at a size after which the base sampler sees no scores of smaller sizes. Small
-samples prefer other parameters than all the data do: on the surrogates of `benchmarks`, the ten
-best learners at N / 27 ranked 40th to 105th of 120 at N, and TPE kept proposing points like them.
-With 20, twice TPE's number of startup trials, it was as good early and better late."""
+"""Number of learners at a size that hides smaller sizes from the base sampler. Small samples
+prefer other parameters than all the data do: on the surrogates of `benchmarks`, the ten best
+learners at N / 27 ranked 40th to 105th of 120 at N, and TPE kept proposing points like them. With
+20, twice TPE's number of startup trials, it was as good early and better late."""
 
 
 class BaseSamplerStudy(optuna.Study):
@@ -218,7 +218,7 @@ def _idle_row(trial: FrozenTrial, run: Run) -> FrozenTrial | None:
 
 
 def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
-    """Return a copy of the trial in another state, in which it has no value."""
+    """Return a copy of the trial in another state, without a value."""
     row = copy.copy(trial)
     row.state, row.values = state, None
     return row
@@ -227,7 +227,7 @@ def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
 def _row_of(
     known: Known, number: int, first: FrozenTrial, marks: Mapping[str, Any], *, is_busy: bool
 ) -> FrozenTrial:
-    """Return a learner's first run with the data of all its runs, but without scores."""
+    """Return a learner's first run with all its runs' data, except scores."""
     learner = known.learners[number]
     row = _without_value(first, TrialState.RUNNING if is_busy else TrialState.FAIL)
     row.number = number

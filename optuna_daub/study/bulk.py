@@ -34,9 +34,9 @@ from optuna_daub.study import records
 MOST_VARIABLES = 500
 """Largest number of variables in one SQL statement; SQLite allowed 999 until 2020."""
 
-SIGHT = 0.01
-"""Least change of a forecast that is written to a journal, as a share of the range of all values:
-four pixels of a page's picture."""
+MIN_CHANGE = 0.01
+"""Smallest change of a forecast that is written to a journal. It is a share of the range of all
+values, four pixels of a page's picture."""
 
 
 def set_study_attrs(storage: BaseStorage, study_id: int, attrs: Mapping[str, Any]) -> None:
@@ -132,8 +132,8 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
 
 
 def keeps_all(storage: BaseStorage) -> bool:
-    """Return whether a storage keeps what is overwritten, and so grows with each write, as
-    journals do."""
+    """Return whether a storage keeps what is overwritten. Such storages, as journals are, grow
+    with each write."""
     return _database(storage) is None and not isinstance(storage, InMemoryStorage)
 
 
@@ -146,11 +146,11 @@ def _database(storage: BaseStorage) -> RDBStorage | None:
 def _news(
     storage: BaseStorage, stored: Sequence[FrozenTrial], rows: Sequence[FrozenTrial]
 ) -> Sequence[FrozenTrial] | None:
-    """Return the rows to add to those stored; None if one of these is no longer right."""
+    """Return the rows to add to those stored. None if one of these is no longer right."""
     if not keeps_all(storage):
         return [] if [*map(_shown, stored)] == [*map(_shown, rows)] else None
     values = [row.values[0] for row in rows if row.values and math.isfinite(row.values[0])]
-    least = SIGHT * (max(values) - min(values)) if values else 0.0
+    least = MIN_CHANGE * (max(values) - min(values)) if values else 0.0
     left = dict(_keyed(rows))
     for key, before in _keyed(stored):
         row = left.pop(key, None)
@@ -173,10 +173,11 @@ def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
 
 
 def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
-    """Return whether two rows of a learner differ only in what each decision moves a little.
+    """Return whether two rows of a learner differ in small changes only.
 
-    That is its forecast and its bound, by at most `least`, and before it has its full-data score
-    the words that say why it waits.
+    These are changes of its forecast and its bound, by at most `least`, and of the words that say
+    why it waits before it has its full-data score. That is its forecast and its bound, by at most
+    `least`, and before it has its full-data score the words that say why it waits.
     """
     moving = ("bound", "reason") if records.read_summary(row, "forecast") else ("bound",)
     names = records.prefixed(dict.fromkeys(moving))
@@ -195,7 +196,7 @@ def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
 
 
 def _shown(row: FrozenTrial) -> str:
-    """Return all of a trial that anybody sees, except its place, as a storage gives it back.
+    """Return a trial's visible contents, except its place, as a storage returns them.
 
     In JSON a tuple is a list, and NaN is NaN.
     """
@@ -207,8 +208,7 @@ def _shown(row: FrozenTrial) -> str:
 
 
 def _times(model: Any, row: FrozenTrial) -> dict[str, Any]:
-    """Return the start and the end of a trial, in the columns of the installed release of
-    Optuna."""
+    """Return a trial's start and end, in the columns of the installed Optuna."""
     as_stored = model(datetime_start=row.datetime_start, datetime_complete=row.datetime_complete)
     columns = [model.__table__.c[name] for name in ("datetime_start", "datetime_complete")]
     return {

@@ -38,8 +38,8 @@ from optuna_daub.study.worker import worker_of
 
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
-"""Shortest and longest seconds that a waiting worker sleeps between two looks at the study; each
-sleep is twice as long as the one before."""
+"""Shortest and longest seconds of sleep between two looks of a waiting worker. Each sleep is twice
+as long as the one before."""
 
 LOOKING_SHARE = 0.05
 """Largest share of a waiting worker's time that its looks may take. If looks are costly (0.02 s of
@@ -56,7 +56,7 @@ _logger = logging.getLogger(__name__)
 
 
 class TakenError(RuntimeError):
-    """Raised if Optuna has handed one waiting trial to two workers, as it does on SQLite."""
+    """Raised if Optuna has handed one waiting trial to two workers. This happens on SQLite."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class Asking:
 
 
 def assign(asking: Asking) -> Run:
-    """Return the run of a new trial; an idle one if the study has come to its end.
+    """Return the run of a new trial.
 
-    While other workers hold every learner that deserves data, this sleeps without holding a lock,
-    but no longer than the study's `timeout`.
+    It is an idle one if the study has come to its end. While other workers hold every learner that
+    deserves data, this sleeps without holding a lock, but no longer than the study's `timeout`.
 
     Raises:
         RuntimeError: if no other worker could end the wait.
@@ -122,7 +122,7 @@ def assign(asking: Asking) -> Run:
 
 
 def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
-    """Return the run of a new learner whose parameters are known, with its first training size.
+    """Return a new learner's run with its first training size, given its parameters.
 
     The run is idle if another learner has the same parameters, or if the policy declines them. New
     parameters are a claim too: they are written first and compared then. Within a process one
@@ -169,7 +169,7 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
 def repeating(
     study: optuna.Study, worker: Worker, trial: log.AnyTrial, run: Run, other: int
 ) -> Run:
-    """Store the run as an idle one, because another learner has its parameters, and return it."""
+    """Make the run idle, because another learner has its parameters. Store and return it."""
     idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
     log.write_run(study, trial, idle)
     worker.look()
@@ -178,8 +178,7 @@ def repeating(
 
 @host.one_blas_thread()
 def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
-    """Return the run of a new learner as the policy wants it, now that its parameters are
-    known."""
+    """Return a new learner's run as the policy wants it. Its parameters are known by now."""
     decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
     reason = sentence(decision.reason, worker.sign, worker.limit)
     if isinstance(decision, Extend):
@@ -193,7 +192,7 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
 
 
 def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
-    """Return a run once its claim is certain; None if there is nothing to run at the moment."""
+    """Return a run once its claim is certain. None if there is nothing to run now."""
     study, worker, trial = asking.study, asking.worker, asking.trial
     number = trial.number
     # Look, choose and write under one lock, so a second thread of this process sees the claim of
@@ -238,7 +237,7 @@ def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
 
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
-    """Raise an error if another worker or thread has claimed a learner for this same trial."""
+    """Raise an error if another worker or thread has claimed this same trial."""
     number, here = trial.number, host.Holder(threading.get_ident(), host.begin(study))
     run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
@@ -328,7 +327,7 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
 
 
 def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
-    """Raise an error if this thread would wait for trials that only it can end."""
+    """Raise an error if this thread would wait for trials only it can end."""
     here, known = threading.get_ident(), worker.known
     own = {
         number

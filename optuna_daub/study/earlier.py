@@ -35,9 +35,9 @@ Point: TypeAlias = Mapping[str, Any]
 """Parameters by name."""
 
 SHARES = (1 / 3, 1.0)
-"""Largest costs of the learners taken from each earlier study, in costs of its best one. The cheap
-ones of all studies go first: the best ones often cost so much that there is no model for a long
-time (`"ours, earlier"` of `benchmarks/search.py`)."""
+"""Largest costs of learners from an earlier study, relative to its best one. The cheap ones of all
+studies go first: the best ones often cost so much that there is no model for a long time (`"ours,
+earlier"` of `benchmarks/search.py`)."""
 
 MOST_POINTS = 5
 """Largest number of points taken. With ten, half of them expensive, regret after 3 mean full
@@ -85,11 +85,11 @@ class Earlier:
     def next_point(
         self, study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run
     ) -> Point | None:
-        """Return the point that a new learner takes; None if the sampler should propose one.
+        """Return the point that a new learner takes.
 
-        Only the first learners take points, as many as there are points. A process takes each
-        point once, even if it is declined or comes out changed. Call this under the worker's lock,
-        so the next thread sees which points are taken.
+        None if the sampler should propose one. Only the first learners take points, as many as
+        there are points. A process takes each point once, even if it is declined or comes out
+        changed. Call this under the worker's lock, so the next thread sees which points are taken.
         """
         number, known = trial.number, worker.known
         left = {text: point for text, point in self.points.items() if text not in worker.given}
@@ -122,7 +122,7 @@ class Earlier:
 
 
 class FromEarlier(BaseSampler):
-    """Propose a given point; another sampler proposes values that it lacks or that are out of
+    """Propose a given point. Another sampler proposes values that it lacks or that are out of
     range."""
 
     def __init__(self, base: BaseSampler, point: Point, worker: Worker) -> None:

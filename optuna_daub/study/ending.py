@@ -42,17 +42,16 @@ from optuna_daub.study.worker import worker_of
 
 
 MANY_FAILURES = 5
-"""Number of learners that must fail in a row at one worker before the log names the worker."""
+"""Number of learners failing in a row at which the log names their worker."""
 
-FEW, MANY = 5, 50
-"""Smallest number of learners with two scores, and largest number of learners in all, at which the
-direction is checked. A few learners may rise by chance, and in a long study a warning comes too
-late."""
+MIN_LEARNERS, MAX_LEARNERS = 5, 50
+"""Smallest number of learners with two scores, and largest number of learners to check. A few may
+rise by chance, and in a long study a warning comes too late."""
 
-NEARLY_ALL = 0.9
-"""Share of learners with rising scores above which chance is ruled out."""
+RISING_SHARE = 0.9
+"""Smallest share of learners with rising scores that is no chance: five of five have 1/32."""
 
-WIDTH = 120
+MAX_TEXT = 120
 """Largest number of characters of an error message that are stored."""
 
 _logger = logging.getLogger(__name__)
@@ -135,7 +134,9 @@ def close(
 
 
 def message_of(error: BaseException | None) -> str:
-    """Return the type of an error and the first line of its message; empty for none.
+    """Return the type of an error and the first line of its message.
+
+    Empty without an error.
 
     >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
     ('ValueError: Input contains NaN.', 'MemoryError')
@@ -146,7 +147,7 @@ def message_of(error: BaseException | None) -> str:
         message = str(error).partition("\n")[0]
     except Exception:  # of a class whose `__str__` fails
         message = "(an error without a message)"
-    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), WIDTH, placeholder="...")
+    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), MAX_TEXT, placeholder="...")
 
 
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
@@ -190,13 +191,13 @@ def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
 
 
 def _keep_score(ending: _Ending, score: float) -> None:
-    """Store the score of an objective that asked for no size, so it trained on all the data."""
+    """Store the score of an objective that asked for no size. It was trained on all the data."""
     study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
     full_size = policy.sizes[-1]
     if policy.needs.training_scores == "required" or not is_finite(score):
         return
     # If others were trained on less, this is Optuna's idiom for a trial that cannot be trained.
-    some = islice((curve.sizes for curve in worker.known.curves.values()), MANY)
+    some = islice((curve.sizes for curve in worker.known.curves.values()), MAX_LEARNERS)
     if any({*sizes} - {full_size} for sizes in some):
         return
     begun = trial.datetime_start
@@ -214,7 +215,7 @@ def _keep_score(ending: _Ending, score: float) -> None:
 
 
 def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]) -> None:
-    """Let the base sampler learn from a new learner, and store whether it has any point left."""
+    """Tell the base sampler of a new learner, and store whether it is exhausted."""
     run, worker = ending.run, ending.worker
     is_new = run.learner == ending.trial.number
     is_exhausted = is_new and learn()
@@ -303,13 +304,13 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
 
 
 def _warn_of_direction(worker: Worker) -> None:
-    """Warn once if a study minimizes although its scores look as if larger ones were better."""
+    """Warn once if a study minimizes but larger scores look better."""
     curves = worker.known.curves
-    if worker.sign > 0 or not FEW <= len(curves) <= MANY:
+    if worker.sign > 0 or not MIN_LEARNERS <= len(curves) <= MAX_LEARNERS:
         return
     seen = [curve.observations for curve in curves.values() if len(curve.observations) > 1]
     n_rising = sum(later[-1].score < later[0].score for later in seen)  # signed: larger is better
-    if len(seen) >= FEW and n_rising >= NEARLY_ALL * len(seen):
+    if len(seen) >= MIN_LEARNERS and n_rising >= RISING_SHARE * len(seen):
         worker.warn(
             "direction",
             f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
@@ -319,7 +320,8 @@ def _warn_of_direction(worker: Worker) -> None:
 
 
 def _warn_of_explored(worker: Worker) -> None:
-    """Warn once if a search runs out of new points before it has as many learners as asked for."""
+    """Warn once if a search ends with fewer learners than asked for. The reason is that there are
+    no new points."""
     known = worker.known
     count, wanted = len(known.learners), known.n_learners
     if wanted is None or count < wanted:

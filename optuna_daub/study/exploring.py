@@ -31,7 +31,7 @@ MOST_VALUES = 100
 coincidence."""
 
 Point: TypeAlias = Mapping[str, str]
-"""Values of a learner's parameters by name, in the order of their suggestion, as text. Equal
+"""Values of a learner's parameters, in the order of their suggestion, as text. By name; equal
 values have equal texts."""
 
 
@@ -62,7 +62,7 @@ class Exploring(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return a value that leads to a new point; if there is none, the other sampler's
+        """Return a value that leads to a new point. If there is none, return the other sampler's
         value."""
         spaces, known = _points(self._known, frozenset({trial.number}))
         spaces[param_name] = param_distribution

@@ -1,7 +1,8 @@
-"""Facts about the running `study.optimize` and its threads that Optuna does not pass to samplers.
+"""Facts about the running `study.optimize` and its threads.
 
-They are local variables of Optuna's functions, some frames above the sampler. If a release of
-Optuna names them otherwise, the functions here return None or False, and callers go on.
+Optuna does not pass them to samplers. They are local variables of Optuna's functions, some frames
+above the sampler. If a release of Optuna names them otherwise, the functions here return None or
+False, and callers go on.
 
 Decisions run on one BLAS thread, trainings on as many as the user has set. The matrices of a
 decision are small. On busy cores the threads of BLAS wait for each other longer than they compute:
@@ -42,7 +43,7 @@ _BAR_LOCK = threading.Lock()
 """Held while the one progress bar of all threads of a `study.optimize` is changed."""
 
 _FRAMES_LOCK = threading.Lock()
-"""Held while garbage collection is switched off to look at the frames of all threads."""
+"""Held while garbage collection is off, to look at all threads' frames."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Holder:
     thread: int
     """Id of the thread (`threading.get_ident`)."""
     begin: datetime | None
-    """Start of the thread's `study.optimize`, which has one trial at a time; None in
-    ask-and-tell, in which any thread may tell a trial."""
+    """Start of the thread's `study.optimize`, which has one trial at a time. None in ask-and-tell,
+    in which any thread may tell a trial."""
 
 
 def is_optimizing(study: optuna.Study) -> bool:
@@ -133,9 +134,9 @@ def is_ending(study: optuna.Study) -> bool:
 
 
 def error_of_run() -> BaseException | None:
-    """Return the error of the run that Optuna is about to store, None if unknown.
+    """Return the error of the run that Optuna is about to store.
 
-    In ask-and-tell there is none.
+    None if unknown. In ask-and-tell there is none.
     """
     error = _of_caller("func_err")
     return error if isinstance(error, BaseException) else None
@@ -173,13 +174,13 @@ def show_progress(to_come: int) -> None:
             type(bar).__init__(bar, True, 1 + to_come)
             facts["_n_begun"] = 0
         shown = facts.get("_progress_bar")
-        if "_n_begun" in facts and shown is not None:  # each thread calls this for each trial
+        if "_n_begun" in facts and shown is not None:  # called once for each trial, by any thread
             facts["_n_begun"] += 1
             shown.total = facts["_n_begun"] + to_come
 
 
 def is_asking() -> bool:
-    """Return whether the thread is in `study.ask`, where an error does not fail a trial."""
+    """Return whether the thread is in `study.ask`. An error there does not fail a trial."""
     frame = _frame_of_trial()
     return frame is not None and frame.f_code.co_name == "__init__"
 
@@ -208,12 +209,13 @@ def is_only_job() -> bool:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run a block, or a decorated function, on one BLAS thread; then restore the old number.
+    """Run a block, or a decorated function, on one BLAS thread.
 
-    The number belongs to the whole process. While another Python thread may be training (`n_jobs`,
-    other `study.optimize` calls, ask-and-tell beside any thread) it stays unchanged. Otherwise
-    that training would become slow. And a library in it that saves and restores the number, as
-    scikit-learn's KMeans does, could leave the process with one thread for good.
+    Restore the old number afterwards. The number belongs to the whole process. While another
+    Python thread may be training (`n_jobs`, other `study.optimize` calls, ask-and-tell beside any
+    thread) it stays unchanged. Otherwise that training would become slow. And a library in it that
+    saves and restores the number, as scikit-learn's KMeans does, could leave the process with one
+    thread for good.
     """
     if threading.active_count() > 1 and not is_only_job():
         yield
@@ -297,7 +299,8 @@ def _frame_of_trial() -> FrameType | None:
 
 
 def _of_caller(name: str) -> Any:
-    """Return a local variable of the nearest function of Optuna's loop that has it, else None."""
+    """Return a local variable of the nearest function of Optuna's loop. None if no function has
+    it."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code.co_name in _LOOP and name in frame.f_locals:

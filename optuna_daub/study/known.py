@@ -37,13 +37,13 @@ from optuna_daub.study.spaces import widened
 
 
 MOST_REPEATS = 10
-"""Number of proposals in a row that repeat known learners after which the base sampler counts as
-exhausted. On a space of a few points it would repeat itself for ever."""
+"""Number of repeated proposals in a row that exhaust the base sampler. On a space of a few points
+it would repeat known learners for ever."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """The learners of a study, its running trials, and the number of new learners to come."""
+    """The learners of a study, its running trials, and its learners to come."""
 
     learners: Mapping[int, Learner] = field(default_factory=dict)
     """All started learners by id, in no order; `curves` is in order."""
@@ -58,10 +58,10 @@ class Known:
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None] = (-1, 0)
-    """Number of the newest run, and the number of learners that its sampler was asked for: None
-    for an open pool; 0 before any run, so nothing may be proposed yet."""
+    """Number of the newest run, and its sampler's number of learners. The latter is None for an
+    open pool, and 0 before any run, so nothing may be proposed yet."""
     replaced: frozenset[int] = frozenset()
-    """Trials that a worker took from the queue and abandoned; their parameters were enqueued
+    """Trials that a worker took from the queue and abandoned. Their parameters were enqueued
     again."""
     is_exhausted: bool = False
     """True once the base sampler had nothing left to propose."""
@@ -77,9 +77,9 @@ class Known:
     drops: Mapping[int, str] = field(default_factory=dict)
     """Reasons why the policy rules learners out, by learner."""
     well: frozenset[str] = frozenset()
-    """Ids of workers that have trained something, so failures there are not the worker's fault."""
+    """Ids of workers that have trained something. So failures there are not the worker's fault."""
     given_up: frozenset[int] = frozenset()
-    """Trials whose learner other workers have taken over; later reports of these trials do not
+    """Trials whose learner other workers have taken over. Later reports of these trials do not
     count."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
     """Runs whose learner's first trial was not read yet, by learner and trial number. A waiting
@@ -159,7 +159,7 @@ class Known:
         return replace(self._with_learners(made), drops={**drops})
 
     def _runs_of(self, learner: int) -> Mapping[int, Facts]:
-        """Return the trials that name a learner, even if its first trial was not read yet."""
+        """Return the trials that name a learner. Its first trial may not have been read yet."""
         known = self.learners.get(learner)
         return self.orphans.get(learner, {}) if known is None else known.runs
 
@@ -283,8 +283,7 @@ class Known:
         return frozenset(r.learner for n, r in runs if n != but_for and r.learner is not None)
 
     def trained_by(self, number: int | None) -> int | None:
-        """Return the learner that running trial `number` has trained; None if it has trained
-        none."""
+        """Return the learner that running trial `number` has trained, or None."""
         run = None if number is None else self.runs.get(number)
         if run is None or run.learner is None:
             return None
@@ -307,8 +306,7 @@ class Known:
         return sum(run.repeats is not None for run in self.idle.values())
 
     def declined(self, since: int) -> int:
-        """Return the number of learners that the policy declined in a row, from trial `since`
-        on."""
+        """Return the number of learners declined in a row, from trial `since` on."""
         return sum(run.is_declined for number, run in self.idle.items() if number >= since)
 
     @property
@@ -325,7 +323,7 @@ class Known:
         return len(self.learners) + self.n_queued(number) < self.n_learners
 
     def to_come(self, number: int | None) -> int | None:
-        """Return the number of new learners still to come, as trial `number` sees it; None: no
+        """Return the number of learners to come, as trial `number` sees it. None without a
         limit."""
         queued = self.n_queued(number)
         if self.has_nothing_new:
@@ -351,20 +349,20 @@ class Known:
         return self.marked(self.learners[learner].key) - {learner}
 
     def twin(self, learner: int) -> int | None:
-        """Return the learner that stands for all with the same parameters, unless it is this one.
+        """Return the learner that stands for all with the same parameters.
 
-        It is the one with most data, and in a tie the one with the lowest id, so every process
-        names the same.
+        None if that is this learner. It is the one with most data, and in a tie the one with the
+        lowest id, so every process names the same.
         """
         same = {learner, *self.alike(learner)}
         first = max(same, key=lambda i: (self.curves[i].size, -i))
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner with the same parameters to which a new learner gives way, or None.
+        """Return the learner with equal parameters that a new one gives way to.
 
-        A learner goes first if it has a score, is settled (in the storage, or in this process by
-        `settled`), has a lower id, or is past its first run.
+        None if there is none. A learner goes first if it has a score, is settled (in the storage,
+        or in this process by `settled`), has a lower id, or is past its first run.
         """
         ahead = {}
         for other in self.alike(learner):

@@ -14,7 +14,7 @@ from optuna_daub.study.known import Known
 
 
 def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Decision | None:
-    """Return the decision to train on all the data in the last of few trials.
+    """Return the decision to train on all the data in the last trial.
 
     So a study with fewer trials than learners has a full-data model as well. None if there are
     enough trials, or a full-data score. In an open pool the rule itself does this

@@ -1,4 +1,4 @@
-"""A learner as the union of its runs, and the rules by which it gets no more data."""
+"""A learner as the union of its runs, and the rules that drop it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def merged(
 
 
 def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
-    """Return the union of a field of trials; if several have an entry, the first one counts."""
+    """Return the union of a field of trials. If several have an entry, the first one counts."""
     if len(trials) == 1:  # the usual case; a third of the time
         return {**getattr(trials[0], name)}
     united: dict[Any, Any] = {}
@@ -120,7 +120,9 @@ def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
 
 
 def violation(constraints: Mapping[str, Any]) -> str:
-    """Return the violated constraint as a reason, by Optuna's rule; empty if none is violated.
+    """Return the violated constraint as a reason, by Optuna's rule.
+
+    Empty if none is violated.
 
     >>> violation({"constraints": [-1.0, 0.5]}), violation({"constraints:seconds": 0.0})
     ('infeasible: constraint 1 is 0.5, above 0', '')
@@ -136,7 +138,9 @@ def violation(constraints: Mapping[str, Any]) -> str:
 
 
 def reason_to_drop(failures: Mapping[int, Failure], well: Collection[str] = ()) -> str:
-    """Return the reason why a learner with these failures is dropped; empty if it is not.
+    """Return the reason why a learner with these failures is dropped.
+
+    Empty if it is not.
 
     Args:
         failures: failures of the learner, by trial.

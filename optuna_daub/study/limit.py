@@ -17,7 +17,7 @@ from optuna_daub.study.worker import looking
 
 
 def write_limit(study: optuna.Study, limit: float) -> None:
-    """Store the best possible score, such as 1 for an accuracy, if it is new."""
+    """Store the best possible score if it is new. It is 1 for an accuracy, for example."""
     if log.read_mark(study, "limit") != limit:
         log.write_mark(study, "limit", limit)
 

@@ -72,7 +72,7 @@ def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_
 def release_dead(
     study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
-    """Fail the runs whose worker is certainly dead, and give up those silent for `stale_after`.
+    """Fail the runs of dead workers, and give up those silent for `stale_after`.
 
     Returns whether there were any.
     """
@@ -98,9 +98,9 @@ def release_dead(
 
 
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
-    """Return the seconds of silence after which a run counts as dead; None for never.
+    """Return the seconds of silence after which a run counts as dead.
 
-    A gRPC proxy passes no heartbeat on.
+    None for never. A gRPC proxy passes no heartbeat on.
     """
     proxies = getattr(optuna.storages, "GrpcStorageProxy", ())  # since Optuna 4.2
     if stale_after is not None or not isinstance(log.storage_of(study), proxies):
@@ -116,10 +116,11 @@ def patience_with(study: optuna.Study, stale_after: float | None) -> float | Non
 
 
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
-    """End a trial that others have failed without an error, as an idle trial with a new number.
+    """End a trial that others have failed without an error.
 
-    Optuna fails a run whose heartbeat has stopped. If its worker returns and stores its end,
-    Optuna would raise out of `study.optimize`."""
+    It becomes an idle trial with a new number. Optuna fails a run whose heartbeat has stopped. If
+    its worker returns and stores its end, Optuna would raise out of `study.optimize`.
+    """
     worker = worker_of(study)
     n_learners = worker.known.n_learners
     run = Run(None, n_learners=n_learners, reason=GIVEN_UP, worker=this_worker())
@@ -133,7 +134,7 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
 
 
 def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
-    """End a run that others have given up, failed or taken; return the error for its objective."""
+    """End a run that others have given up, failed or taken. Return the error for its objective."""
     worker, number = worker_of(study), trial.number
     is_taken = worker.is_taken(number)
     if number not in worker.look().unfinished or is_taken or worker.is_taken(number):
@@ -185,9 +186,10 @@ def _worker(pid: int) -> str:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """Return an id of this machine or container, which may share its name with others.
+    """Return an id of this machine or container.
 
-    The machine's own id is confidential, so only a hash of it is stored.
+    Others may have the same name. The machine's own id is confidential, so only a hash of it is
+    stored.
     """
     host, machine_id, *namespace = _machine_in_clear().split("/", 2)
     key = hmac.new(machine_id.encode(), b"optuna_daub", "sha256").hexdigest()[:16]
@@ -209,7 +211,7 @@ def _machine_in_clear() -> str:
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """Return an id of this boot of the machine; empty if the system has none."""
+    """Return an id of this boot of the machine. Empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

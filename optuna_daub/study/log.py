@@ -64,7 +64,7 @@ class Reader:
         self.unfinished: dict[int, Facts] = {}
         """Running and waiting trials by number, as of the last look."""
         self.n_trials = 0
-        """Number of trials read so far, which is also the number of the next trial."""
+        """Number of trials read so far, and so the next trial's number."""
         self._storage, self._study_id = study._storage, study._study_id
         self.thread_local = study._thread_local
         """The study's `in_optimize_loop`: True if the calling thread is in its `optimize`."""
@@ -119,11 +119,12 @@ class Reader:
         return found, number
 
     def _read(self, trial: FrozenTrial) -> Facts:
-        """Return the facts of a trial; read it again if a score lacks its facts.
+        """Return the facts of a trial.
 
-        A database may be written while it is read, and attributes are read before scores. The
-        writer stores facts before their score, so a second read finds the facts that the first one
-        missed. Optuna's own `trial.report` stores no facts; `write_seconds` adds them later.
+        It is read again if a score lacks its facts. A database may be written while it is read,
+        and attributes are read before scores. The writer stores facts before their score, so a
+        second read finds the facts that the first one missed. Optuna's own `trial.report` stores
+        no facts; `write_seconds` adds them later.
         """
         facts, attrs = records.read(trial, self.sign), trial.system_attrs
         if facts.is_finished or facts.run is None:
@@ -152,7 +153,8 @@ def is_over(study: optuna.Study, trial: AnyTrial) -> bool:
 
 @contextmanager
 def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
-    """End a block of writes to a trial early if others have finished it, as by failing it."""
+    """End a block of writes to a trial early if others have finished it. They may have failed it,
+    for example."""
     try:
         yield
     except host.FinishedTrialError:
@@ -161,7 +163,7 @@ def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
 
 
 def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
-    """Return a value that `write_mark` has stored on a study or a trial; None without one."""
+    """Return a value that `write_mark` has stored. None without one."""
     if isinstance(of, FrozenTrial):
         return of.system_attrs.get(f"{records.PREFIX}{name}")
     return study_attrs(of).get(f"{records.PREFIX}{name}")
@@ -175,7 +177,8 @@ def _set(study: optuna.Study, trial: AnyTrial, name: str, value: Any) -> None:
 
 
 def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
-    """Store a value of another layer on a study or a trial, under the package's prefix."""
+    """Store a value of another layer, under the package's prefix. It belongs to a study or a
+    trial."""
     if isinstance(of, optuna.Trial):
         _set(of.study, of, f"{records.PREFIX}{name}", value)
     else:
@@ -226,10 +229,11 @@ def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float)
 
 
 def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Store that other workers have taken over a run's learner, whose own worker may be alive.
+    """Store that other workers have taken over a run's learner.
 
-    The trial stays as it is; if its worker returns, the worker ends it. Parameters that it
-    suggests until then are not the learner's, so the names of those known now are stored.
+    Its own worker may be alive. The trial stays as it is; if its worker returns, the worker ends
+    it. Parameters that it suggests until then are not the learner's, so the names of those known
+    now are stored.
     """
     _set(study, trial, records.GIVEN_UP, [*trial.params])
 
@@ -267,20 +271,21 @@ def write_inheritance(
 def write_constraints(
     study: optuna.Study, trial: FrozenTrial, constraints: Mapping[str, Any]
 ) -> None:
-    """Copy a learner's constraints to a run, except those that the run has measured itself."""
+    """Copy a learner's constraints to a run, except those measured by the run."""
     for name, value in constraints.items():
         if name not in trial.system_attrs:
             _set(study, trial, name, value)
 
 
 def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, Any]) -> None:
-    """Store the summary of a run that users see, as user attributes with the package's prefix."""
+    """Store the summary of a run that users see. It is in user attributes with the package's
+    prefix."""
     for name, value in records.prefixed(summary).items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
 
 
 def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Enqueue the parameters of a trial again that a worker took from the queue and abandoned."""
+    """Enqueue a trial's parameters again. A worker took it from the queue and abandoned it."""
     attrs = {records.FIXED: records.enqueued_params(trial), records.REPLACES: trial.number}
     study.add_trial(
         optuna.trial.create_trial(
@@ -290,9 +295,10 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
-    """Replace a trial by a new running one with this run, created in one step.
+    """Replace a trial by a new running one with this run.
 
-    It keeps the parameters, since callbacks may ask for them.
+    The new trial is created in one step. It keeps the parameters, since callbacks may ask for
+    them.
     """
     template = optuna.trial.create_trial(
         state=TrialState.RUNNING,
@@ -339,7 +345,7 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
 
 
 def storage_of(study: optuna.Study) -> BaseStorage:
-    """Return the storage, for code that passes it on or writes to it in bulk."""
+    """Return the storage, for code that passes it on or writes in bulk."""
     return study._storage
 
 
@@ -364,8 +370,8 @@ def has_heartbeat(study: optuna.Study) -> bool:
 
 
 def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
-    """Return whether other workers have failed a trial of this one because they took it for
-    dead."""
+    """Return whether other workers have failed a trial of this one. They did so because they took
+    it for dead."""
     return has_heartbeat(study) and is_over(study, trial)
 
 
@@ -382,6 +388,5 @@ def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
 def beating(
     study: optuna.Study, trial: FrozenTrial
 ) -> optuna.storages._heartbeat.BaseHeartbeatThread:
-    """Return a context that keeps a trial's heartbeat going, since a base sampler may take
-    minutes."""
+    """Return a context that keeps a trial's heartbeat going. A base sampler may take minutes."""
     return optuna.storages._heartbeat.get_heartbeat_thread(trial._trial_id, study._storage)

@@ -22,12 +22,12 @@ from optuna_daub.study.worker import looking
 
 
 def one_row_per_learner(study: optuna.Study) -> optuna.Study:
-    """Return a study in memory with one trial per learner, for Optuna's plots and tables.
+    """Return a study in memory with one trial per learner.
 
-    A learner that is suspended and resumed has several trials in the study, and only one trained
-    on all the data is COMPLETE. Here each learner is one trial, in the order in which they
-    started, so `optuna.visualization`, `optuna.importance` and `trials_dataframe()` compare
-    learners:
+    It suits Optuna's plots and tables. A learner that is suspended and resumed has several trials
+    in the study, and only one trained on all the data is COMPLETE. Here each learner is one trial,
+    in the order in which they started, so `optuna.visualization`, `optuna.importance` and
+    `trials_dataframe()` compare learners:
 
     * parameters, constraints and user attributes are those set by all runs of the learner;
     * intermediate values are the whole learning curve;

@@ -49,7 +49,7 @@ MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
 """Smallest and largest seconds that a training may be planned to take."""
 
 MAX_LEARNERS = 100
-"""Largest number of learners in a simulated pool; costs of larger pools are scaled up."""
+"""Largest number of learners in a simulated pool. Costs of larger pools are scaled up."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Plan:
     last_training: Cost
     """Cost of one training on all the data, the reserve for the end."""
     everything: Cost | None
-    """Cost of training every learner once on all the data, None for an open pool."""
+    """Cost of training every learner on all data; None for an open pool."""
     least: Cost | None
     """Smallest cost of a simulated pool (see `plan`), None for an open pool."""
     most: Cost | None
@@ -89,7 +89,7 @@ class Plan:
     seconds: float | None
     """Seconds that the study may take, from the sampler's `seconds`; None without a limit."""
     newcomers: int | None
-    """Number of first trainings that fit into `seconds` beside the reserve, None if unknown."""
+    """Number of first trainings that fit into `seconds` after the reserve; None if unknown."""
 
     def __str__(self) -> str:
         lines = [f"{'training examples':>18}{'of all':>8}" + f"{'seconds':>12}" * self.is_timed]
@@ -233,7 +233,9 @@ def _of_sizes(sizes: Sequence[int]) -> _Given:
 def _times_of(
     curves: Curves, sizes: Sequence[int], probe_seconds: float | None
 ) -> list[float | None]:
-    """Return the mean seconds of a training on each size; None if they are not known.
+    """Return the mean seconds of a training on each size.
+
+    None if they are not known.
 
     Raises:
         ValueError: if `probe_seconds`, those of the smallest size, is out of its range.

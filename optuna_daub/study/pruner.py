@@ -86,7 +86,7 @@ class AllocationPruner(BasePruner):
         return isinstance(answer, End)
 
     def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
-        """Prune a trial of another sampler for good if its upper bound is below a score reached.
+        """Prune another sampler's trial for good if its bound is below a reached score.
 
         This is DAUB's Remark 1. A trial without a bound goes on.
         """

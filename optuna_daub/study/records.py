@@ -1,4 +1,4 @@
-"""The facts that are stored of a trial, and their keys in Optuna's trials and studies.
+"""Facts stored about a trial, and their keys in Optuna's trials and studies.
 
 Only facts are stored (learner, size, score, seconds), as JSON in system attributes. Scores are
 Optuna's intermediate values, with the training size as step. Unknown fields of a record are
@@ -79,7 +79,7 @@ class Run:
     worker: str = ""
     """Id of the process that runs it (see `liveness`)."""
     trial: int = UNKNOWN
-    """Number of the trial that the record was written for; Optuna copies records to other
+    """Number of the trial that the record was written for. Optuna copies records to other
     trials."""
     repeats: int | None = None
     """In an idle trial: the learner whose parameters were proposed again; else None."""
@@ -132,13 +132,13 @@ class Facts:
     failure: Failure | None = None
     """Failure by an error of its own; None without one."""
     is_given_up: bool = False
-    """True if other workers have taken over its learner; its own worker may still be alive."""
+    """True if other workers have taken over its learner. Its own worker may still be alive."""
     enqueued: Mapping[str, Any] | None = None
     """Parameters that it was enqueued with; None if it was not enqueued."""
     is_exhausted: bool = False
     """True if the base sampler had nothing left to propose after it."""
     replaces: int | None = None
-    """Number of the abandoned trial that it replaces in the queue; None if it replaces none."""
+    """Number of the abandoned trial that it replaces in the queue, or None."""
     user_attrs: Mapping[str, Any] = field(default_factory=dict)
     """User attributes, without those of this package."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Facts:
     is_finished: bool = field(init=False, repr=False, compare=False)
     """True if it never changes again."""
     assigned: Run | None = field(init=False, repr=False, compare=False)
-    """Run of this trial itself; None if it waits in the queue, or if the record is a copy."""
+    """Run of this trial itself. None if it waits in the queue, or if the record is a copy."""
     learner: int | None = field(init=False, repr=False, compare=False)
     """Id of its learner; None without one."""
     counted: Mapping[int, Observation] = field(init=False, repr=False, compare=False)
@@ -209,7 +209,7 @@ def word(value: Any, distribution: Any) -> str:
 
 
 def read(trial: FrozenTrial, sign: int = 1) -> Facts:
-    """Return the facts of a trial; `sign` is -1 if smaller scores are better, else 1."""
+    """Return the facts of a trial. `sign` is -1 if smaller scores are better, else 1."""
     attrs, run = trial.system_attrs, read_run(trial)
     sizes = own_sizes(trial, 0 if run is None else run.inherited)
     failed, replaces, given_up = attrs.get(FAILED), attrs.get(REPLACES), attrs.get(GIVEN_UP)
@@ -260,7 +260,7 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
 
 
 def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None:
-    """Raise a SetupError if a trial has reported a step that is no training size."""
+    """Raise a SetupError if a trial's reported step is no training size."""
     others = [step for step in steps if step not in sizes]
     if others:
         listed = ", ".join(f"{size:,}" for size in sizes)
@@ -300,7 +300,7 @@ def is_enqueued(trial: FrozenTrial) -> bool:
 
 
 def enqueued_params(trial: FrozenTrial) -> dict[str, Any]:
-    """Return the parameters that the trial was enqueued with; empty if it was not enqueued."""
+    """Return the parameters that the trial was enqueued with. Empty if it was not enqueued."""
     return {**trial.system_attrs.get(FIXED, {})}
 
 
@@ -316,7 +316,7 @@ def is_chosen(trial: FrozenTrial) -> bool:
 
 
 def is_of_generation(trial: FrozenTrial) -> bool:
-    """Return whether a sampler counts the trial in a generation, as NSGA-II and CMA-ES do."""
+    """Return whether a sampler counts the trial in a generation. NSGA-II and CMA-ES do so."""
     return any(name.endswith(GENERATION) for name in trial.system_attrs)
 
 
@@ -326,7 +326,7 @@ def noted(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def read_summary(trial: FrozenTrial, name: str) -> Any:
-    """Return a value of the summary that users see of a run; None without one."""
+    """Return a value of a run's summary, which users see. None without one."""
     return trial.user_attrs.get(f"{PREFIX}{name}")
 
 

@@ -39,7 +39,7 @@ _logger = logging.getLogger(__name__)
 
 
 def training_sizes(trial: optuna.Trial) -> Iterator[int]:
-    """Yield the numbers of examples to train on, for as long as it is this learner's turn.
+    """Yield numbers of examples to train on while it is this learner's turn.
 
     The sizes increase, and a resumed learner starts with the first size that it was not trained
     on. Report each score before you ask for the next size, with `optuna_daub.report` or
@@ -168,7 +168,7 @@ def _ending_before_first(worker: Worker) -> Iterator[None]:
 
 
 def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> Iterator[int]:
-    """Yield the sizes of a run for as long as it is its learner's turn."""
+    """Yield the sizes of a run while it is its learner's turn."""
     if run.learner is None:
         raise TurnOverError(run.reason)
     study, worker, place = trial.study, worker_of(trial.study), trial.number
@@ -211,7 +211,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
-    """Raise an error if a resumed learner would be trained with other parameters than before.
+    """Raise an error if a resumed learner has other parameters than before.
 
     Optuna does not ask the sampler about a range with a single value.
     """
@@ -253,7 +253,7 @@ def _check_trial(trial: object) -> None:
 
 
 def _score(name: str, value: object) -> float:
-    """Return a score as a float; anything that `float` takes is allowed, as in `trial.report`."""
+    """Return a score as a float. As in `trial.report`, anything that `float` takes is allowed."""
     try:
         if isinstance(value, np.ndarray) and value.ndim:
             raise TypeError  # NumPy still casts arrays of one value, with a warning
@@ -307,7 +307,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
 def _checked(
     size: int, score: object, training_score: object, n_validation: object, seconds: object
 ) -> Observation:
-    """Return an observation; raise a ValueError that names a value that is not a number."""
+    """Return an observation. A ValueError names a value that is not a number."""
     seen = Observation(
         size,
         _score("score", score),

@@ -1,4 +1,4 @@
-"""The results of a study, as plain records in the direction of the user's scores."""
+"""The results of a study as records. Scores are in the user's direction."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class LearnerCurve:
     state: Literal["best", "complete", "running", "suspended", "dropped"]
     """"best" is the selected learner; "complete" others trained on all the data."""
     bound: float | None
-    """Optimistic bound on its score on all the data (the upper one if larger is better); None
-    without one."""
+    """Optimistic bound on its score on all the data; None without one. It is the upper bound if
+    larger is better."""
     worst: float | None
-    """Pessimistic end of the interval for its score on all the data; None without one."""
+    """Pessimistic end of its score's interval on all the data; None without one."""
     reason: str
     """Reason for its state."""
 
@@ -80,7 +80,7 @@ class BestLearner:
     size: int
     """Number of examples it was trained on."""
     bound: float | None
-    """Bound on its score on all the data; the score itself once it is trained on them."""
+    """Bound on its score on all the data. It is the score itself after training on them."""
     rival_bound: float | None
     """Best bound of the other learners that are not dropped; None without one."""
     is_final: bool
@@ -88,11 +88,10 @@ class BestLearner:
     reason: str
     """Reason why it is the best, or the reason of the policy's next decision."""
     promise: str
-    """Guarantee of ABC with its conditions, or the share of past bounds that held; empty if
-    nothing is known."""
+    """ABC's guarantee with its conditions, or the share of past bounds that held. Empty if nothing
+    is known."""
     better_size: int | None
-    """Smaller training size with a better score on as many validation examples; None without
-    one."""
+    """Smaller size with a better score on as many validation examples, or None."""
     examples: int
     """Training examples spent on all learners, each training counted in full."""
     seconds: float
@@ -171,13 +170,13 @@ def _inherited(trial: Facts) -> int:
 
 
 def best_learner(study: optuna.Study) -> BestLearner | None:
-    """Return the selected learner, or the leader of an unfinished study; None before any score.
+    """Return the selected learner, or the leader of an unfinished study.
 
-    The selected learner is the one of `study.best_trial`, trained on all the data (with
-    `ABCPruner(refit=False)` the one identified). The leader of an unfinished study depends on its
-    rule. By the default rule it is the learner with the best full-data score, or without one that
-    with the best forecast. By DAUB's bounds it is the learner with the best score at the largest
-    size that any has reached, and by ABC the best guess.
+    None before any score. The selected learner is the one of `study.best_trial`, trained on all
+    the data (with `ABCPruner(refit=False)` the one identified). The leader of an unfinished study
+    depends on its rule. By the default rule it is the learner with the best full-data score, or
+    without one that with the best forecast. By DAUB's bounds it is the learner with the best score
+    at the largest size that any has reached, and by ABC the best guess.
 
     Args:
         study: running or ended; its pruner is not needed.
@@ -219,9 +218,10 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
 
 
 def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None:
-    """Return the learner of the best trial, so no two answers differ on which is the best.
+    """Return the learner of the best trial.
 
-    If the policy ended without training on all the data, it is the policy's answer.
+    So no two answers differ on which is the best. If the policy ended without training on all the
+    data, it is the policy's answer.
     """
     known, complete = worker.known, []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -235,7 +235,7 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
 
 
 def _better_size(curve: LearningCurve) -> int | None:
-    """Return the size with the best score on as many examples; None if that is the last one."""
+    """Return the size with the best score on as many examples. None if that is the last one."""
     last = curve.observations[-1]
     comparable = [s for s in curve.observations if s.n_validation == last.n_validation]
     best = max(comparable, key=lambda seen: (seen.score, seen.size))
@@ -248,7 +248,7 @@ def _finite(end: float) -> float | None:
 
 
 def _shown(end: float, limit: float, sign: int) -> float | None:
-    """Return the end of an interval in the user's direction; None if it is infinite."""
+    """Return the end of an interval in the user's direction. None if it is infinite."""
     return None if math.isinf(end) else cut(end, limit, sign)
 
 

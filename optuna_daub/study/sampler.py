@@ -47,7 +47,7 @@ from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Largest number of learners in a closed pool; Optuna's databases store trial numbers in 32
+"""Largest number of learners in a closed pool. Optuna's databases store trial numbers in 32
 bits."""
 
 _logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def checked_n_learners(n_learners: object) -> int:
 
 
 class DataAllocationSampler(BaseSampler):
-    """Propose new learners and resume suspended ones, as the policy of the study's pruner says.
+    """Propose new learners and resume suspended ones, as the study's pruner says.
 
     Use it with `DAUBPruner`, `ABCPruner` or another `AllocationPruner`. A resumed learner keeps
     its parameters and inherits its curve. In an open pool, the default, the base sampler proposes
@@ -225,7 +225,7 @@ class DataAllocationSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the base sampler's space for a new learner, or the space of a resumed one."""
+        """Return the base sampler's space for a new learner. For a resumed one, return its own."""
         run = _run_of(study, trial)
         if run is None:
             return self._base_sampler.infer_relative_search_space(study, trial)
@@ -271,9 +271,10 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value for a new learner, or the value of a resumed one.
+        """Return the base sampler's value for a new learner.
 
-        If a resumed learner lacks the parameter, the base sampler proposes a value.
+        For a resumed one it is the learner's own. If a resumed learner lacks the parameter, the
+        base sampler proposes a value.
 
         Raises:
             optuna.TrialPruned: if the base sampler has nothing left to propose.
@@ -336,7 +337,9 @@ class DataAllocationSampler(BaseSampler):
 
     @contextmanager
     def _proposing(self, study: optuna.Study, trial: FrozenTrial) -> Iterator[BaseSampler]:
-        """Yield the base sampler, or a wrapper of it, and keep the trial alive meanwhile.
+        """Yield the base sampler, or a wrapper of it.
+
+        The trial is kept alive meanwhile.
 
         Raises:
             optuna.TrialPruned: in an objective that asks for parameters of a trial that is over.
@@ -379,7 +382,7 @@ class DataAllocationSampler(BaseSampler):
 
 
 def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
-    """Return the run of a trial of this process; None if the trial is not of the pair."""
+    """Return the run of a trial of this process. None if the trial is not of the pair."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
     assigned = worker_of(study).assigned.get(trial.number)

@@ -1,9 +1,10 @@
-"""Errors of set-up, which end a study at once, even if it catches errors of trials.
+"""Errors of set-up.
 
-A direction that does not fit the scorer, or sizes that do not fit the rows, would fail every
-trial. With `study.optimize(..., catch=(Exception,))` such a study would go on failing all night.
-So an objective raises `SetupError` within `ending_study` before it trains anything. The sampler
-raises it again by `raise_anew` in `after_trial`, where `catch` has no effect.
+They end a study at once, even if it catches errors of trials. A direction that does not fit the
+scorer, or sizes that do not fit the rows, would fail every trial. With `study.optimize(...,
+catch=(Exception,))` such a study would go on failing all night. So an objective raises
+`SetupError` within `ending_study` before it trains anything. The sampler raises it again by
+`raise_anew` in `after_trial`, where `catch` has no effect.
 """
 
 from __future__ import annotations

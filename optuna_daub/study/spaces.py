@@ -55,10 +55,10 @@ def holds(distribution: BaseDistribution, value: Any) -> bool:
 
 
 def widened(space: Space, given: Iterable[Mapping[str, BaseDistribution]]) -> Space:
-    """Return a space that also contains these distributions; the same object if it already does.
+    """Return a space that also contains these distributions.
 
-    If the range of a parameter changes between trials, the space has the widest range. If its kind
-    changes, the latest kind counts.
+    It is the same object if it already does. If the range of a parameter changes between trials,
+    the space has the widest range. If its kind changes, the latest kind counts.
     """
     known = dict(space.dimensions)
     before = dict(known)

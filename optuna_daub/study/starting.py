@@ -37,7 +37,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(asking: Asking) -> None:
-    """Raise an error if the study, the pruner and this sampler do not fit together."""
+    """Raise an error if study, pruner and sampler do not fit together."""
     study, worker, policy = asking.study, asking.worker, asking.policy
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
@@ -93,7 +93,7 @@ def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float
 
 
 def stop_if_over(asking: Asking, number: int) -> None:
-    """End the study of the idle trial `number` if there is nothing left to do."""
+    """End the study of the idle trial `number` if nothing is left to do."""
     study, worker, begun = asking.study, asking.worker, host.begin(asking.study)
     decision = worker.answer(asking.policy)[1]
     is_alone = [*worker.known.unfinished] == [number]
@@ -122,17 +122,17 @@ def is_new(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
 
 
 def check_held(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Raise an error in an objective that asks for parameters of a trial that was taken over."""
+    """Raise an error if a trial that was taken over is asked for parameters."""
     is_held, asked = worker_of(study).holds(trial.number), host.trial_of_caller()
     if not is_held and asked is not None and not host.is_asking():
         raise liveness.end_lost(study, asked)
 
 
 def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
-    """End a transaction that an interrupt has broken off, so this worker can write again.
+    """End a transaction that an interrupt has broken off.
 
-    On SQLite such a transaction locks the whole file for all workers, including this one, which
-    then could not store how its trial ended.
+    So this worker can write again. On SQLite such a transaction locks the whole file for all
+    workers, including this one, which then could not store how its trial ended.
     """
     if error is None or isinstance(error, Exception):
         return  # Optuna has rolled it back
@@ -154,9 +154,9 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
 
 @contextmanager
 def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
-    """End a trial if assigning it a learner raises an error; Optuna would leave it running.
+    """End a trial if assigning it a learner raises an error.
 
-    An enqueued trial without a learner goes back to the queue.
+    Optuna would leave it running. An enqueued trial without a learner goes back to the queue.
     """
     try:
         yield

@@ -63,7 +63,7 @@ _NAME, _FIELDS = "name", "fields"
 
 
 def write_policy(study: optuna.Study, policy: Policy) -> None:
-    """Store the rule of a study, if it is new; of a rule of your own only its name."""
+    """Store the rule of a study, if it is new. Of a rule of your own, store only its name."""
     try:
         stored = _described(policy)
     except ValueError:

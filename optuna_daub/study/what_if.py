@@ -52,7 +52,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """A study beside its replay under another rule; `str` of it is a table."""
+    """A study compared with its replay under another rule; its `str` is a table."""
 
     actual: Outcome
     """Outcome of the study."""
@@ -61,7 +61,7 @@ class WhatIf:
     is_same: bool
     """True if both chose the same learner."""
     guessed: int
-    """Number of trainings in the replay that the study had not made; see `what_if` for their
+    """Number of trainings in the replay that the study had not made. See `what_if` for their
     scores."""
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
 def _replayed(
     policy: Policy, pool: Pool, whole: Mapping[int, LearningCurve]
 ) -> tuple[int | None, list[Observation], int]:
-    """Return the learner that a policy ends with, its trainings, and how many are guesses."""
+    """Return the final learner of a policy, its trainings, and the number of guesses."""
     made: list[Observation] = []
     guessed, winner = 0, None
     for decision in replay(policy, whole.values(), pool.space):
@@ -201,7 +201,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
 
 
 def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
-    """Return the median gain in score per doubling of the examples, without each curve's start."""
+    """Return the median gain in score per doubling. Each curve's start is left out."""
     starts = [seen[:2] for seen in curves if len(seen) > 1]
     gains = [
         (later.score - first.score) / math.log2(later.size / first.size)

@@ -42,9 +42,9 @@ from optuna_daub.study.records import Run
 
 _logger = logging.getLogger(__name__)
 
-MOMENT = 0.01
-"""Share of the time left that may pass before a new time left is used. Until then the results
-computed for a pool stay valid; the seconds of trainings are known less precisely anyway."""
+STALE_SHARE = 0.01
+"""Share of the time left that may pass before it is read anew. Until then the results computed for
+a pool stay valid; the seconds of trainings are known less precisely anyway."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Assigned:
     explores: bool = False
     """True if it avoids a point that the base sampler would repeat (see `exploring`)."""
     point: Mapping[str, Any] | None = None
-    """Parameters that a new learner takes from an earlier study; None if it takes none."""
+    """Parameters that a new learner takes from an earlier study, or None."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Turn:
     size: int
     since: float
     is_run: bool
-    """True if the trial runs a learner that other workers may take over; False if the trial
-    belongs to another library's sampler."""
+    """True if other workers may take over the trial's learner. False if the trial belongs to
+    another library's sampler."""
     is_reported: bool = False
 
 
@@ -98,7 +98,7 @@ class Patience:
     """Limits of waiting: seconds for other workers, proposals for the base sampler."""
 
     recent: float = 60.0
-    """Seconds for which a worker counts as present after its last sign, such as between two
+    """Seconds for which a worker counts as present after its last sign. It may be between two
     trials."""
     checked: float = 1.0
     """Seconds between two checks that a run is still the worker's own. A check takes some
@@ -107,10 +107,11 @@ class Patience:
     """Seconds that the lower trial number waits for a rival to step back. A living rival does so
     within two looks of some milliseconds."""
     proxied: float = 3600.0
-    """Seconds of silence allowed to a run behind a gRPC proxy, which passes no heartbeat on."""
+    """Seconds of silence allowed to a run behind a gRPC proxy. The proxy passes no heartbeat
+    on."""
     abandoned: float = 30.0
-    """Seconds that an enqueued trial may be out of the queue without a learner, which normally
-    takes milliseconds."""
+    """Seconds that an enqueued trial may be out of the queue without a learner. Normally it takes
+    milliseconds."""
     declined: int = 100
     """Number of new learners in a row that the policy may decline. Then the study ends, because
     nothing that the base sampler proposes fits into the time left."""
@@ -127,13 +128,13 @@ class Worker:
     reader: log.Reader
     """Reader of the trials."""
     sign: int
-    """-1 if smaller scores are better, else 1; scores are multiplied by it when they are shown."""
+    """-1 if smaller scores are better, else 1. Scores are multiplied by it when they are shown."""
     patience: Patience = Patience()
     """Limits of its waiting."""
     known: Known = field(default_factory=Known)
     """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held while a thread looks, or chooses and claims a learner, so a second thread sees what the
+    """Held while a thread looks, or chooses and claims a learner. So a second thread sees what the
     first has written. Never held during a sleep."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
     """Trials that this process has started and not ended, by number."""
@@ -144,14 +145,14 @@ class Worker:
     objective's own `TrialPruned` obeys that answer or rejects the parameters; asked again, the
     policy might answer otherwise. No decision depends on it."""
     holders: dict[int, host.Holder] = field(default_factory=dict)
-    """Threads that have claimed the trials of this process, by trial number, until the storage is
-    seen to have a trial as finished."""
+    """Threads that claimed the trials of this process, by trial number. They stay until the
+    storage is seen to have a trial as finished."""
     newcomers: dict[int, bool] = field(default_factory=dict)
-    """Running new learners by trial number; True once a learner is settled, which means known to
-    be the only one with its parameters."""
+    """Running new learners by trial number, True once settled. A settled learner is known to be
+    the only one with its parameters."""
     seen: dict[int, tuple[tuple[Any, ...], float]] = field(default_factory=dict)
-    """Last sign of life of each unfinished trial of any process, by number, and the time since
-    which it has not changed."""
+    """Last sign of life of each process's unfinished trials, by number. The second value is the
+    time since which it has not changed."""
     seen_at: float = -math.inf
     """Time of the last look. Silence of others is counted up to it, since this process may have
     been stopped itself while they went on."""
@@ -178,7 +179,7 @@ class Worker:
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
     _policy: Policy | None = None  # the policy asked last; its drops are valid
-    _shown: Pool = field(default_factory=Pool)  # the last one; with a time limit, the last at work
+    _shown: Pool = field(default_factory=Pool)  # the last one; with a limit, of a running trial
 
     @property
     def is_late(self) -> bool:
@@ -228,7 +229,7 @@ class Worker:
         is_at_work: bool = True,
         proposes: bool = False,
     ) -> Pool:
-        """Return the pool of all facts that a decision may use, as trial `number` sees it.
+        """Return the pool of all usable facts, as trial `number` sees it.
 
         If the trial `proposes`, its own learner is left out, since it has no parameters yet. This
         is the same pool for which the new learner was decided on, so results computed for it stay
@@ -343,16 +344,16 @@ class Worker:
             self.known = self.known.ruling_out(drops)
 
     def _left(self) -> Cost | None:
-        """Return the seconds left; those of the last pool until `MOMENT` has passed."""
+        """Return the seconds left; those of the last pool until `STALE_SHARE` has passed."""
         if self.horizon is None:
             return None
         seconds, last = max(0.0, self.horizon - time.monotonic()), self._shown.left
-        if last is not None and 0.0 <= last.seconds - seconds <= MOMENT * seconds:
+        if last is not None and 0.0 <= last.seconds - seconds <= STALE_SHARE * seconds:
             return last
         return Cost(0, seconds)
 
     def _trials_left(self) -> int | None:
-        """Return the number of trials that this thread may still start after its own one.
+        """Return the number of trials that this thread may start after this one.
 
         None without `n_trials`, and also if these are the smaller part of the study's trials: with
         many workers, or with `optimize` in a loop, each `optimize` makes only some of them.

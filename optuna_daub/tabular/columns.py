@@ -16,13 +16,14 @@ from optuna_daub.tabular.target import Target
 
 
 MAX_LEAK_ROWS, MIN_LEAK_ROWS = 10_000, 400
-"""Largest and smallest number of rows in a column's check for giving the target away."""
+"""Largest and smallest number of rows in the check for leaks. A leak is a column that gives the
+target away."""
 
 LEAK_COLUMNS = 50
 """Number of columns up to which each check takes the largest number of rows."""
 
-GIVEN_AWAY = 0.98
-"""Share of a constant guess's error. A column that removes more of it gives the target away."""
+LEAK_SHARE = 0.98
+"""Smallest share of a constant guess's error that a leak removes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ def checked_columns(frame: Any, target: Target) -> Columns:
 
     Args:
         frame: features of the kept rows.
-        target: of these rows.
+        target: target of these rows.
 
     >>> import pandas as pd
     >>> from optuna_daub.tabular.target import checked_target
@@ -66,7 +67,7 @@ def checked_columns(frame: Any, target: Target) -> Columns:
 
 
 def _lost(column: Any, name: str) -> str:
-    """Return why a column is useless, or an empty string."""
+    """Return the reason why a column is useless, or an empty string."""
     pandas = imported("pandas")
     types = pandas.api.types
     known = column.dropna()
@@ -134,7 +135,7 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
     for name in frame.columns:
         x = _as_numbers(frame[name].iloc[rows])
         error = _error(x, y, half, has_classes=target.task == "classification")
-        if error <= (1 - GIVEN_AWAY) * constant:
+        if error <= (1 - LEAK_SHARE) * constant:
             yield (
                 f"`{name}` alone gives `{target.name}` away ({1 - error / constant:.1%} of the "
                 f"error of a guess is gone). Leave it out (ignore) if it is not known before "
@@ -156,7 +157,10 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
 
 
 def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: bool) -> float:
-    """Return the error on the second half of a tree fitted on this column of the first half."""
+    """Return a tree's error on the second half of rows.
+
+    The tree is fitted on this column of the first half.
+    """
     kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
     tree = kind(min_samples_leaf=3, random_state=0).fit(x[:half], y[:half])
     return _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)

@@ -55,7 +55,7 @@ def add_commands(commands: Any) -> None:
 
 
 def run(asked: argparse.Namespace, say: Any) -> int:
-    """Run a command; return 0 on success, or 2 after one sentence on a fault of the table."""
+    """Run a command and return 0. After a fault of the table, print a sentence and return 2."""
     try:
         asked.run(asked, say)
     except (TableError, ImportError) as error:

@@ -59,10 +59,10 @@ def fit(
     storage: Any = None,
     say: Say | None = print,
 ) -> TabularModel:
-    """Find the best model for a table in a given time, and fit it on all rows.
+    """Find the best model for a table in the given time.
 
-    Most models are trained on a part of the rows; promising ones on more, and the best on all.
-    skrub prepares text, dates, gaps and categories. This needs
+    It is fitted on all rows. Most models are trained on a part of the rows; promising ones on
+    more, and the best on all. skrub prepares text, dates, gaps and categories. This needs
     `pip install 'optuna-daub[tabular]'`.
 
     The last tenth of the time is kept for fitting the best model once more, on all rows. If that

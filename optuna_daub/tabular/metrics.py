@@ -22,7 +22,7 @@ class Metric:
     scoring: str
     """Name of the scorer in scikit-learn; larger scores are better."""
     is_loss: bool
-    """True if users know it as a loss, which is the scorer's score with the other sign."""
+    """True for a loss, which is the scorer's score with the other sign."""
 
     def shown(self, score: float) -> float:
         """Return a scorer's score as the user's metric."""
@@ -130,7 +130,9 @@ OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_devianc
 
 
 def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
-    """Return the metric of that name; None is accuracy for classes and r2 for amounts.
+    """Return the metric of that name.
+
+    None is accuracy for classes and r2 for amounts.
 
     Args:
         name: name in scikit-learn, FLAML or AutoGluon, in any case of letters.

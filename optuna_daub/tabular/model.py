@@ -84,7 +84,7 @@ class TabularModel:
     columns: tuple[str, ...]
     """Names of the columns that are used."""
     score: float
-    """Score of the best model on rows that it was not trained on, as the user's metric."""
+    """The best model's score on rows outside its training, in the user's metric."""
     notes: tuple[str, ...]
     """Findings about the table, one sentence each."""
     found: Found

@@ -7,10 +7,11 @@ from optuna_daub.study import DAUBPruner
 
 
 FIRST_ROWS = 300
-"""Smallest number of rows of a first training, if there are at least four times as many."""
+"""Smallest number of rows of a first training. A quarter of all rows is enough if that is less."""
 
 SMALLEST_SHARE = 1 / 64
-"""Share of all rows in a first training on large tables, as by `DAUBPruner` in an open pool."""
+"""Share of all rows in a first training on large tables. `DAUBPruner` has the same in an open
+pool."""
 
 
 def sampler(seed: int, seconds: float) -> DataAllocationSampler:

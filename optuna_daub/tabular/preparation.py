@@ -74,7 +74,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the columns of a table as numbers; values that `fit` has not seen become NaN."""
+        """Return the columns of a table as numbers. Values that `fit` has not seen become NaN."""
         check_is_fitted(self)
         used = self._used(X)
         strange = [name for name in self.plain_ if not _is_plain(used[name].dtype)]

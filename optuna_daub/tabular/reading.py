@@ -41,7 +41,7 @@ _GROUPS_BY_COMMA = re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*")
 
 
 class TableError(ValueError):
-    """The error for a table from which nothing can be learnt; one sentence says why."""
+    """The error for a table from which nothing can be learnt. One sentence says why."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The search for the best model of a prepared table, and the last training on all rows."""
+"""The search for a prepared table's best model, and its last training."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ from optuna_daub.tabular.target import Target
 FEW_ROWS = 2_000
 """Number of rows below which scores are means over five folds: a held-out fifth is too small."""
 FOLDS = 5
-SCORED = 20_000
+"""Number of folds on such tables; scikit-learn's default."""
+MAX_SCORED = 20_000
 """Largest number of held-out rows: the standard error of an accuracy is at most 0.0035 =
 sqrt(0.25 / 20,000)."""
 SCORED_SHARE = 0.2
+"""Share of the rows that is held out on larger tables. It is at most `MAX_SCORED` rows."""
 ROWS_FOR_THREADS = 10_000
 """Number of rows below which a training has one thread: starting more would take longer."""
 
@@ -100,7 +102,7 @@ class Search:
             scoring=self.metric.scoring,
             stratify=self.target.task == "classification",
             cv=self.folds if self.folds > 1 else None,
-            test_size=min(SCORED_SHARE, SCORED / n),
+            test_size=min(SCORED_SHARE, MAX_SCORED / n),
             seed=self.seed,
         )
         study = optuna.create_study(
@@ -146,7 +148,8 @@ class Search:
         return max(ahead, key=lambda c: c.score or 0.0, default=leader)
 
     def takes(self, curve: LearnerCurve) -> float:
-        """Return the expected seconds of fitting a learner on all rows, in proportion to rows."""
+        """Return the expected seconds of fitting a learner on all rows. They are in proportion to
+        rows."""
         last = curve.observations[-1]
         return (last.seconds or 0.0) / self.folds * len(self.y) / last.size
 

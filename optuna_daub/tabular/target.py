@@ -34,7 +34,7 @@ MOST_DAYS = 50_000_000.0
 ends after twice as many."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
-"""Text that is a date whatever the order of days and months is where it was written."""
+"""Text of an ISO date, which means the same day everywhere."""
 
 _HELD: dict[Task | None, str] = {"classification": "classes", "regression": "amounts"}
 """Words for the values of a target, by task."""
@@ -276,7 +276,7 @@ def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
 
 
 def _dates(known: Any, name: str, pandas: Any) -> Any:
-    """Return dates of any type without a time zone: those with one as the time in UTC.
+    """Return dates without a time zone. Dates with one are converted to UTC.
 
     Raises:
         TableError: if one of them is no date, or too far away for a clock that counts

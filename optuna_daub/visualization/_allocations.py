@@ -43,7 +43,7 @@ class Layer(NamedTuple):
 
     size: int
     costs: tuple[float, ...]
-    """Cost of each bar, in examples or seconds; 0 for learners not trained on this size."""
+    """Cost of each bar, in examples or seconds. 0 for learners not trained on this size."""
     color: str
 
 
@@ -67,7 +67,7 @@ class AllocationsRecord(NamedTuple):
 
     @property
     def share(self) -> str:
-        """Cost so far as a share of training every learner on all the data, in words."""
+        """Cost so far as a share of training all learners completely, in words."""
         if not self.spent:
             return f"no {self.unit} spent yet"
         about = "" if self.measured >= self.everything else "about "
@@ -171,7 +171,8 @@ def allocations_record(
 
 
 def _layers(curves: Sequence[LearnerCurve], unit: Unit, top: int) -> Iterator[Layer]:
-    """Yield the costs at each size of the first `top` learners, then the mean of the others."""
+    """Yield the costs at each size. The first `top` learners come one by one, then the mean of the
+    others."""
     costs = [{seen.size: cost(seen, unit) for seen in curve.observations} for curve in curves]
     sizes = sorted({size for of_learner in costs for size in of_learner})
     colors = size_colors(sizes)

@@ -42,7 +42,7 @@ BACKGROUND = "#8c8c8c"
 """Colour of the other learners, and of keys that stand for several colours."""
 
 _SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
-"""Colours of the training sizes from the smallest to the largest; those between are blended."""
+"""Colours of the training sizes from the smallest to the largest. Those between are blended."""
 
 MAX_OTHERS = 48
 """Largest number of learners in grey; more lines would be a grey block."""
@@ -50,8 +50,12 @@ MAX_OTHERS = 48
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
 
+MAX_LETTERS = 40
+"""Largest number of letters in a line along the vertical axis: 290 pixels, plotly's usual height
+without title and sizes."""
+
 MAX_TICKS_OF_NARROW = 6
-"""Largest number of sizes written under a narrow picture, of 300 pixels or 4 inches."""
+"""Largest number of sizes under a narrow picture, of 300 pixels or 4 inches."""
 
 
 class Look(NamedTuple):
@@ -80,12 +84,13 @@ class Axis(NamedTuple):
     """The study's metric name, "score" if it has none."""
     is_minimized: bool
     limits: tuple[float, float] | None
-    """The smallest and the largest score in the picture; None if there is nothing to draw."""
+    """Smallest and largest score in the picture; None if it is empty."""
 
     def scale(self, title: str | None = None) -> Scale:
-        """Return the axis as the plotting libraries need it, by its own name or another title."""
+        """Return the axis as the plotting libraries need it. `title` replaces its name."""
         better = " (smaller is better)" if self.is_minimized else ""
-        return Scale((title or self.name) + better, self.limits)
+        lines = textwrap.wrap((title or self.name) + better, MAX_LETTERS)
+        return Scale("\n".join(lines), self.limits)
 
 
 def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
@@ -97,7 +102,8 @@ def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
 def stretched(
     inner: Sequence[float], outer: Sequence[float], share: float = 0.25
 ) -> tuple[float, float]:
-    """Return a range that contains `inner`, and values of `outer` at most `share` of it away."""
+    """Return a range with `inner` and nearby values of `outer`. They are at most `share` of it
+    away."""
     low, high = min(inner), max(inner)
     span = high - low or abs(high) or 1.0
     lowest = max(min((low, *outer)), low - share * span)
@@ -119,7 +125,7 @@ def size_scale(sizes: Sequence[int]) -> Scale:
 
 
 def tick_sizes(sizes: Sequence[int], most: int = MAX_TICKS) -> tuple[int, ...]:
-    """Return the sizes to write at a logarithmic axis, `most` and the last one at most."""
+    """Return at most `most` sizes for a logarithmic axis, and the last one."""
     room = math.log(sizes[-1] / sizes[0]) / most
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
@@ -162,7 +168,7 @@ def label(curve: LearnerCurve | BestLearner, width: int = 24) -> str:
 
 
 def facts(curve: LearnerCurve) -> tuple[str, ...]:
-    """Return the parameters of a learner and the reason of the last decision on it, as lines."""
+    """Return a learner's parameters and the last decision's reason, as lines."""
     return *parameter_lines(curve.params), *textwrap.wrap(curve.reason, 60)
 
 
@@ -220,7 +226,7 @@ def _ids(learners: Iterable[int]) -> list[int]:
         if isinstance(learners, str | bytes | Mapping):
             raise TypeError
         given = [*learners]
-    except TypeError:  # also of an array without a dimension
+    except TypeError:  # an array without a dimension raises it too
         raise ValueError(f"`learners` must be a list of ids, but got {learners!r}.") from None
     return [whole_number("learners", learner) for learner in given]
 
@@ -245,7 +251,9 @@ def thinned(others: Sequence[_Shown]) -> list[_Shown]:
 
 
 def shown(n_colored: int, n_grey: int, n_learners: int) -> str:
-    """Return a note on the number of learners shown; empty if all of them stand out.
+    """Return a note on the number of learners shown.
+
+    Empty if all of them stand out.
 
     >>> shown(12, 48, 300)
     '60 of 300 learners shown, 12 of them in color'

@@ -214,7 +214,7 @@ def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None
 def _bands(
     study: optuna.Study, curves: Sequence[LearnerCurve], limit: float
 ) -> Mapping[int, tuple[Edge, ...]]:
-    """Return the forecast of each learner's scores beyond its last one, cut at the limit.
+    """Return the forecast of each learner's later scores, cut at the limit.
 
     Both ends at the full size are those that the study reports. If the policy forecasts scores,
     the band widens between as the forecasts do; otherwise it is a wedge.
@@ -276,7 +276,7 @@ def _label(line: CurveLine) -> str:
 
 
 def _own_marks(line: CurveLine) -> list[Mark]:
-    """Return the band, the training scores and the curve of a learner that stands out."""
+    """Return the band, training scores and curve of a learner that stands out."""
     look, group, color = LOOKS[line.curve.state], str(line.curve.learner), line.color or BACKGROUND
     marks: list[Mark] = []
     if line.band:
@@ -318,9 +318,10 @@ def _own_marks(line: CurveLine) -> list[Mark]:
 
 
 def _others(lines: Sequence[CurveLine]) -> Line:
-    """Return the learners in the background as one mark, since each mark slows a page down.
+    """Return the learners in the background as one mark.
 
-    A learner with a single score has no line, so each last score has a small marker.
+    Each mark slows a page down. A learner with a single score has no line, so each last score has
+    a small marker.
     """
     points: list[tuple[int | None, float | None, str, str, bool]] = []
     for line in lines:

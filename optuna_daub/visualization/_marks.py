@@ -1,7 +1,8 @@
-"""A picture as a table of marks, which each plotting library draws in its own way.
+"""A picture as a table of marks.
 
-Everything that both renderings must agree on stands here: places, colours, widths, symbols, what
-the legend says and in which order marks lie over each other.
+Each plotting library draws them in its own way. Everything that both renderings must agree on
+stands here: places, colours, widths, symbols, what the legend says and in which order marks lie
+over each other.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Line(NamedTuple):
     """Opacity, in [0, 1]."""
     dash: Literal["solid", "dash", "dot"] = "solid"
     is_step: bool = False
-    """True if each value holds up to the next one; False for straight lines between them."""
+    """True if each value holds up to the next one. False for straight lines between them."""
     symbol: str = ""
     """A key of `SYMBOLS`; empty draws no markers."""
     symbol_size: float = 6.0
@@ -56,13 +57,14 @@ class Line(NamedTuple):
     label: str = ""
     """Text in the legend; empty leaves the line out of it."""
     group: str = ""
-    """Lines and bands of one group are hidden together by a click into the legend."""
+    """Name of the group. A click into the legend hides all its lines and bands."""
     point: str = ""
-    """Text shown when the pointer rests on a point, as a template of plotly; empty for none."""
+    """Text shown while the pointer is on a point, or empty. It is a template of plotly."""
     name: str | Sequence[str] = ""
     """First line of that text, for the whole line or for each point."""
     notes: str | Sequence[str] = ""
-    """Last lines of that text, for the whole line or for each point; "\n" separates lines."""
+    """Last lines of that text, for the whole line or for each point. A line break separates
+    them."""
 
 
 class Band(NamedTuple):
@@ -80,7 +82,7 @@ class Bars(NamedTuple):
     """One part of horizontal stacked bars; it continues the parts before it."""
 
     names: tuple[str, ...]
-    """Names of the bars, the first on top; the same in all parts of a picture."""
+    """Names of the bars, the first on top. They are the same in all parts of a picture."""
     lengths: tuple[float, ...]
     color: str
     label: str
@@ -119,6 +121,6 @@ class Picture(NamedTuple):
 
 
 def key(label: str, color: str, width: float, opacity: float, dash: str = "solid") -> Line:
-    """Return a line that appears only in the legend, to explain marks of several colours."""
+    """Return a line of the legend only. It explains marks of several colours."""
     assert dash in ("solid", "dash", "dot")
     return Line((), (), color, width, opacity, dash, label=label)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ MAX_TABLE_LEARNERS = 20
 
 
 def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int | None) -> str:
-    """Return the leader, its lead, the cost so far and what others could reach, in Markdown."""
+    """Return leader, lead, cost and what others could reach, in Markdown."""
     best = best_learner(study)
     if best is None:
         return "No score has been reported yet."
@@ -47,7 +47,7 @@ def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int |
 
 
 def _ranking(study: optuna.Study) -> str:
-    """Return a sentence on how well the smallest samples rank the learners; empty if unknown."""
+    """Return a sentence on how well the smallest samples rank learners. Empty if unknown."""
     found = sample_agreement(study).sizes
     if not found:
         return ""
@@ -106,13 +106,15 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
 
 
 def page(study_id: int, *numbers: int) -> str:
-    """Return the path of optuna-dashboard's page of a study, or of some of its trials."""
+    """Return the path of optuna-dashboard's page of a study or its trials."""
     trials = f"/trials?numbers={','.join(map(str, numbers))}" if numbers else ""
     return f"/dashboard/studies/{study_id}{trials}"
 
 
 def literal(text: str) -> str:
-    """Return a user's text, such as a category or an error, as Markdown that shows it unchanged.
+    """Return a user's text as Markdown that shows it unchanged.
+
+    It may be a category or an error.
 
     >>> print(literal("<b> | a_b*"))
     \\<b\\> \\| a\\_b\\*

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 Trace: TypeAlias = dict[str, Any]
-"""A mark of a figure as plotly reads it; a figure of dictionaries is made ten times as fast as
-one of plotly's objects."""
+"""A mark of a figure as plotly reads it. A figure of dictionaries is made ten times as fast as one
+of plotly's objects."""
 
 LINE = 110
 """Largest number of letters in a line under the title."""
@@ -145,7 +145,7 @@ def _line(mark: Line, places: dict[str, int]) -> Trace:
             "symbol": SYMBOLS[mark.symbol].plotly,
             "size": sizes or size,
             "color": mark.color,
-            "line": {"color": mark.color},  # white if sizes differ
+            "line": {"color": mark.color},  # plotly makes it white if sizes differ
         }
     return trace | _hover(mark)
 
@@ -176,5 +176,5 @@ def _escaped(text: str) -> str:
 
 
 def _short(value: float) -> float:
-    """Return a number with the six digits that a picture can show, to keep figures small."""
+    """Return a number with six digits, to keep figures small. A picture shows no more."""
     return float(f"{value:.6g}")

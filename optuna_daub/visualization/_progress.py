@@ -26,14 +26,14 @@ from optuna_daub.visualization._study import sign_of
 
 
 LINE_EVERY = 60.0
-"""Seconds between two lines in a pipe or a log file, in which nothing can be drawn over."""
+"""Seconds between two lines in a pipe or a log file. Nothing can be drawn over there."""
 
 _SHOWING = threading.Lock()
-"""Held by the thread that updates a bar; not in the callback, which is sent to workers."""
+"""Held by the thread that updates a bar. It is not in the callback, which is sent to workers."""
 
 
 class ProgressBar:
-    """Show the leader and its lead, the cost so far and the time left, while a study runs.
+    """Show leader, lead, cost so far and time left while a study runs.
 
     A callback of `study.optimize`, in place of `show_progress_bar=True`, which knows no end of a
     study without `n_trials`. It is a bar on a terminal and in a notebook; elsewhere it is a line a
@@ -161,7 +161,7 @@ def is_notebook() -> bool:
 
 
 def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
-    """Return all examples that are spent once the leader is trained on all the data.
+    """Return all examples spent after the leader's training on all the data.
 
     A closed pool takes at least these if the leader does not change, since it may go there at
     once.
@@ -171,7 +171,9 @@ def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
 
 
 def standing(best: BestLearner, sign: int) -> str:
-    """Return a text on the leader, its size and score, and how far others may get ahead of it.
+    """Return a text on the leader, its size and score, and its rivals.
+
+    It says how far others may get ahead of it.
 
     Args:
         best: the leader.

@@ -68,11 +68,11 @@ class SearchHistoryRecord(NamedTuple):
     trainings: tuple[Training, ...]
     """Trainings with a finite score, in the order in which they ended."""
     paths: tuple[tuple[Training, ...], ...]
-    """The trainings of each learner that was the best on all the data for a while."""
+    """Trainings of each learner that once was the best on all the data."""
     best: tuple[Training, ...]
     """Trainings on all the data that were better than all earlier ones."""
     early: tuple[Training, ...]
-    """Trainings on any size that were better than all earlier ones, until the first on all the
+    """Trainings on any size that beat all earlier ones. They end with the first on all the
     data."""
     spent: float
     """The cost of all trainings."""

@@ -52,14 +52,17 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MOMENTS = 16
-"""Number of times per doubling of the trainings that the bounds of all learners are computed, a
-power of two. Up to twice as many trainings they are computed after each."""
+"""Number of times per doubling of the trainings that all bounds are computed. A power of two. Up
+to twice as many trainings they are computed after each."""
 
 LEADER = "best bound"
 
 
 class BoundStep(NamedTuple):
-    """The bound of a learner after a training of its own, or of another that changes it."""
+    """A learner's bound after a training that changed it.
+
+    The training may be another learner's.
+    """
 
     number: int
     """Place of the training in the sequence of all trainings, from 1."""
@@ -80,8 +83,8 @@ class BoundTrack(NamedTuple):
     facts: tuple[str, ...]
     """Lines of text on the learner: its parameters, and the reason of the last decision on it."""
     steps: tuple[BoundStep, ...]
-    """Bounds up to the last training of the study; those of a dropped learner up to its own last
-    one. The last bound is the one that the study reports."""
+    """Bounds up to the study's last training. Those of a dropped learner end at its own last one.
+    The last bound is the one that the study reports."""
     color: str | None
     """Colour of the line; None for learners in the background."""
 
@@ -107,7 +110,7 @@ class BoundsRecord(NamedTuple):
     n_trainings: int
     axis: Axis
     promise: str
-    """Promise for the leader, or the share of past bounds that held; empty if nothing is known."""
+    """Promise for the leader, or the share of past bounds that held. Empty if nothing is known."""
 
 
 def plot_upper_bounds(
@@ -367,7 +370,7 @@ def _own_mark(track: BoundTrack) -> Line:
 
 
 def _others(tracks: Sequence[BoundTrack]) -> Line:
-    """Return the learners in the background as one mark, since each mark slows a page down."""
+    """Return the learners in the background as one mark. Each mark slows a page down."""
     points: list[tuple[int | None, float | None, str, str]] = []
     for track in tracks:
         points += [(step.number, step.bound, track.name, "") for step in track.steps]

@@ -39,7 +39,7 @@ SIZE = (9.0, 5.0)
 """Width and height in inches."""
 
 NARROW = 7.0
-"""Width in inches below which the legend is under the picture instead of beside it."""
+"""Width in inches below which the legend is under the picture."""
 
 _DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 

@@ -170,11 +170,11 @@ def pair(
     Args:
         pruner: ours.
         base: the base sampler; None for the default one.
-        direction: of the study.
+        direction: direction of the study.
         storage: in memory unless given.
-        name: of the study.
-        patience: of this process.
-        options: of the sampler.
+        name: name of the study.
+        patience: waiting times of this process.
+        options: options of the sampler.
     """
     study = optuna.create_study(
         study_name=name,

@@ -202,6 +202,21 @@ def test_matplotlib_draws_in_the_size_that_was_set() -> None:
     assert legend.get_window_extent().y1 <= axes.get_window_extent().y0, "under the picture"
 
 
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("plot", ["plot_learning_curves", "plot_upper_bounds"])
+def test_a_long_name_of_the_score_is_no_longer_than_its_axis(plot: str) -> None:
+    study = studies.minimized()
+    study.set_metric_names(["mean_absolute_percentage_error"])
+    axes = getattr(by_matplotlib, plot)(study)
+    axes.figure.canvas.draw()
+    title, plain = axes.yaxis.label.get_window_extent(), axes.get_window_extent()
+    assert plain.y0 - 5 <= title.y0 < title.y1 <= plain.y1 + 5, "pixels, of some 380"
+    text = getattr(by_plotly, plot)(study).layout.yaxis.title.text
+    assert max(map(len, text.split("<br>"))) <= 40, "290 pixels of the 450 that plotly gives"
+    assert "mean_absolute_percentage_error" in text
+    assert text.replace("<br>", " ") == axes.get_ylabel().replace("\n", " ")
+
+
 def test_sizes_under_a_narrow_picture_do_not_touch_each_other() -> None:
     study = studies.crowded(3, n_sizes=12)
     with pyplot.rc_context({"figure.figsize": (4.0, 4.0)}):

@@ -33,12 +33,13 @@ Array = NDArray[np.float64]
 
 LATEST, SLOWEST = 120, 40
 """Numbers of learners in the model: those timed last, and the slowest of the others, which would
-cost most if they were predicted too fast."""
+cost most if they were predicted too fast. `benchmarks/decision_cost.py` shows the time that a
+decision takes with them."""
 LARGEST = 700.0
 """Largest logarithm of expected seconds; floats end at 709."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
-"""Degrees of freedom of the Student t distribution of logarithms, and the scale at which its
-quartiles are those of a normal distribution."""
+"""Degrees of freedom of the Student t distribution of logarithms, and its scale. With this scale
+its quartiles are those of a normal distribution."""
 
 
 class Seconds(NamedTuple):
@@ -174,7 +175,7 @@ class TakingPart:
     own: NDArray[np.int64]
     """Places of these learners among the fitted ones; -1 for those not fitted."""
     last: Array
-    """Logarithms of size and seconds of every learner's last timed training, shape (all learners,
+    """Logarithms of size and seconds of every learner's last timed training. Shape (all learners,
     2); NaN if none was timed."""
 
     def seconds(self, sizes: tuple[int, ...]) -> Seconds:
@@ -213,11 +214,12 @@ def is_timed(curves: Curves) -> bool:
 
 
 def taking_part(curves: Curves, full: int, space: Space | None = None) -> TakingPart | None:
-    """Return the model of seconds of a pool's learners; None if no seconds were measured.
+    """Return the model of seconds of a pool's learners.
 
-    The first, the last but one and the last timed training of each learner take part. Learners
-    beyond `LATEST` and `SLOWEST` are predicted from their last training and the growth of all, so
-    a decision on 20,000 learners takes no longer than one on some hundred.
+    None if no seconds were measured. The first, the last but one and the last timed training of
+    each learner take part. Learners beyond `LATEST` and `SLOWEST` are predicted from their last
+    training and the growth of all, so a decision on 20,000 learners takes no longer than one on
+    some hundred.
 
     Args:
         curves: curves of the learners.

@@ -20,16 +20,16 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Points:
-    """Points of the learners that a model is fitted to, as the kernels need them."""
+    """Learners as points, in the form that the kernels need."""
 
     rows: Rows
     """Points of the learners, shape (learners, parameters)."""
     space: Space
     """Space of the parameters."""
     bend: float
-    """Weight of a number's logarithm beside the number in the linear part."""
+    """Weight of a number's logarithm in the linear part; the number's own is 1."""
     count: float
-    """Weight of a whole number's logarithm in the linear part, which has not the number itself."""
+    """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
     centre: Array
     """Means of the linear columns, so a parameter that never changed has no effect."""
     n_words: tuple[int, ...]
@@ -53,8 +53,8 @@ class Points:
         return replace(self, rows=rows)
 
     def linear(self) -> tuple[Array, Array]:
-        """Return the columns of the linear part, and each point's prior variance of it, shape
-        (points,)."""
+        """Return the columns of the linear part, and its prior variance at each point. The
+        variances have shape (points,)."""
         columns = np.concatenate(self._columns(), axis=1) - self.centre
         unseen = (_words(self.rows, self.space) + 2 > np.array(self.n_words)).sum(axis=1)
         return columns, np.asarray((columns**2).sum(axis=1) + unseen)
@@ -72,8 +72,8 @@ class Points:
         return np.asarray(np.exp(-0.5 / (scale**2 * self.reach) * self._distances(other)))
 
     def _columns(self) -> tuple[Array, Array, Array]:
-        """Return logarithms of whole numbers, other numbers with their logarithms, and a column
-        of 0 and 1 for each word."""
+        """Return three tables: logarithms of whole numbers, other numbers with their logarithms,
+        and a column of 0 and 1 for each word."""
         counts = self.count * self.space.log_counts(self.rows)
         numbers = self._numbers(but_counts=True)
         # Time may be proportional to a value or to its logarithm, whatever scale its range has.

@@ -52,7 +52,7 @@ from optuna_daub.core.space import Space
 
 
 SCALES = ("linear", "smooth", "own", "own_growth", "noise")
-"""Names of the standard deviations that are fitted to a study, in logarithms of seconds."""
+"""Names of the standard deviations fitted to a study, in logarithms of seconds."""
 
 
 class Prior(NamedTuple):
@@ -73,7 +73,7 @@ class Prior(NamedTuple):
     reach: float
     """Length scale of the smooth part, in root mean square distances of the learners."""
     bend: float
-    """Weight of a number's logarithm beside the number in the linear part."""
+    """Weight of a number's logarithm in the linear part; the number's own is 1."""
     growth_by_point: float
     """Standard deviation of g divided by that of f."""
     count_mean: float
@@ -105,15 +105,17 @@ LEVEL_SD = 4.0
 WALKS = 6
 """Iterations of reweighting and of scales."""
 CHECKS = 10.0
-"""Weight of the prior belief that the stated variances are right, as a number of learners."""
+"""Weight of the belief in the stated variances, as a number of learners. It changes how often the
+intervals of `benchmarks/fit/seconds.py` hold."""
 FARTHEST = 3.0
-"""Largest error that counts, in standard deviations, so one learner does not decide."""
+"""Largest error that counts for them, in standard deviations. So one learner does not decide."""
 MOST_TUNED = 100
-"""Largest number of observations that the scales are fitted to, of the learners tried last."""
+"""Largest number of observations for the fit of the scales. The learners tried last count
+first."""
 
 
 def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
-    """Return the values of growth and late growth at sizes, both 0 at the pivot."""
+    """Return growth and late growth at these sizes, both 0 at the pivot."""
     size = np.asarray(log_size, np.float64) - log_full
     late = (np.exp(prior.kappa * size) - math.exp(-prior.kappa * prior.pivot)) / prior.kappa
     return size + prior.pivot, late
@@ -136,16 +138,16 @@ class Fitted:
     variances: Array
     """Squares of the scales in `SCALES`."""
     told: Array
-    """Inverse covariance times observations times basis, summed over all learners, then by
-    learner; shape (3, 1 + learners)."""
+    """Products of inverse covariance, observations and basis, shape (3, 1 + learners). Column 0 is
+    the sum over all learners; each other column is one learner."""
     sure: Array
-    """Inverse covariance between two bases, summed in the same way; two axes of 3, two of 1 +
-    learners."""
+    """Products of inverse covariance and two bases, summed in the same way. Two axes of 3, two of
+    1 + learners."""
     trust: Array
-    """Weight of each observation, in (0, 1], in the order of learners; small for a slow call."""
+    """Weight of each observation, in (0, 1], small for a slow call. In the order of learners."""
     widened: float
-    """Factor of the variances of new learners, from the errors of predicting learners timed once
-    without that time."""
+    """Factor of the variances of new learners. It comes from errors for learners timed once,
+    predicted without that time."""
 
     def predict(
         self, rows: Rows, log_size: ArrayLike, learner: NDArray[np.int64] | None = None

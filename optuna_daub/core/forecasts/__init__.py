@@ -1,1 +1,1 @@
-"""Forecasts of scores at sizes that a learner has not reached, one forecaster per file."""
+"""Forecasts of a learner's scores at larger sizes, one forecaster per file."""

@@ -42,12 +42,15 @@ MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
 GROWTH = 1.15
-"""Ratio of the numbers of trainings at which hyperparameters are fitted again."""
+"""Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
+time (`benchmarks/decision_cost.py`)."""
 WIDER = 1.4
-"""Scale of a forecast, a Student t with four degrees of freedom, in standard deviations of the
-process, which are too small for sizes not reached yet: `benchmarks/fit/process.py`."""
+"""Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
+four degrees of freedom. The process's own standard deviations are too small for sizes not reached
+yet: `benchmarks/fit/process.py`."""
 CHECKS = 10.0
-"""Weight of the prior belief that predictions are as precise as stated, as a number of scores."""
+"""Weight of the belief in the stated precision, as a number of scores. It changes how often the
+intervals of `benchmarks/fit/process.py` hold."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,14 @@ class Process(Forecaster):
         return mean, sd
 
     def gaps(self, pool: Pool, size: int, leader: int) -> Numbers:
-        """Return standard deviations of the candidates' scores less that of one learner.
+        """Return the standard deviation of each candidate's score minus that of one learner.
 
         What is unknown of the leader is unknown of its neighbours too, so their gap is small.
         """
         known, share, new = self._known(pool), self._share(size), pool.once(candidates_of)
         own = int(np.searchsorted(known.places, leader))
         if known.process is None or own == len(known.places) or known.places[own] != leader:
-            return super().gaps(pool, size, leader) / WIDER  # it is not in the process
+            return super().gaps(pool, size, leader) / WIDER  # the process's own width
         rows = np.vstack([known.process.seen.rows[[own]], new])
         places = np.append(own, np.full(len(new), -1))
         covariance = known.process.covariance(rows, places, share)
@@ -158,7 +161,7 @@ class Process(Forecaster):
 
 
 class _Known(NamedTuple):
-    """The process given a pool, with results for its learners, arrays in the order of ids."""
+    """The process given a pool. Arrays of learners are in the order of ids."""
 
     process: Conditioned | None
     """The process; None before any score."""
@@ -183,9 +186,10 @@ class _Known(NamedTuple):
         return 1.0 if self.process is None else self.process.noise
 
     def errors(self, sd: Numbers, share: float, count: int, rng: np.random.Generator) -> Numbers:
-        """Return draws of the errors of scores at the size of this phi, shape (count, learners).
+        """Return draws of the errors of scores at the size of this phi.
 
-        Errors of learners in the process depend on each other; those of others are independent.
+        Shape (count, learners). Errors of learners in the process depend on each other; those of
+        others are independent.
 
         Args:
             sd: standard deviation of each learner's score; 0 if it is known.
@@ -259,7 +263,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
 
 
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
-    """Return last size, last score, order of the first and the last training, and their number."""
+    """Return last size and score, order of the first and last training, their number."""
     seen = curve.once(_trainings)
     if not len(seen):
         return 0.0, math.nan, math.inf, math.inf, 0.0
@@ -267,7 +271,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 
 
 def _trainings(curve: LearningCurve) -> Numbers:
-    """Return size, score and order of each training with a finite score, one per row."""
+    """Return size, score and order of each training with a finite score."""
     seen = [(x.size, x.score, x.order) for x in curve.observations if is_finite(x.score)]
     return np.array(seen, np.float64).reshape(-1, 3)
 
@@ -361,7 +365,7 @@ def _unseen(count: int) -> Lines:
 
 
 def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
-    """Return the lines of learners that are not in the process, from their last scores alone.
+    """Return the lines of learners outside the process, from their last scores alone.
 
     Args:
         process: the process, for the prior of an average learner.

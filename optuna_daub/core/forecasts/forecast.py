@@ -147,9 +147,10 @@ class Forecaster(ABC):
         return mean, sd
 
     def gaps(self, pool: Pool, size: int, leader: int) -> Numbers:
-        """Return standard deviations of the candidates' scores less that of one learner.
+        """Return the standard deviation of each candidate's score minus that of one learner.
 
-        `leader` is its place in the order of ids. By default its score counts as certain.
+        `leader` is that learner's place in the order of ids. By default its score counts as
+        certain.
         """
         del leader
         return moments(self.candidates(pool, size))[1]
@@ -168,7 +169,7 @@ class Forecaster(ABC):
 
 
 def moments(forecast: Forecast) -> tuple[Numbers, Numbers]:
-    """Return median and standard deviation of a forecast taken as normal; arrays of one shape."""
+    """Return median and standard deviation of a forecast taken as normal. Both have its shape."""
     one = float(ndtr(1.0))
     middle = forecast.quantile(0.5)
     with np.errstate(invalid="ignore"):
@@ -195,9 +196,9 @@ class Normal:
         return np.asarray(self.location, np.float64)
 
     def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`."""
+        """Return the value that the score is below with `probability`."""
         deviate = float(ndtri(probability))
-        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+        with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale, np.float64) * deviate)
         return np.asarray(self.location, np.float64) + off
 
@@ -222,9 +223,10 @@ LOGISTIC = math.sqrt(3.0) / math.pi
 
 @dataclass(frozen=True)
 class Logistic:
-    """A logistic distribution, cut off at an upper limit, with closed forms for all answers.
+    """A logistic distribution, cut off at an upper limit.
 
-    Its tails fall exponentially, slower than those of a normal distribution, as observed gains do.
+    All answers have closed forms. Its tails fall exponentially, slower than those of a normal
+    distribution, as observed gains do.
 
     >>> forecast = Logistic(0.80, 0.01)
     >>> (
@@ -249,20 +251,20 @@ class Logistic:
         return np.asarray(np.asarray(self.location, np.float64) - cut)
 
     def quantile(self, probability: float) -> Numbers:
-        """Return what the score stays below with `probability`."""
+        """Return the value that the score is below with `probability`."""
         deviate = np.log(probability / (1.0 - probability))
-        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+        with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.where(deviate == 0.0, 0.0, np.asarray(self.scale) * deviate)
         return np.asarray(np.minimum(self.limit, np.asarray(self.location) + off))
 
     def expected_improvement(self, over: ArrayLike) -> Numbers:
-        """Return s ln(1 + exp((mu - over) / s)), minus the same over the limit."""
+        """Return s ln(1 + exp((mu - over) / s)). Its value over the limit is subtracted."""
         whole = _mean_excess(self.location, self.scale, over)
         cut = _mean_excess(self.location, self.scale, self.limit)
         return np.asarray(np.maximum(0.0, whole - cut))
 
     def reservation_value(self, cost: ArrayLike) -> Numbers:
-        """Return mu - s ln(exp(c / s) - 1), with the effect of the cut added to the cost c."""
+        """Return mu - s ln(exp(c / s) - 1). The effect of the cut is added to c."""
         location, scale = np.asarray(self.location, float), np.asarray(self.scale, float)
         paid = np.asarray(cost) + _mean_excess(location, scale, self.limit)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -79,7 +79,7 @@ def negative_log_posterior(
     square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
     kernel = matern(square) if len(lengths) else np.eye(apart.shape[1])
     shares = share[:, None] * share
-    # BLAS takes the transpose of a symmetric matrix as it is.
+    # The transpose has the memory order of LAPACK, so it is not copied.
     root, failed = dpotrf(covariance_of(theta, kernel, learner, shares).T, lower=1, overwrite_a=1)
     if failed:
         return 1e10, np.zeros_like(theta)  # the line search steps back

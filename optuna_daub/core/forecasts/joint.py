@@ -55,15 +55,15 @@ from optuna_daub.core.pool import Pool
 FILE = "joint.json"
 """File of the fitted prior, beside this module."""
 MAX_SEEN = 12
-"""Number of a learner's last observations that count."""
+"""Number of a learner's last observations that count; more cost time."""
 DOUBLINGS = 12
-"""Number of doublings from the study's smallest size, each with its own a; the last one includes
-all beyond."""
+"""Number of doublings from the smallest size with an a of their own. The last one includes all
+beyond."""
 PASSES = 12
 """Passes of the regression. Each takes the variances of the passes before, and half a step."""
 OUTLIER = 3.0
-"""Largest distance of a gain, in standard deviations, that counts for the spread between learners:
-one learner that collapses must not make all others uncertain."""
+"""Largest distance of a gain that counts for the spread, in standard deviations. One learner that
+collapses must not make all others uncertain."""
 N_RECENT = 30
 """Number of learners started last that forecasts of new learners are based on. With so many, the
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
@@ -84,7 +84,7 @@ class Prior:
     gain_sd: float
     """Standard deviation of a, in U."""
     drift: float
-    """Standard deviation of the change of a from one doubling to the next, in U."""
+    """Standard deviation of the change of a between neighbouring doublings, in U."""
     closing: float
     """Mean of b."""
     closing_sd: float
@@ -109,7 +109,7 @@ def fitted() -> Prior:
 
 @dataclass(frozen=True)
 class Joint(Forecaster):
-    """Forecasts from each learner's last score, the gain that all share, and its own gain.
+    """Forecasts from last scores, the shared gain, and each learner's own gain.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> def curve(learner, *scores):
@@ -192,7 +192,8 @@ class Joint(Forecaster):
 
 
 class _Study(NamedTuple):
-    """Results of the regression on a study; arrays in the order of ids, in units of the score."""
+    """Results of the regression on a study, in units of the score. Arrays are in the order of
+    ids."""
 
     prior: Prior
     first_size: float
@@ -206,7 +207,7 @@ class _Study(NamedTuple):
     q: Numbers
     """q at the largest size."""
     shared: Numbers
-    """Posterior mean of a in each doubling from the smallest size on, and of b."""
+    """Posterior mean of b, and of a in each doubling from the smallest size."""
     of_shared: Numbers
     """Posterior covariance of `shared`."""
     effect: Numbers
@@ -216,7 +217,8 @@ class _Study(NamedTuple):
     walk: Numbers
     """Variance of `walk` (see the module) for A = 1, shape (learners,)."""
     first: tuple[Numbers, Numbers, Numbers, Numbers]
-    """First size of each learner, score there, q there, and the walk's variance for A = 1."""
+    """Size and score of each first training, q there, and variance of the walk. The variance is
+    for A = 1."""
 
     def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
         """Return A from the sizes `since` to `size`, and the rows of the regression."""
@@ -256,7 +258,7 @@ class _Study(NamedTuple):
 
 
 def _ways(prior: Prior, first: float, since: Numbers, to: Numbers) -> Numbers:
-    """Return A within each doubling from the first size on; the last one includes all beyond."""
+    """Return A within each doubling from the first size on. The last one includes all beyond."""
     c = prior.fading
     ends = first * 2.0 ** np.arange(1, DOUBLINGS + 1)
     ends[-1] = np.inf
@@ -278,7 +280,7 @@ def _seen(curve: LearningCurve) -> tuple[float, ...]:
 
 
 def _gaps(sizes: Numbers, scores: Numbers) -> Numbers:
-    """Return the difference of each score to the best one on at most as many examples."""
+    """Return the difference of each score to the best on as much data."""
     flat = np.isfinite(sizes)
     known, place = np.unique(sizes[flat], return_inverse=True)
     best = np.full(len(known), -np.inf)
@@ -321,7 +323,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     at, score, here = (part[np.arange(n), last] for part in (sizes, scores, q))
 
     def variances(since: Numbers, of_gap: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the variances of the walk and of a learner's own effect, for A = 1."""
+        """Return the variances of the walk and the learners' effects, for A = 1."""
         doubling = np.clip(np.nan_to_num(np.log2(since / smallest)), 0, DOUBLINGS - 1).astype(int)
         typical = np.abs(shared[doubling] + shared[-1] * of_gap)
         walk = prior.spread * (prior.of_gain * typical + of_gap + prior.least * unit)

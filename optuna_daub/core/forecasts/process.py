@@ -60,7 +60,8 @@ class Scales(NamedTuple):
     """One number for each kind of hyperparameter."""
 
     length: float
-    """Length scale of one parameter of a point with D of them, in ranges divided by sqrt(D)."""
+    """Length scale of one parameter, in ranges divided by sqrt(D). D is the number of
+    parameters."""
     f: float
     """Standard deviation of f, in standard deviations of the scores, as for all below."""
     g: float
@@ -88,7 +89,9 @@ class Prior(NamedTuple):
     """Standard deviations of these logarithms."""
 
     def phi(self, doublings: ArrayLike) -> Numbers:
-        """Return the share of the gain that is still to come; 1 at N / 8.
+        """Return the share of the gain that is still to come.
+
+        It is 1 at N / 8.
 
         >>> PRIOR.phi([0.0, 3.0])
         array([0., 1.])
@@ -133,7 +136,7 @@ class Seen(NamedTuple):
     learner: NDArray[np.int64]
     """Row of each score's learner, shape (scores,)."""
     doublings: Numbers
-    """Doublings of the training set from each score's size to N, shape (scores,); 0 at N."""
+    """Doublings of the training set from each score's size to N. Shape (scores,); 0 at N."""
     score: Numbers
     """Standardized scores, shape (scores,)."""
     prior: Prior = PRIOR
@@ -188,14 +191,14 @@ class Lines(NamedTuple):
     """Variance of B."""
 
     def scores(self, share: float) -> tuple[Numbers, Numbers]:
-        """Return means and variances, without noise, of the scores at a size with phi `share`."""
+        """Return means and variances, without noise, of scores with phi `share`."""
         variance = (
             self.level_variance - 2.0 * share * self.covariance + share**2 * self.gain_variance
         )
         return self.level - share * self.gain, np.maximum(variance, 0.0)
 
     def look(self, share: float, noise: float) -> Numbers:
-        """Return the expected change of each level by a score at a size, a standard deviation.
+        """Return the standard deviation of each level's change by a score at a size.
 
         Args:
             share: phi of that size.
@@ -237,7 +240,7 @@ class Conditioned:
         same = own[:, None] == np.arange(len(seen.rows))
         near = seen.kernel(lengths, rows, seen.rows, same)
         of_level, of_gain = MEAN_SD**2 + f * near + u * same, b + g * near + e * same
-        # One row for each level and gain, in columns of scores: BLAS takes its transpose as it is.
+        # One row for each level and gain. BLAS needs no copy of the transpose.
         both = np.empty((2 * count, len(seen.learner)))
         np.take(of_level, seen.learner, axis=1, out=both[:count])
         np.multiply(of_gain[:, seen.learner], -seen.share, out=both[count:])

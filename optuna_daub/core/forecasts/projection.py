@@ -109,10 +109,10 @@ class Projection(Forecaster):
     """
 
     use_training_score: bool = True
-    """Bound by the training score too; False is the "no f^T" variant of [1] Table 1."""
+    """Use the training score as a bound too. False is the "no f^T" variant of [1] Table 1."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
-        """Return the bound of every learner at `size`; without a score, that of a new learner."""
+        """Return each learner's bound at `size`. Without a score it is that of a new learner."""
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
         new = self.newcomer(pool, size)
         is_known = np.isfinite(bounds)

@@ -1,7 +1,7 @@
-"""A Student t distribution with four degrees of freedom [1], with closed forms for all answers.
+"""A Student t distribution with four degrees of freedom [1].
 
-Its tails fall with the fourth power, so a learner far from its forecast is rare but possible. With
-z = (v - location) / scale and w = sqrt(z^2 + 4):
+All answers have closed forms. Its tails fall with the fourth power, so a learner far from its
+forecast is rare but possible. With z = (v - location) / scale and w = sqrt(z^2 + 4):
 
     P(X <= v) = 1/2 + z (z^2 + 6) / (2 w^3)
     E[max(0, X - v)] = scale (w - z)^2 / (4 w)
@@ -32,7 +32,9 @@ NEWTON_STEPS = 10
 
 @dataclass(frozen=True)
 class Student:
-    """A Student t distribution with four degrees of freedom, of one score or of many.
+    """A Student t distribution with four degrees of freedom.
+
+    It is that of one score or of many.
 
     >>> forecast = Student(0.80, 0.01)
     >>> (
@@ -60,7 +62,7 @@ class Student:
             root = math.sqrt(4.0 * probability * (1.0 - probability))
             far = 2.0 * math.sqrt(max(0.0, math.cos(math.acos(root) / 3.0) / root - 1.0))
             deviate = math.copysign(far, probability - 0.5)
-        with np.errstate(invalid="ignore"):  # at the median the widest of all is as any other
+        with np.errstate(invalid="ignore"):  # an infinite scale times 0, replaced below
             off = np.asarray(self.scale) * deviate if deviate else 0.0
         return np.asarray(self.mean + off)
 

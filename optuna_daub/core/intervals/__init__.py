@@ -1,1 +1,1 @@
-"""Inequalities for means, one per file, and the confidence interval that ABC builds on them."""
+"""Inequalities for means, one per file, and the confidence interval of ABC."""

@@ -43,7 +43,7 @@ def exponent(mean: ArrayLike, probability: ArrayLike) -> NDArray[np.float64]:
 
 
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
-    """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
+    """Return an eps with P(expected value > mean + eps) <= `tail`.
 
     The bound is one-sided. It is computed for the side towards 1/2, the wider one, so it holds on
     the other side too. For a two-sided interval of confidence 1 - delta pass ``tail=delta / 2``.

@@ -1,7 +1,8 @@
-"""The exact binomial tails of Clopper and Pearson, for the mean of n outcomes that are 0 or 1.
+"""Exact binomial tails of Clopper and Pearson.
 
-The interval is never wider than Chernoff's, Massart's or Hoeffding's, which all bound these tails
-from above. It holds only for 0/1 outcomes, such as right and wrong answers.
+They bound the mean of n outcomes that are 0 or 1. The interval is never wider than Chernoff's,
+Massart's or Hoeffding's, which all bound these tails from above. It holds only for 0/1 outcomes,
+such as right and wrong answers.
 
 [1] C. J. Clopper, E. S. Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the
     Case of the Binomial", Biometrika 26, 1934. https://doi.org/10.1093/biomet/26.4.404
@@ -16,7 +17,7 @@ from scipy.special import betaincinv
 
 
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
-    """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
+    """Return an eps with P(expected value > mean + eps) <= `tail`.
 
     The bound is one-sided. It is computed for the side towards 1/2, the wider one, so it holds on
     the other side too. For a two-sided interval of confidence 1 - delta pass ``tail=delta / 2``.

@@ -57,8 +57,8 @@ def upper_end(
 ) -> NDArray[np.float64]:
     """Return the upper end: the full-data score exceeds it with probability <= `failure` / 2.
 
-    It is at most 1. The first step leads from the training score to the score on all data, the
-    second to the score on the validation part of them. With Hoeffding's inequality both steps are
+    At most 1. The first step leads from the training score to the score on all data, the second to
+    the score on the validation part of them. With Hoeffding's inequality both steps are
     ``sqrt(ln(4 / failure) / (2 n))``.
 
     Args:
@@ -106,10 +106,10 @@ def lower_end(
 def sample_above(
     mean: ArrayLike, n: int, tail: float, half_width: HalfWidth
 ) -> NDArray[np.float64]:
-    """Return a bound that the mean of a sample exceeds with probability <= `tail`, at most 1.
+    """Return a bound that a sample's mean exceeds with probability <= `tail`.
 
-    It inverts the inequality: the bound is the largest sample mean whose interval still contains
-    the expected value `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
+    At most 1. It inverts the inequality: the bound is the largest sample mean whose interval still
+    contains the expected value `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
 
     Args:
         mean: the expected value, in [0, 1].

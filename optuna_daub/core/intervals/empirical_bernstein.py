@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 def half_width(
     n: ArrayLike, mean: ArrayLike, tail: float, variance: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
+    """Return an eps with P(expected value > mean + eps) <= `tail`.
 
     One-sided, and by symmetry the same below; a two-sided interval of confidence 1 - delta takes
     ``tail=delta / 2`` on either side. The ends are not cut to [0, 1]. Infinite for one value,

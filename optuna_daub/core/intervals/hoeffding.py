@@ -28,7 +28,7 @@ def exponent(mean: ArrayLike, probability: ArrayLike) -> NDArray[np.float64]:
 
 
 def half_width(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
-    """Return eps such that the expected value exceeds mean + eps with probability <= `tail`.
+    """Return an eps with P(expected value > mean + eps) <= `tail`.
 
     The bound is one-sided, and by symmetry the same below. For a two-sided interval of confidence
     1 - delta pass ``tail=delta / 2``. The ends are not cut to [0, 1].

@@ -59,8 +59,9 @@ which."""
 
 @dataclass(frozen=True)
 class BestGuess:
-    """A learner, with its largest distance from the best one and the probability of that bound
-    ([1] Appendix D.2).
+    """A learner with a probable bound on its distance from the best one.
+
+    See [1] Appendix D.2.
 
     >>> str(BestGuess(3, 0.0342, 0.95))
     'learner 3 is within 0.035 of the best with probability 0.95'
@@ -104,8 +105,8 @@ class ABC(Policy):
     """
 
     n_validation: int | None = None
-    """Number of examples of the full held-out set, at least 1 (abs(D_te)); None if every
-    training is scored on all of them."""
+    """Number of examples of the full held-out set, abs(D_te), at least 1. None if every training
+    is scored on all of them."""
     epsilon: float = 0.01
     """Largest loss against the best learner, in (0, 1), in units of the score. The default is the
     accuracy loss that [1] Section 5 reports."""
@@ -140,7 +141,7 @@ class ABC(Policy):
         )
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next ([1] Algorithm 1).
+        """Return the next decision ([1] Algorithm 1).
 
         Raises:
             ValueError: if a probe lacks its training score or its number of validation
@@ -204,7 +205,7 @@ class ABC(Policy):
         )
 
     def leader(self, pool: Pool) -> int | None:
-        """Return the answer once it is known, before that the learner of the best guess."""
+        """Return the answer if it is known, else the best guess."""
         decision = pool.once(self.decide)
         if isinstance(decision, Finish):
             return decision.learner
@@ -220,12 +221,12 @@ class ABC(Policy):
         return pool.once(self._intervals)[learner]
 
     def best_guess(self, pool: Pool) -> BestGuess | None:
-        """Return the best answer so far; None if no learner with a score is left.
+        """Return the best answer so far.
 
-        It is the learner with the largest lower end or with the largest upper end: the one that
-        the others can exceed by less ([1] Appendix D.2). Learners dropped for their upper ends
-        count with these. One that failed cannot be the answer, and counts as at most `epsilon`
-        above the largest lower end.
+        None if no learner with a score is left. It is the learner with the largest lower end or
+        with the largest upper end: the one that the others can exceed by less ([1] Appendix D.2).
+        Learners dropped for their upper ends count with these. One that failed cannot be the
+        answer, and counts as at most `epsilon` above the largest lower end.
 
         >>> from optuna_daub.core import Curves, Observation
         >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -360,7 +361,7 @@ def _range(numbers: Sequence[int]) -> str:
 
 
 def _all_scored(curve: LearningCurve) -> int:
-    """Return the number of validation examples that all trainings of a curve were scored on."""
+    """Return the number of validation examples of all trainings of a curve."""
     counts = {seen.n_validation for seen in curve.observations if seen.n_validation}
     if len(counts) > 1:
         raise ValueError(
@@ -372,9 +373,10 @@ def _all_scored(curve: LearningCurve) -> int:
 
 
 def _leader(intervals: Mapping[int, Interval]) -> int:
-    """Return the learner with the largest lower end, then upper end, then the lower id.
+    """Return the learner with the largest lower end.
 
-    Lower ends are equal if two scores are so low that both are 0.
+    Ties go to the larger upper end, then to the lower id. Lower ends are equal if two scores are
+    so low that both are 0.
     """
     return min(
         intervals,

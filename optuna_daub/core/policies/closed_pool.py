@@ -78,9 +78,9 @@ class Terms(NamedTuple):
     cost: Literal["seconds", "examples"]
     """Unit of costs."""
     price: float
-    """Smallest improvement that a full training must promise once half of the cost of training
-    everything was spent, as a share of the best score minus the median first one. At least 0; with
-    0 all are trained on all the data."""
+    """Smallest improvement for a full training at half of the cost of training everything. It is a
+    share of the best score minus the median first one, at least 0. With 0 all are trained on all
+    the data."""
 
 
 class Boxes(NamedTuple):
@@ -92,7 +92,7 @@ class Boxes(NamedTuple):
     size: NDArray[np.int64]
     """Next size of each learner."""
     to_beat: float
-    """Best full-data score, or the best forecast of a learner in training if that is larger."""
+    """Best full-data score, or a larger forecast of a learner in training."""
 
 
 class _Table(NamedTuple):
@@ -290,7 +290,7 @@ def _end(pool: Pool, terms: Terms) -> Finish:
 
 
 def _ranking(pool: Pool, found: Boxes) -> Ranking:
-    """Return the ranking by index, shown as the score that is attainable at a cost that pays."""
+    """Return the ranking by index. It is shown as the score attainable at a cost that pays."""
     return Ranking(
         "attainable score",
         pool.curves.learners,

@@ -67,10 +67,9 @@ class DAUB(Policy):
     steps: StepRule = next_of_grid
     """Rule for a learner's next size; in [1] the next one of the grid."""
     first_sizes: tuple[int, ...] = ()
-    """Sizes that every learner is first trained on; empty for the first three, as in [1]."""
+    """Sizes of every learner's first trainings; empty for the first three of [1]."""
     tolerance: float = 0.0
-    """Distance from the largest bound up to which bounds tie; at least 0, in units of the
-    score."""
+    """Largest difference of tied bounds, at least 0, in units of the score."""
     stop: Literal["verified", "first"] = "verified"
     """"first" ends when any learner is fully trained ([1] Alg. 1, line 5). "verified" ends when
     that learner also has the largest bound, since the first one need not be the best."""
@@ -100,7 +99,7 @@ class DAUB(Policy):
         return Needs(training_scores="helpful", closed_pool=True)
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next ([1] Alg. 1)."""
+        """Return the next decision ([1] Alg. 1)."""
         table = pool.once(self._ranked)
         learners = pool.curves
         free = pool.is_free
@@ -170,7 +169,7 @@ class DAUB(Policy):
         return Extend(curve.learner, size, self._first())
 
     def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
-        """Return why the study ends with the learner at a place."""
+        """Return the reason to end the study with the learner at a place."""
         score = float(table.score[winner])
         bound, other = _ranking(table, ranked).rival(int(table.learners[winner]))
         text = f"trained on all {self.sizes[-1]:,} examples with score {{0}}"
@@ -203,7 +202,7 @@ def _facts(curve: LearningCurve) -> tuple[float, float, float]:
 
 
 def _best(among: NDArray[np.bool_], *keys: NDArray[np.float64]) -> int:
-    """Return the place with the largest first key, then second, and so on, then the lower id."""
+    """Return the place with the largest keys, compared in order. Ties go to the lower id."""
     places = np.flatnonzero(among)
     for key in keys:
         values = key[places]

@@ -39,10 +39,10 @@ class Needs:
     training_scores: Literal["unused", "helpful", "required"] = "helpful"
     """Use of training scores, the scores on the examples trained on."""
     mean_of_examples: bool = False
-    """True if scores must be means over examples of values in [0, 1], larger is better, on one
-    validation set, and training scores means over all examples trained on."""
+    """True if scores must be means of values in [0, 1], larger is better. Validation scores are
+    means over one validation set, training scores over all examples trained on."""
     n_validation: int | None = None
-    """Number of examples of the full validation set; None if every training is scored on all."""
+    """Number of examples of the full validation set. None if every training is scored on all."""
     validation_factor: int | None = None
     """Number of validation examples per training example; None for all of them."""
     closed_pool: bool = False
@@ -120,7 +120,7 @@ class Policy(ABC):
         return None
 
     def worth(self, pool: Pool) -> NDArray[np.float64]:
-        """Return the value of each learner for the base sampler, in the order of ids.
+        """Return each learner's value for the base sampler, in the order of ids.
 
         It is in units of the score, and the base sampler maximizes it. By default it is the mean
         forecast on all the data. Without forecasts it is the last score, minus infinity before
@@ -151,15 +151,15 @@ class Policy(ABC):
         return pool.furthest()
 
     def interval(self, pool: Pool, learner: int) -> Interval:
-        """Return the interval of the learner's score on all the data; by default without ends.
+        """Return the interval of the learner's score on all the data.
 
-        Plots and records show it.
+        By default it has no ends. Plots and records show it.
         """
         del pool, learner
         return Interval()
 
     def promise(self, pool: Pool, learner: int) -> str | None:
-        """Return the promise for a learner as a sentence; by default None, for no promise."""
+        """Return the promise for a learner as a sentence. By default there is none."""
         del pool, learner
         return None
 

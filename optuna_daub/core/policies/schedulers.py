@@ -38,17 +38,17 @@ class Candidate:
     before: Interval
     """Interval without the last training; [0, 1] if that was the first."""
     extra_cost: float
-    """Cost of the last training minus that of the one before (0 for the first), at least 0, in
-    seconds, or in training examples if seconds were not measured."""
+    """Cost of the last training minus that of the one before, at least 0. The first has 0 before
+    it. In seconds, or in training examples if seconds were not measured."""
 
     @property
     def cost_of_rise(self) -> float:
-        """Cost per unit of rise of the lower end, dT/dl; infinity if it did not rise."""
+        """Cost per unit of rise of the lower end, dT/dl. Infinity if it did not rise."""
         return _slope(self.extra_cost, self.interval.lower - self.before.lower)
 
     @property
     def cost_of_fall(self) -> float:
-        """Cost per unit of fall of the upper end, -dT/du; infinity if it did not fall."""
+        """Cost per unit of fall of the upper end, -dT/du. Infinity if it did not fall."""
         return _slope(self.extra_cost, self.before.upper - self.interval.upper)
 
 

@@ -52,8 +52,8 @@ from optuna_daub.core.prices import table_of
 
 
 NO_HOPE = 1e-200
-"""Share of the largest price below which a price may be 0 by rounding alone: floats end at 1e-308,
-and scores may be as small as 1e-100."""
+"""Share of the largest price below which rounding alone may give 0. Floats end at 1e-308, and
+scores may be as small as 1e-100."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class ValuePerSecond(Policy):
     """Unit of costs: measured seconds, or training examples for the same decisions on every
     machine."""
     price: float = closed_pool.PRICE
-    """In closed pools, the smallest improvement that a full training must promise once half of the
-    cost of training everything was spent. It is a share of the best score minus the median first
-    one, at least 0. With 0 all are trained on all the data."""
+    """Smallest improvement for a full training in closed pools. It holds once half of the cost of
+    training everything was spent. It is a share of the best score minus the median first one, at
+    least 0. With 0 all are trained on all the data."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -92,7 +92,7 @@ class ValuePerSecond(Policy):
         return Needs(training_scores="unused")
 
     def decide(self, pool: Pool) -> Decision:
-        """Return what to do next."""
+        """Return the next decision."""
         if pool.to_come is not None:
             return closed_pool.decide(pool, self._closed_terms())
         table, stops = pool.once(table_of), stops_of(self.sizes)
@@ -121,7 +121,7 @@ class ValuePerSecond(Policy):
         return Finish(self.leader(pool), Reason(text), ranking)
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
-        """Return the first training of a new learner, at the size of its largest price.
+        """Return a new learner's first training, at the size of its largest price.
 
         Once there is a full-data model and another learner can be proposed, it is declined if its
         training on all the data would probably end too late.
