@@ -3,7 +3,8 @@
     python benchmarks/pictures.py --search benchmarks/results/search    # from rows of search.py
     python benchmarks/pictures.py --curves    # the default rule on ../shared/tables/covtype.csv
 
-`--search` draws the mean regret of methods against time, for `.github/images`. `--curves` draws a
+`--search` draws the mean regret of methods against time, or on one real table their score, for
+`.github/images`. `--curves` draws a
 study of 41 learners whose scores and seconds are looked up in the table, for `docs/_static`.
 """
 
@@ -61,26 +62,33 @@ def theme(name: str) -> Iterator[None]:
         yield
 
 
-def regret(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
-    """Return the mean regret of methods against time, on logarithmic scales.
+def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
+    """Return the mean regret of methods against units, or on real data the score against seconds.
 
     Args:
         rows: rows of search.py, of one family of problems.
         methods: methods to draw, the most important one first.
     """
-    (results,) = collect(rows, methods).values()
-    units = np.geomspace(1.0, 100.0, 80)
-    regrets = np.array([results.by_problem(results.regret(t)).mean(axis=0) for t in units])
+    ((family, results),) = collect(rows, methods).items()
+    is_real = family.startswith("real")
     figure, axes = pyplot.subplots(figsize=(SIZE[0], 3.6), layout="constrained")
+    if is_real:
+        (unit,) = results.units.values()
+        times = np.linspace(0.0, max(row["budget_seconds"] for row in results.rows[0]), 361)
+        values = [np.nan_to_num(100.0 * results.scores(t / unit)).mean(axis=0) for t in times]
+        axes.set(xlabel="seconds of training", ylabel="accuracy, %", ylim=(50.0, 100.0))
+    else:
+        times = np.geomspace(1.0, 100.0, 80)
+        values = [results.by_problem(results.regret(t)).mean(axis=0) for t in times]
+        axes.set(xscale="log", yscale="log", xlabel="time, in trainings on all rows")
+        axes.set(ylabel="points of accuracy missing")
+        axes.yaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_major_formatter("{x:g}")
     for place, method in enumerate(methods):
-        means = regrets[:, results.methods.index(method)]
+        means = np.array(values)[:, results.methods.index(method)]
         width = 3.0 if place == 0 else 1.6
         label = "optuna_daub" if method == "ours" else method
-        axes.plot(units, means, label=label, color=COLOURS[place], linewidth=width)
-    axes.set(xscale="log", yscale="log", xlabel="time, in trainings on all rows")
-    axes.set(ylabel="points of accuracy missing")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_major_formatter("{x:g}")
+        axes.plot(times, means, label=label, color=COLOURS[place], linewidth=width)
     axes.grid(visible=True, alpha=0.25)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
@@ -141,7 +149,8 @@ def main() -> None:
             if options.search is not None:
                 rows = read_rows(options.search / "search.jsonl")
                 folder = options.results or ROOT / ".github/images"
-                regret(rows, options.methods).savefig(folder / f"regret-{name}.png")
+                kind = "real" if any("real" in r["key"]["problem"] for r in rows) else "regret"
+                race(rows, options.methods).savefig(folder / f"{kind}-{name}.png")
             if study is not None:
                 folder = options.results or ROOT / "docs/_static"
                 axes = plots.plot_learning_curves(study, top=8)

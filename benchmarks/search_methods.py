@@ -650,42 +650,6 @@ def _clock_of(problem: Evaluated) -> Iterator[None]:
         yield
 
 
-def tabular_space(problem: Race, seed: int) -> None:
-    """Search the space `spaces.tabular`, its cheapest points first.
-
-    It is like FLAML's.
-    """
-    import optuna
-    from sklearn.base import clone
-
-    from benchmarks.search_problems import Training
-    from optuna_daub import DataAllocationSampler
-    from optuna_daub import DAUBPruner
-    from optuna_daub import report
-    from optuna_daub import spaces
-    from optuna_daub import training_sizes
-
-    training = problem.problem
-    assert isinstance(training, Training)
-
-    def objective(trial: optuna.Trial) -> float:
-        model = spaces.tabular(trial, problem.full)
-        for size in training_sizes(trial):
-            train = partial(training.train_model, clone(model), size)
-            score, seconds = problem.charge(train, size)
-            report(trial, size, score, seconds=seconds)
-        return score
-
-    base = optuna.samplers.TPESampler(seed=seed)
-    pair = DataAllocationSampler(base, seconds=problem.budget)
-    pruner = DAUBPruner(min_resource=problem.smallest, max_resource=problem.full)
-    study = _study(problem, seed, pair, pruner)
-    for point in spaces.first_points("tabular", problem.full):
-        study.enqueue_trial(point)
-    with _clock_of(problem):
-        study.optimize(objective)
-
-
 # --- All of them ---
 
 
@@ -735,7 +699,6 @@ METHODS: dict[str, Method] = {
     "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20})),
     "ours": Method(partial(ours, None, {})),
     "ours, seconds known": Method(partial(ours, None, {"seconds": None})),
-    "ours, spaces.tabular": Method(tabular_space, is_for_rows_only=True),
     "ours, earlier": Method(after_earlier, is_for_surrogates_only=True),
     "ours, TPE": Method(partial(ours, _tpe, {})),
     "ours, GP": Method(partial(ours, partial(_sampler, "GPSampler"), {}), home="gp"),

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import mean
 from traceback import walk_stack
@@ -86,15 +85,6 @@ class Race:
         Raises:
             OutOfBudgetError: if the clock has run out before or during the training.
         """
-        return self.charge(partial(self.problem.train, config, size), size)
-
-    def charge(
-        self, train: Callable[[float], tuple[float, float]], size: int
-    ) -> tuple[float, float]:
-        """Do the same with a function `train`.
-
-        It is given the seconds left, and returns score and seconds.
-        """
         if not self.smallest <= size <= self.full:
             raise ValueError(
                 f"`size` must be in [{self.smallest:,}, {self.full:,}], but got {size:,}."
@@ -106,7 +96,7 @@ class Race:
             raise OutOfBudgetError
         begun = time.process_time()
         try:
-            score, seconds = train(left)
+            score, seconds = self.problem.train(config, size, left)
             self.note(score, size, seconds)
         finally:  # a training that is cut off is not what the method thought
             self.cpu += time.process_time() - begun
@@ -468,12 +458,8 @@ class Training:
 
     def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
         """Train and score. A model that cannot be trained has score 0."""
-        return self.train_model(build(config), size, limit)
-
-    def train_model(self, model: Any, size: int, limit: float) -> tuple[float, float]:
-        """Train and score an unfitted classifier."""
         begun = time.process_time()
-        self.model = model
+        self.model = model = build(config)
         try:
             with at_most(limit):
                 model.fit(self.data.X[:size], self.data.y[:size])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import matplotlib as mpl
 import pytest
 
-from benchmarks.pictures import regret
+from benchmarks.pictures import race
 from benchmarks.rows import Row
 
 
-def row(method: str, curve: list[tuple[float, float]]) -> Row:
-    key = {"problem": "ranger-1", "method": method, "seed": 0, "budget": 100.0}
+def row(method: str, curve: list[tuple[float, ...]], problem: str = "ranger-1") -> Row:
+    key = {"problem": problem, "method": method, "seed": 0, "budget": 100.0}
     return {"key": key, "curve": curve, "budget_seconds": 200.0}
 
 
@@ -19,9 +19,22 @@ def test_the_points_missing_are_drawn_against_time_in_units() -> None:
     key = {"problem": "ranger-1", "method": "the reference"}
     reference = {"key": key, "unit": 2.0, "best": 0.9}
     rows = [reference, row("ours", [(6.0, 0.8), (100.0, 0.89)]), row("TPE", [(60.0, 0.7)])]
-    ours, tpe = regret(rows, ["ours", "TPE"]).axes[0].lines
+    ours, tpe = race(rows, ["ours", "TPE"]).axes[0].lines
     assert [ours.get_label(), tpe.get_label()] == ["optuna_daub", "TPE"]
     assert [*ours.get_ydata()][-1] == pytest.approx(1.0)
     assert [*tpe.get_ydata()][-1] == pytest.approx(20.0)
     drops = [x for x, y in zip(ours.get_xdata(), ours.get_ydata(), strict=True) if y < 50.0]
     assert 3.0 <= min(drops) < 3.3, "the first model is there after 6 seconds, 3 units"
+
+
+def test_on_a_real_table_the_score_is_drawn_against_seconds() -> None:
+    mpl.use("Agg")
+    key = {"problem": "real-a", "method": "the reference"}
+    reference = {"key": key, "unit": 40.0, "best": 1.0}
+    rows = [reference, row("ours", [(50.0, 0.8, 0.79)], "real-a"), row("TPE", [], "real-a")]
+    ours, tpe = race(rows, ["ours", "TPE"]).axes[0].lines
+    at = dict(zip(ours.get_xdata(), ours.get_ydata(), strict=True))
+    assert max(at) == 200.0, "all the seconds of the budget"
+    assert (at[0.0], at[200.0]) == (0.0, pytest.approx(80.0))
+    assert {*tpe.get_ydata()} == {0.0}, "a run without a model"
+    assert 49.0 < min(x for x, y in at.items() if y > 0.0) <= 51.0
