@@ -17,7 +17,7 @@ from optuna.distributions import IntDistribution
 from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
-from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
@@ -180,7 +180,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
         moves=_moves(study, scored, drawn, sign, at),
         spent=Cost(sum(s.size for s in spent), math.fsum(s.seconds or 0.0 for s in spent)),
         everything=Cost(
-            full * len(curves), math.fsum(expected_seconds(pool.curves, full, full).values())
+            full * len(curves), math.fsum(typical_seconds(pool.curves, full, full).values())
         ),
     )
 

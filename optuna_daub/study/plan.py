@@ -12,7 +12,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import number
-from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -248,7 +248,7 @@ def _times_of(
                 f"{probe_seconds}."
             )
         return [probe_seconds * size / sizes[0] for size in sizes]
-    times = [[*expected_seconds(curves, size, sizes[-1]).values()] for size in sizes]
+    times = [[*typical_seconds(curves, size, sizes[-1]).values()] for size in sizes]
     return [math.fsum(of_size) / len(of_size) if of_size else None for of_size in times]
 
 

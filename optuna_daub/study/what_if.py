@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optuna
 
-from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -185,7 +185,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     for i, curve in started.items():
         whole[i] = {seen.size: seen for seen in curve.observations if seen.size in sizes}
     for size in sizes:
-        seconds = expected_seconds(known.curves, size, sizes[-1])
+        seconds = typical_seconds(known.curves, size, sizes[-1])
         forecasts: Mapping[int, Any] = Joint().forecasts(known, size)
         for i in started.keys() - failed:
             if size not in whole[i]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import optuna
 
-from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.study.results import LearnerCurve
@@ -162,7 +162,7 @@ def allocations_record(
         known = Curves(
             LearningCurve(c.learner, c.observations, parameters=c.params) for c in curves
         )
-        everything = math.fsum(expected_seconds(known, full_size, full_size).values())
+        everything = math.fsum(typical_seconds(known, full_size, full_size).values())
         measured = math.fsum(cost(seen, unit) for seen in trainings if seen.size == full_size)
     layers = tuple(_layers(curves, unit, top))
     return AllocationsRecord(

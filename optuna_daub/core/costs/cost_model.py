@@ -251,11 +251,12 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     return TakingPart(model, rows, places, own, last)
 
 
-def expected_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
-    """Return the expected seconds of training on `size` examples, by learner.
+def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
+    """Return the typical seconds of a training on `size` examples, by learner.
 
-    A learner that was timed there has that time, all others the mean of their distribution: a few
-    learners whose seconds grow fastest make up most of the total. Empty if nothing was timed.
+    A learner that was timed there has that time, all others the median of their distribution. The
+    mean counts what is possible, up to fifty medians, so its sum would overstate what a search has
+    saved. Empty if nothing was timed.
 
     Args:
         curves: curves of the learners.
@@ -264,15 +265,15 @@ def expected_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
 
     >>> from optuna_daub.core import Observation
     >>> curves = Curves([LearningCurve(0, (Observation(4000, 0.8, seconds=8.0),))])
-    >>> expected_seconds(curves, 4000, full=4000)
+    >>> typical_seconds(curves, 4000, full=4000)
     {0: 8.0}
     """
     known = curves.once(taking_part, full)
     if known is None:
         return {}
-    expected = known.seconds((size,)).expected()[:, 0].tolist()
+    typical = known.seconds((size,)).median[:, 0].tolist()
     found = {}
-    for (learner, curve), seconds in zip(curves.items(), expected, strict=True):
+    for (learner, curve), seconds in zip(curves.items(), typical, strict=True):
         there = curve.at(size)
         if there is not None and there.seconds:
             found[learner] = there.seconds

@@ -20,7 +20,7 @@ from optuna_daub.core.costs.cost_model import SLOWEST
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.cost_model import expected_seconds
+from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.costs.cost_model import taking_part
 
 
@@ -158,13 +158,19 @@ def made(seed: int, count: int, known_sizes: int) -> tuple[Curves, float]:
 @pytest.mark.parametrize("known_sizes", [2, 3])
 def test_the_bill_is_that_of_the_whole_training(seed: int, known_sizes: int) -> None:
     curves, truth = made(seed, 120, known_sizes)
-    assert sum(expected_seconds(curves, FULL, FULL).values()) == pytest.approx(truth, rel=0.3)
+    assert sum(typical_seconds(curves, FULL, FULL).values()) == pytest.approx(truth, rel=0.3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bill_of_learners_timed_once_does_not_overstate(seed: int) -> None:
+    curves, truth = made(seed, 13, 1)
+    assert 0.5 * truth < sum(typical_seconds(curves, FULL, FULL).values()) < 1.3 * truth
 
 
 def test_what_was_timed_is_not_predicted() -> None:
     curves, _ = made(0, 20, len(SIZES))
     for place, size in enumerate(SIZES):
-        assert expected_seconds(curves, size, FULL) == {
+        assert typical_seconds(curves, size, FULL) == {
             i: curve.observations[place].seconds for i, curve in curves.items()
         }
 
@@ -172,8 +178,8 @@ def test_what_was_timed_is_not_predicted() -> None:
 def test_a_learner_without_times_is_billed_and_one_without_training_is_not() -> None:
     untimed, untrained = LearningCurve(3, (Observation(1000, 0.5),)), LearningCurve(4)
     curves, _ = made(0, 3, 2)
-    seconds = expected_seconds(curves.put(untimed).put(untrained), FULL, FULL)
+    seconds = typical_seconds(curves.put(untimed).put(untrained), FULL, FULL)
     assert seconds[3] > 0.0
     assert 4 not in seconds
-    assert expected_seconds(Curves([untimed]), FULL, FULL) == {}
-    assert expected_seconds(Curves(), FULL, FULL) == {}
+    assert typical_seconds(Curves([untimed]), FULL, FULL) == {}
+    assert typical_seconds(Curves(), FULL, FULL) == {}
