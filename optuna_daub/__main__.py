@@ -1,6 +1,6 @@
 """`python -m optuna_daub`: versions, extras and a short self-test.
 
-`python -m optuna_daub fit` and `predict` are the commands for tables.
+`python -m optuna_daub example`, `fit` and `predict` are the commands for tables.
 """
 
 from __future__ import annotations

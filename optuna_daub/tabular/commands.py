@@ -1,4 +1,4 @@
-"""The commands `python -m optuna_daub fit` and `predict`."""
+"""The commands `python -m optuna_daub example`, `fit` and `predict`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 from typing import Any
+
+from sklearn.datasets import make_classification
 
 from optuna_daub.spaces import SPACES
 from optuna_daub.tabular.fitting import fit
@@ -17,6 +19,15 @@ from optuna_daub.tabular.reading import imported
 
 def add_commands(commands: Any) -> None:
     """Add the commands to the result of `ArgumentParser.add_subparsers`."""
+    made = commands.add_parser(
+        "example",
+        help="find the best model for a large table that is made",
+        description="Make a large table, and find the best model for it in a few minutes.",
+    )
+    made.add_argument("--rows", type=int, default=500_000, help="of the table (500000)")
+    made.add_argument("--minutes", type=_positive, default=2.0, help="time for the search (2)")
+    made.set_defaults(run=_example)
+
     train = commands.add_parser(
         "fit",
         help="find the best model for a table",
@@ -65,6 +76,20 @@ def run(asked: argparse.Namespace, say: Any) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
+
+
+def _example(asked: argparse.Namespace, say: Any) -> None:
+    if asked.rows < 1_000:
+        raise TableError(f"`--rows` must be at least 1000, but got {asked.rows}.")
+    pandas = imported("pandas")
+    # Many clusters of each class, so models gain from more rows up to the last one.
+    values, classes = make_classification(
+        asked.rows, n_informative=10, n_clusters_per_class=16, class_sep=2.0, random_state=0
+    )
+    table = pandas.DataFrame(values, columns=[f"measure_{i}" for i in range(values.shape[1])])
+    table["quality"] = pandas.Series(classes).map({0: "poor", 1: "good"})
+    say(f"A made table of {asked.rows:,} rows: predict `quality` from 20 measures.")
+    say(str(fit(table, "quality", seconds=60 * asked.minutes, say=say)))
 
 
 def _fit(asked: argparse.Namespace, say: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -238,6 +239,17 @@ class TestTheCommands:
             patch.setattr(sys, "argv", ["optuna_daub", *words])
             code = program.main()
         return code, *capsys.readouterr()
+
+    def test_the_example_says_what_it_found_and_what_it_saved(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        code, said, error = self.run(capsys, "example", "--rows", "3000", "--minutes", "0.1")
+        assert (code, error) == (0, "")
+        assert "predict `quality` from 20 measures" in said
+        assert re.search(r"Best of \d+ models: ", said)
+        assert re.search(r"Training each of the \d+ models on all rows would have taken", said)
+        code, _, error = self.run(capsys, "example", "--rows", "10")
+        assert (code, error) == (2, "`--rows` must be at least 1000, but got 10.\n")
 
     def test_a_file_becomes_a_model_a_report_and_predictions(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -20,8 +20,8 @@ from optuna_daub.core.costs.cost_model import SLOWEST
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.costs.cost_model import taking_part
+from optuna_daub.core.costs.cost_model import typical_seconds
 
 
 FULL = 16_000
