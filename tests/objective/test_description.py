@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.preprocessing import StandardScaler
 
-from optuna_daub.objective.description import LONGEST
+from optuna_daub.objective.description import MAX_LETTERS
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
 from optuna_daub.objective.description import stable
@@ -148,7 +148,7 @@ def test_spaces_are_the_same_by_what_they_are_searched_as() -> None:
 
 
 def test_long_texts_are_bounded_and_still_told_apart() -> None:
-    text = "a" * (LONGEST + 1)
+    text = "a" * (MAX_LETTERS + 1)
     assert bounded(text[1:]) == text[1:]
-    assert len(bounded(100 * text)) < LONGEST + 50
+    assert len(bounded(100 * text)) < MAX_LETTERS + 50
     assert bounded(text) != bounded(text[:-1] + "b")
