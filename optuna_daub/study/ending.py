@@ -36,6 +36,7 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Turn
 from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
@@ -96,6 +97,7 @@ def close(
     # last training is timed here. In ask-and-tell the time until now may include anything.
     if turn is not None and turn.is_run and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
+    _refuse_steps(study, trial, policy, turn, values)
     known = worker.look()
     worker.limit = worker.sign * limit_of(study)
     run = known.runs.get(number) or (assigned.run if assigned else None)
@@ -161,24 +163,14 @@ def take_back(worker: Worker, values: Sequence[float] | None) -> None:
 
 
 def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
-    """Make the stored value of a trial the score that it reported at N.
-
-    Raises:
-        ValueError: if the trial reported steps that are no training sizes.
-    """
+    """Make the stored value of a trial the score that it reported at N."""
     if ending.state != TrialState.COMPLETE or ending.run.learner is None or not values:
         return
     worker, trial, full_size = ending.worker, ending.trial, ending.policy.sizes[-1]
-    sizes, own = ending.policy.sizes, [*trial.intermediate_values]
     has_asked = trial.number in worker.turns or ending.run.inherited > 0
     seen = trial.intermediate_values.get(full_size)
-    if not own and not has_asked:
+    if not trial.intermediate_values and not has_asked:
         _keep_score(ending, values[0])
-    elif not has_asked and (epochs := [step for step in own if step < sizes[0]]):
-        take_back(worker, values)
-        failure = Failure(min(epochs), "steps are no sizes", is_final=True)
-        log.write_failure(ending.study, trial, failure)
-        records.check_steps(sizes, trial.number, epochs)
     elif seen is not None and not math.isclose(values[0], seen, rel_tol=1e-9):
         worker.warn(
             "value",
@@ -188,6 +180,40 @@ def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
         )
         if isinstance(values, list) and math.isfinite(seen):
             values[:] = [seen]  # the list that Optuna stores (see `take_back`)
+
+
+def _refuse_steps(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    policy: Policy,
+    turn: Turn | None,
+    values: Sequence[float] | None,
+) -> None:
+    """End the study if a trial has reported steps that are no training sizes, such as epochs.
+
+    Their scores count for nothing, now and when the study is opened again.
+
+    Raises:
+        SetupError: that names the smallest of these steps.
+    """
+    worker, number, steps = worker_of(study), trial.number, {*trial.intermediate_values}
+    if turn is not None and turn.is_run:
+        others = steps - turn.steps
+    elif number in worker.known.runs:  # an objective of the user's may report other sizes
+        inherited = worker.known.runs[number].inherited
+        others = {step for step in steps if inherited < step < policy.sizes[0]}
+    else:
+        return
+    if not others:
+        return
+    with log.unless_over(study, trial):
+        log.write_no_sizes(study, trial, others)
+    if isinstance(host.error_of_run(), SetupError):
+        return  # ends the study already
+    if values:
+        take_back(worker, values)
+        log.write_failure(study, trial, Failure(min(others), "steps are no sizes", is_final=True))
+    records.check_steps(policy.sizes, number, others, ())
 
 
 def _keep_score(ending: _Ending, score: float) -> None:

@@ -103,6 +103,48 @@ def test_epochs_as_steps_are_refused(asks: bool, catch: tuple[type[Exception], .
         study.optimize(objective, n_trials=3, catch=catch)
 
 
+@pytest.mark.parametrize("n_learners", [None, 4])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    "step", [1, SIZES[0] - 1, SIZES[0] + 1, SIZES[-2], SIZES[-1], SIZES[-1] + 1]
+)
+def test_steps_beside_the_sizes_are_refused_and_count_for_nothing(
+    step: int, is_first: bool, n_learners: int | None
+) -> None:
+    """Epochs reported beside the pair, and sizes for which the trial was not asked."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for n in training_sizes(trial):
+            if is_first:
+                trial.report(5.0, step)
+            report(trial, n, x - 1 / n)
+            if not is_first:
+                trial.report(5.0, step)
+        return x
+
+    study = new_study(n_learners=n_learners)
+    with pytest.raises(ValueError, match=f"one of .* trial 0 reported step {step:,}"):
+        study.optimize(objective, n_trials=3, catch=(Exception,))
+    study.optimize(lambda trial: trained(trial, trial.suggest_float("x", 0, 1)), n_trials=8)
+    seen = [o.score for curve in learning_curves(study) for o in curve.observations]
+    assert seen
+    assert max(seen) <= 1.0, "the score of a step that is no size is no learner's"
+
+
+def test_steps_beside_the_sizes_are_refused_with_another_sampler_too() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        for n in training_sizes(trial):
+            trial.report(5.0, 1)
+            report(trial, n, trial.suggest_float("x", 0, 1))
+        return 0.0
+
+    study = new_study()
+    study.sampler = RandomSampler(seed=0)
+    with pytest.raises(ValueError, match="trial 0 reported step 1"):
+        study.optimize(objective, n_trials=1)
+
+
 # Two scores at one size
 
 
