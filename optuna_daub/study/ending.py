@@ -125,11 +125,11 @@ def close(
             log.write_summary(study, trial, {"reason": run.reason})
         else:
             _close_run(ending)
-            _watch(worker, run, state)
             is_answer = worker.known.is_done(run.learner, full_size)
         decision = worker.answer(policy, number)[1]
     if is_complete and not is_answer:
         take_back(worker, values)
+    _watch(ending)
     _warn_of_direction(worker)
     if worker.is_over(decision):
         host.stop(study)
@@ -360,18 +360,37 @@ def _warn_of_explored(worker: Worker) -> None:
         )
 
 
-def _watch(worker: Worker, run: Run, state: TrialState) -> None:
+def _watch(ending: _Ending) -> None:
     """Log a worker's name if all its learners fail: the worker may be at fault, not the
-    learners."""
-    if state != TrialState.FAIL or run.learner is None:
+    learners.
+
+    Raises:
+        SetupError: if no learner of an open pool was ever trained, and all fail by one error.
+    """
+    worker, run = ending.worker, ending.run
+    if ending.state != TrialState.FAIL or run.learner is None:
         worker.failed_in_a_row = frozenset()
         return
     before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
-    if len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
-        _logger.warning(
-            "The last %d learners that worker %s trained have all failed. Look for the error "
-            "above: if it is the machine's (memory, a missing package), stop this worker, "
-            "and others will try these learners again.",
-            MANY_FAILURES,
-            liveness.this_worker(),
+    if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
+        return
+    learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
+    errors = {failure.error for learner in learners for failure in learner.failures.values()}
+    # A closed pool ends by itself; an open one would go on failing for all of its time.
+    if not worker.known.is_begun and len(errors) == 1 and run.n_learners is None:
+        message = (
+            f"The first {MANY_FAILURES} learners have all failed by one error, and none was "
+            f"trained: {errors.pop().rstrip('.')}. Mend it, and start the study again."
         )
+        if host.error_of_run() is not None:
+            raise SetupError(message)
+        _logger.error(message)  # Optuna asserts that a value that is no number raised nothing
+        host.stop(ending.study)
+        return
+    _logger.warning(
+        "The last %d learners that worker %s trained have all failed. Look for the error "
+        "above: if it is the machine's (memory, a missing package), stop this worker, "
+        "and others will try these learners again.",
+        MANY_FAILURES,
+        liveness.this_worker(),
+    )

@@ -145,6 +145,52 @@ def test_steps_beside_the_sizes_are_refused_with_another_sampler_too() -> None:
         study.optimize(objective, n_trials=1)
 
 
+# A thousand failures instead of one error
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "fail",
+    [lambda _: undefined, lambda _: int("3x")],  # type: ignore[name-defined]  # noqa: F821
+    ids=["name", "value"],
+)
+def test_an_error_of_all_learners_ends_an_open_study_that_catches_it(
+    fail: Any, n_jobs: int
+) -> None:
+    def objective(trial: optuna.Trial) -> Any:
+        trial.suggest_float("x", 0, 1)
+        return fail(trial)
+
+    study = new_study()
+    with pytest.raises(ValueError, match="first 5 learners have all failed by one error, and"):
+        study.optimize(objective, n_trials=60, n_jobs=n_jobs, catch=(Exception,))
+    assert len(study.trials) <= 20
+
+
+def test_an_objective_that_returns_nothing_ends_an_open_study(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = new_study()
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) and None, n_trials=60)
+    assert len(study.trials) <= 20
+    assert "none was trained: the objective returned None" in caplog.text
+
+
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_errors_that_differ_or_come_later_do_not_end_a_study_that_catches_them(
+    is_trained: bool,
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if is_trained and trial.number == 0:
+            return trained(trial, x)
+        raise ValueError("" if is_trained else f"no {x}")
+
+    study = new_study()
+    study.optimize(objective, n_trials=30, catch=(Exception,))
+    assert len(study.trials) == 30
+
+
 # Two scores at one size
 
 
