@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from itertools import pairwise
 from textwrap import shorten
 from typing import Any
 
@@ -45,12 +46,12 @@ from optuna_daub.study.worker import worker_of
 MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
-MIN_LEARNERS, MAX_LEARNERS = 5, 50
-"""Smallest number of learners with two scores, and largest number of learners to check. A few may
-rise by chance, and in a long study a warning comes too late."""
+MIN_STEPS, MAX_LEARNERS = 3, 50
+"""Smallest number of steps from one score of a learner to its next, and largest number of learners
+to check. Fewer steps may rise by chance, and in a long study a warning comes too late."""
 
 RISING_SHARE = 0.9
-"""Smallest share of learners with rising scores that is no chance: five of five have 1/32."""
+"""Smallest share of rising steps that is no chance: three of three have 1/8."""
 
 MAX_TEXT = 120
 """Largest number of characters of an error message that are stored."""
@@ -332,15 +333,16 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
 def _warn_of_direction(worker: Worker) -> None:
     """Warn once if a study minimizes but larger scores look better."""
     curves = worker.known.curves
-    if worker.sign > 0 or not MIN_LEARNERS <= len(curves) <= MAX_LEARNERS:
+    if worker.sign > 0 or len(curves) > MAX_LEARNERS:
         return
-    seen = [curve.observations for curve in curves.values() if len(curve.observations) > 1]
-    n_rising = sum(later[-1].score < later[0].score for later in seen)  # signed: larger is better
-    if len(seen) >= MIN_LEARNERS and n_rising >= RISING_SHARE * len(seen):
+    scores = [[seen.score for seen in curve.observations] for curve in curves.values()]
+    steps = [pair for each in scores for pair in pairwise(each)]
+    n_rising = sum(later < earlier for earlier, later in steps)  # signed: larger is better
+    if len(steps) >= MIN_STEPS and n_rising >= RISING_SHARE * len(steps):
         worker.warn(
             "direction",
-            f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
-            "more training examples, as those of accuracy do: if larger scores are better, "
+            f"The study minimizes, but {n_rising} of {len(steps)} scores rose with more training "
+            "examples of the same learner, as those of accuracy do: if larger scores are better, "
             'create the study with `direction="maximize"`.',
         )
 

@@ -263,6 +263,19 @@ def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
     assert sum('create the study with `direction="maximize"`' in m for m in said) == is_said
 
 
+@pytest.mark.parametrize("n_learners", [None, 5, 8])
+def test_few_scores_that_rise_in_a_study_that_minimizes_are_enough(
+    n_learners: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The default rule trains most learners of a small pool once only."""
+    study = new_study("minimize", n_learners)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(
+            lambda trial: trained(trial, trial.suggest_float("x", 0.5, 0.9)), n_trials=20
+        )
+    assert caplog.text.count('create the study with `direction="maximize"`') == 1
+
+
 # One trial, two workers
 
 
