@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from itertools import pairwise
 from textwrap import shorten
 from typing import Any
 
@@ -36,6 +37,7 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import End
+from optuna_daub.study.worker import Turn
 from optuna_daub.study.worker import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
@@ -44,12 +46,12 @@ from optuna_daub.study.worker import worker_of
 MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
-MIN_LEARNERS, MAX_LEARNERS = 5, 50
-"""Smallest number of learners with two scores, and largest number of learners to check. A few may
-rise by chance, and in a long study a warning comes too late."""
+MIN_STEPS, MAX_LEARNERS = 3, 50
+"""Smallest number of steps from one score of a learner to its next, and largest number of learners
+to check. Fewer steps may rise by chance, and in a long study a warning comes too late."""
 
 RISING_SHARE = 0.9
-"""Smallest share of learners with rising scores that is no chance: five of five have 1/32."""
+"""Smallest share of rising steps that is no chance: three of three have 1/8."""
 
 MAX_TEXT = 120
 """Largest number of characters of an error message that are stored."""
@@ -96,6 +98,7 @@ def close(
     # last training is timed here. In ask-and-tell the time until now may include anything.
     if turn is not None and turn.is_run and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
+    _refuse_steps(study, trial, policy, turn, values)
     known = worker.look()
     worker.limit = worker.sign * limit_of(study)
     run = known.runs.get(number) or (assigned.run if assigned else None)
@@ -123,11 +126,11 @@ def close(
             log.write_summary(study, trial, {"reason": run.reason})
         else:
             _close_run(ending)
-            _watch(worker, run, state)
             is_answer = worker.known.is_done(run.learner, full_size)
         decision = worker.answer(policy, number)[1]
     if is_complete and not is_answer:
         take_back(worker, values)
+    _watch(ending)
     _warn_of_direction(worker)
     if worker.is_over(decision):
         host.stop(study)
@@ -161,24 +164,14 @@ def take_back(worker: Worker, values: Sequence[float] | None) -> None:
 
 
 def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
-    """Make the stored value of a trial the score that it reported at N.
-
-    Raises:
-        ValueError: if the trial reported steps that are no training sizes.
-    """
+    """Make the stored value of a trial the score that it reported at N."""
     if ending.state != TrialState.COMPLETE or ending.run.learner is None or not values:
         return
     worker, trial, full_size = ending.worker, ending.trial, ending.policy.sizes[-1]
-    sizes, own = ending.policy.sizes, [*trial.intermediate_values]
     has_asked = trial.number in worker.turns or ending.run.inherited > 0
     seen = trial.intermediate_values.get(full_size)
-    if not own and not has_asked:
+    if not trial.intermediate_values and not has_asked:
         _keep_score(ending, values[0])
-    elif not has_asked and (epochs := [step for step in own if step < sizes[0]]):
-        take_back(worker, values)
-        failure = Failure(min(epochs), "steps are no sizes", is_final=True)
-        log.write_failure(ending.study, trial, failure)
-        records.check_steps(sizes, trial.number, epochs)
     elif seen is not None and not math.isclose(values[0], seen, rel_tol=1e-9):
         worker.warn(
             "value",
@@ -188,6 +181,40 @@ def _keep_value(ending: _Ending, values: Sequence[float] | None) -> None:
         )
         if isinstance(values, list) and math.isfinite(seen):
             values[:] = [seen]  # the list that Optuna stores (see `take_back`)
+
+
+def _refuse_steps(
+    study: optuna.Study,
+    trial: FrozenTrial,
+    policy: Policy,
+    turn: Turn | None,
+    values: Sequence[float] | None,
+) -> None:
+    """End the study if a trial has reported steps that are no training sizes, such as epochs.
+
+    Their scores count for nothing, now and when the study is opened again.
+
+    Raises:
+        SetupError: that names the smallest of these steps.
+    """
+    worker, number, steps = worker_of(study), trial.number, {*trial.intermediate_values}
+    if turn is not None and turn.is_run:
+        others = steps - turn.steps
+    elif number in worker.known.runs:  # an objective of the user's may report other sizes
+        inherited = worker.known.runs[number].inherited
+        others = {step for step in steps if inherited < step < policy.sizes[0]}
+    else:
+        return
+    if not others:
+        return
+    with log.unless_over(study, trial):
+        log.write_no_sizes(study, trial, others)
+    if isinstance(host.error_of_run(), SetupError):
+        return  # ends the study already
+    if values:
+        take_back(worker, values)
+        log.write_failure(study, trial, Failure(min(others), "steps are no sizes", is_final=True))
+    records.check_steps(policy.sizes, number, others, ())
 
 
 def _keep_score(ending: _Ending, score: float) -> None:
@@ -306,15 +333,16 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
 def _warn_of_direction(worker: Worker) -> None:
     """Warn once if a study minimizes but larger scores look better."""
     curves = worker.known.curves
-    if worker.sign > 0 or not MIN_LEARNERS <= len(curves) <= MAX_LEARNERS:
+    if worker.sign > 0 or len(curves) > MAX_LEARNERS:
         return
-    seen = [curve.observations for curve in curves.values() if len(curve.observations) > 1]
-    n_rising = sum(later[-1].score < later[0].score for later in seen)  # signed: larger is better
-    if len(seen) >= MIN_LEARNERS and n_rising >= RISING_SHARE * len(seen):
+    scores = [[seen.score for seen in curve.observations] for curve in curves.values()]
+    steps = [pair for each in scores for pair in pairwise(each)]
+    n_rising = sum(later < earlier for earlier, later in steps)  # signed: larger is better
+    if len(steps) >= MIN_STEPS and n_rising >= RISING_SHARE * len(steps):
         worker.warn(
             "direction",
-            f"The study minimizes, but the scores of {n_rising} of {len(seen)} learners rise with "
-            "more training examples, as those of accuracy do: if larger scores are better, "
+            f"The study minimizes, but {n_rising} of {len(steps)} scores rose with more training "
+            "examples of the same learner, as those of accuracy do: if larger scores are better, "
             'create the study with `direction="maximize"`.',
         )
 
@@ -334,18 +362,37 @@ def _warn_of_explored(worker: Worker) -> None:
         )
 
 
-def _watch(worker: Worker, run: Run, state: TrialState) -> None:
+def _watch(ending: _Ending) -> None:
     """Log a worker's name if all its learners fail: the worker may be at fault, not the
-    learners."""
-    if state != TrialState.FAIL or run.learner is None:
+    learners.
+
+    Raises:
+        SetupError: if no learner of an open pool was ever trained, and all fail by one error.
+    """
+    worker, run = ending.worker, ending.run
+    if ending.state != TrialState.FAIL or run.learner is None:
         worker.failed_in_a_row = frozenset()
         return
     before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
-    if len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
-        _logger.warning(
-            "The last %d learners that worker %s trained have all failed. Look for the error "
-            "above: if it is the machine's (memory, a missing package), stop this worker, "
-            "and others will try these learners again.",
-            MANY_FAILURES,
-            liveness.this_worker(),
+    if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
+        return
+    learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
+    errors = {failure.error for learner in learners for failure in learner.failures.values()}
+    # A closed pool ends by itself; an open one would go on failing for all of its time.
+    if not worker.known.is_begun and len(errors) == 1 and run.n_learners is None:
+        message = (
+            f"The first {MANY_FAILURES} learners have all failed by one error, and none was "
+            f"trained: {errors.pop().rstrip('.')}. Mend it, and start the study again."
         )
+        if host.error_of_run() is not None:
+            raise SetupError(message)
+        _logger.error(message)  # Optuna asserts that a value that is no number raised nothing
+        host.stop(ending.study)
+        return
+    _logger.warning(
+        "The last %d learners that worker %s trained have all failed. Look for the error "
+        "above: if it is the machine's (memory, a missing package), stop this worker, "
+        "and others will try these learners again.",
+        MANY_FAILURES,
+        liveness.this_worker(),
+    )

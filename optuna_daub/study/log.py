@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -236,6 +237,11 @@ def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
     now are stored.
     """
     _set(study, trial, records.GIVEN_UP, [*trial.params])
+
+
+def write_no_sizes(study: optuna.Study, trial: AnyTrial, steps: Iterable[int]) -> None:
+    """Store which steps of a trial are no training sizes, so their scores count for nothing."""
+    _set(study, trial, records.NO_SIZES, sorted(steps))
 
 
 def write_failure(study: optuna.Study, trial: AnyTrial, failure: Failure) -> None:

@@ -36,6 +36,7 @@ EXHAUSTED = PREFIX + "exhausted"
 SETTINGS = PREFIX + "settings"
 REPLACES = PREFIX + "replaces"
 GIVEN_UP = PREFIX + "given_up"
+NO_SIZES = PREFIX + "no_sizes"
 
 FIXED = "fixed_params"
 """Optuna's key of the parameters given to `study.enqueue_trial`."""
@@ -213,6 +214,7 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
     attrs, run = trial.system_attrs, read_run(trial)
     sizes = own_sizes(trial, 0 if run is None else run.inherited)
     failed, replaces, given_up = attrs.get(FAILED), attrs.get(REPLACES), attrs.get(GIVEN_UP)
+    sizes = [size for size in sizes if size not in attrs.get(NO_SIZES, ())]
     values = [sign * value for value in trial.values or () if math.isfinite(value)]
     facts = Facts(
         number=trial.number,
@@ -259,14 +261,24 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
     return sorted(size for size in trial.intermediate_values if size > inherited)
 
 
-def check_steps(sizes: Sequence[int], number: int, steps: Iterable[int]) -> None:
-    """Raise a SetupError if a trial's reported step is no training size."""
-    others = [step for step in steps if step not in sizes]
+def check_steps(
+    sizes: Sequence[int], number: int, steps: Iterable[int], given: Iterable[int] | None = None
+) -> None:
+    """Raise a SetupError if a trial's reported step is no training size.
+
+    Args:
+        sizes: sizes of the study.
+        number: number of the trial.
+        steps: steps that it has reported.
+        given: steps that it may have reported; by default all of `sizes`.
+    """
+    others = {*steps} - {*(sizes if given is None else given)}
     if others:
         listed = ", ".join(f"{size:,}" for size in sizes)
+        asked = ", for which it was not asked" if {*others} & {*sizes} else ""
         raise SetupError(
             f"The step of `trial.report` is the training size, one of {listed}, but trial "
-            f"{number} reported step {min(others):,}. Report the sizes of "
+            f"{number} reported step {min(others):,}{asked}. Report the sizes of "
             "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
             "Optuna's pruning callbacks."
         )

@@ -124,7 +124,7 @@ def report(
         if isinstance(study.pruner, AllocationPruner):
             _check_needs(study.pruner, seen, trial)
         if turn is not None and turn.is_run:
-            records.check_steps(_pruner_of(trial).policy.sizes, place, _steps(trial))
+            records.check_steps(_pruner_of(trial).policy.sizes, place, _steps(trial), turn.steps)
             # Check just before the write: whoever took over the learner trains on this size too.
             if not worker.holds(place):
                 raise liveness.end_lost(study, trial)
@@ -176,6 +176,10 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     full_size = pruner.policy.sizes[-1]
     if place in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
+        steps = worker.turns[place].steps
+    else:
+        sizes, curve = pruner.policy.sizes, worker.known.curves[run.learner]
+        steps = frozenset(n for n in curve.sizes if n <= run.inherited or n in sizes)
     while isinstance(following, Go):
         size = following.size
         # The worker may have been paused: do not repeat the work of others who took it over.
@@ -183,10 +187,12 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             raise liveness.end_lost(study, trial)
         curve = worker.known.curves[run.learner]
         if size not in curve.sizes:
-            worker.turns[place] = Turn(size, time.perf_counter(), is_run=True)
+            steps |= {size}
+            worker.turns[place] = Turn(size, time.perf_counter(), is_run=True, steps=steps)
             yield size
-            if not (turn := worker.turns[place]).is_reported:  # else `report` has done this
-                records.check_steps(pruner.policy.sizes, place, _steps(trial))
+            turn = worker.turns[place]
+            records.check_steps(pruner.policy.sizes, place, _steps(trial), steps)
+            if not turn.is_reported:  # else `report` has done this
                 log.write_seconds(study, trial, size, turn.since)
             worker.look()
             if not worker.holds(place, run.learner):
@@ -236,6 +242,7 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
     for size in policy.sizes:
         turns[trial.number] = Turn(size, time.perf_counter(), is_run=False)
         yield size
+        records.check_steps(policy.sizes, trial.number, _steps(trial))
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -137,11 +138,17 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
     if error is None or isinstance(error, Exception):
         return  # Optuna has rolled it back
     while error is not None:
-        # A statement stays open as long as a frame of the traceback refers to it.
+        # A statement stays open, and locks the file, as long as anything refers to it: a frame of
+        # the traceback that the storage has called, be it of SQLAlchemy or of who listens to it,
+        # or a cycle of such frames and results.
+        is_of_storage = False
         for frame, _ in traceback.walk_tb(error.__traceback__):
-            if frame.f_globals.get("__name__", "").startswith("sqlalchemy."):
+            module = frame.f_globals.get("__name__", "")
+            is_of_storage = is_of_storage or module.startswith(("optuna.storages.", "sqlalchemy."))
+            if is_of_storage:
                 frame.clear()
         error = error.__context__
+    gc.collect()
     storage = log.storage_of(study)
     engine = getattr(getattr(storage, "_backend", storage), "engine", None)
     if engine is not None:

@@ -67,6 +67,9 @@ class Turn:
     is_run: bool
     """True if other workers may take over the trial's learner. False if the trial belongs to
     another library's sampler."""
+    steps: frozenset[int] = frozenset()
+    """Steps that the trial may have: the sizes given so far, this one included, and those that
+    the run inherited."""
     is_reported: bool = False
 
 

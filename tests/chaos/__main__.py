@@ -102,6 +102,7 @@ def long(other: str) -> tuple[Scenario, ...]:
         ("postgresql", BEAT, 20),
         ("journal", SILENT, 40),
         ("redis", SILENT, 20),
+        ("grpc_sqlite", SILENT, 20),
         ("grpc_postgresql", SILENT, 10),
     ):
         name = "stalls, by heartbeat" if plan is BEAT else "stalls"

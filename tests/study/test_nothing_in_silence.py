@@ -103,6 +103,94 @@ def test_epochs_as_steps_are_refused(asks: bool, catch: tuple[type[Exception], .
         study.optimize(objective, n_trials=3, catch=catch)
 
 
+@pytest.mark.parametrize("n_learners", [None, 4])
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    "step", [1, SIZES[0] - 1, SIZES[0] + 1, SIZES[-2], SIZES[-1], SIZES[-1] + 1]
+)
+def test_steps_beside_the_sizes_are_refused_and_count_for_nothing(
+    step: int, is_first: bool, n_learners: int | None
+) -> None:
+    """Epochs reported beside the pair, and sizes for which the trial was not asked."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for n in training_sizes(trial):
+            if is_first:
+                trial.report(5.0, step)
+            report(trial, n, x - 1 / n)
+            if not is_first:
+                trial.report(5.0, step)
+        return x
+
+    study = new_study(n_learners=n_learners)
+    with pytest.raises(ValueError, match=f"one of .* trial 0 reported step {step:,}"):
+        study.optimize(objective, n_trials=3, catch=(Exception,))
+    study.optimize(lambda trial: trained(trial, trial.suggest_float("x", 0, 1)), n_trials=8)
+    seen = [o.score for curve in learning_curves(study) for o in curve.observations]
+    assert seen
+    assert max(seen) <= 1.0, "the score of a step that is no size is no learner's"
+
+
+def test_steps_beside_the_sizes_are_refused_with_another_sampler_too() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        for n in training_sizes(trial):
+            trial.report(5.0, 1)
+            report(trial, n, trial.suggest_float("x", 0, 1))
+        return 0.0
+
+    study = new_study()
+    study.sampler = RandomSampler(seed=0)
+    with pytest.raises(ValueError, match="trial 0 reported step 1"):
+        study.optimize(objective, n_trials=1)
+
+
+# A thousand failures instead of one error
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "fail",
+    [lambda _: undefined, lambda _: int("3x")],  # type: ignore[name-defined]  # noqa: F821
+    ids=["name", "value"],
+)
+def test_an_error_of_all_learners_ends_an_open_study_that_catches_it(
+    fail: Any, n_jobs: int
+) -> None:
+    def objective(trial: optuna.Trial) -> Any:
+        trial.suggest_float("x", 0, 1)
+        return fail(trial)
+
+    study = new_study()
+    with pytest.raises(ValueError, match="first 5 learners have all failed by one error, and"):
+        study.optimize(objective, n_trials=60, n_jobs=n_jobs, catch=(Exception,))
+    assert len(study.trials) <= 20
+
+
+def test_an_objective_that_returns_nothing_ends_an_open_study(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = new_study()
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) and None, n_trials=60)
+    assert len(study.trials) <= 20
+    assert "none was trained: the objective returned None" in caplog.text
+
+
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_errors_that_differ_or_come_later_do_not_end_a_study_that_catches_them(
+    is_trained: bool,
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        if is_trained and trial.number == 0:
+            return trained(trial, x)
+        raise ValueError("" if is_trained else f"no {x}")
+
+    study = new_study()
+    study.optimize(objective, n_trials=30, catch=(Exception,))
+    assert len(study.trials) == 30
+
+
 # Two scores at one size
 
 
@@ -173,6 +261,19 @@ def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
         study.optimize(objective)
     said = [record.getMessage() for record in caplog.records]
     assert sum('create the study with `direction="maximize"`' in m for m in said) == is_said
+
+
+@pytest.mark.parametrize("n_learners", [None, 5, 8])
+def test_few_scores_that_rise_in_a_study_that_minimizes_are_enough(
+    n_learners: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The default rule trains most learners of a small pool once only."""
+    study = new_study("minimize", n_learners)
+    with caplog.at_level(logging.WARNING, logger="optuna_daub"):
+        study.optimize(
+            lambda trial: trained(trial, trial.suggest_float("x", 0.5, 0.9)), n_trials=20
+        )
+    assert caplog.text.count('create the study with `direction="maximize"`') == 1
 
 
 # One trial, two workers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,27 @@ def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -
     with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
         study.optimize(TableObjective(RIVALS))
     _go_on(sqlite(tmp_path))
+    assert_same_answer(table_study(storage=sqlite(tmp_path)))
+
+
+@pytest.mark.parametrize("kth", [1, 13, 23, 25])
+def test_ctrl_c_amid_a_read_from_sqlite_locks_nothing(kth: int, tmp_path: Path) -> None:
+    """A statement that was broken off locks the file too, until nothing refers to it."""
+    storage = RDBStorage(sqlite(tmp_path), engine_kwargs={"connect_args": {"timeout": 0.5}})
+    study = table_study(storage=storage)
+    to_come = iter(range(kth))
+
+    def interrupt(_: object, cursor: object, statement: str, *__: object) -> None:
+        callers = [frame.f_globals["__name__"] for frame, _ in traceback.walk_stack(None)]
+        is_ours = any(name.startswith("optuna_daub.") for name in callers)
+        if is_ours and statement.startswith("SELECT") and next(to_come, None) == kth - 1:
+            raise KeyboardInterrupt
+
+    sqlalchemy.event.listen(storage.engine, "after_cursor_execute", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(TableObjective(RIVALS))
+    assert study.trials[-1].state == TrialState.FAIL, "its end could be stored"
+    study.optimize(TableObjective(RIVALS))
     assert_same_answer(table_study(storage=sqlite(tmp_path)))
 
 
