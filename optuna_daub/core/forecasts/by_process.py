@@ -255,9 +255,13 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
                 score=np.append(seen.score, expected),
             ),
         )
-    lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
+    new = np.setdiff1d(waiting, places)
+    if len(places) + len(new) < len(size):
+        lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
+    else:
+        lines = _unseen(len(size))
     _put(lines, places, lines_of(process, seen.rows, own))
-    if len(new := np.setdiff1d(waiting, places)):
+    if len(new):
         _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
     return _Known(process, lines, size, score, middle, unit, widened, places)
 
