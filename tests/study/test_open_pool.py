@@ -671,6 +671,7 @@ class TestDeclinedNewcomers:
                 RandomSampler(seed=seed),
                 seconds=30.0,
             )
+            worker_of(study).patience = Patience(declined=25)  # those declined train nothing
             took = []
             for _ in range(6):
                 now[1] = now[0]
