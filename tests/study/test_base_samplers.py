@@ -324,23 +324,25 @@ def test_no_point_of_a_grid_is_proposed_twice_though_some_stay_suspended() -> No
 
 
 @pytest.mark.parametrize("sampler", [NSGAIISampler, NSGAIIISampler])
-@pytest.mark.parametrize(("objective", "seed"), [(flat, 2), (conditional, 1)])
+@pytest.mark.parametrize("objective", [flat, conditional])
 def test_generations_are_compared_though_their_members_stay_suspended(
-    sampler: type[NSGAIISampler], objective: Callable[[optuna.Trial], float], seed: int
+    sampler: type[NSGAIISampler], objective: Callable[[optuna.Trial], float]
 ) -> None:
-    """Parents that lost their values would end the study: no number can be made of None.
-
-    With these seeds some would lose theirs.
-    """
-    recording = Recording(sampler(seed=seed, population_size=10))
-    study = open_study(recording)
-    study.optimize(objective, n_trials=80)
-    assert len(learners_of(study)) > 2 * MIN_LEARNERS
-    rows = [row for _, view in recording.views for row in view[:-1]]
-    assert {row.state for row in rows} == {TrialState.COMPLETE}
-    known = worker_of(study).known
-    parents = [row.number for row in rows if records.is_of_generation(row)]
-    assert any(known.curves[i].size < _telling_size(known) for i in parents)
+    """Parents that lost their values would end the study: no number can be made of None."""
+    would_lose = False
+    for seed in (2, 0, 1, 3):  # until some parent would lose its value
+        recording = Recording(sampler(seed=seed, population_size=10))
+        study = open_study(recording)
+        study.optimize(objective, n_trials=80)
+        assert len(learners_of(study)) > 2 * MIN_LEARNERS
+        rows = [row for _, view in recording.views for row in view[:-1]]
+        assert {row.state for row in rows} == {TrialState.COMPLETE}
+        known = worker_of(study).known
+        parents = {row.number for row in rows if records.is_of_generation(row)}
+        would_lose = any(known.curves[i].size < _telling_size(known) for i in parents)
+        if would_lose:
+            break
+    assert would_lose
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
