@@ -136,10 +136,16 @@ class Space:
         """Parameter names, in the order of columns."""
         return tuple(name for name, _ in self.dimensions)
 
-    @property
+    @cached_property
     def is_word(self) -> NDArray[np.bool_]:
-        """True for parameters that are words, shape (parameters,)."""
+        """True for parameters that are words, shape (parameters,); not to be written to."""
         return np.array([isinstance(one, Words) for _, one in self.dimensions], bool)
+
+    @cached_property
+    def is_whole(self) -> NDArray[np.bool_]:
+        """True for whole numbers without a step, shape (parameters,); not to be written to."""
+        wholes = (isinstance(one, Range) and one.is_whole for _, one in self.dimensions)
+        return np.array([*wholes], bool)
 
     def row(self, point: Mapping[str, Any]) -> tuple[float, ...]:
         """Return a point as numbers, one per parameter."""

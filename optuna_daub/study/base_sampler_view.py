@@ -95,6 +95,8 @@ class _RowStorage(BaseStorage):
         self._inner = inner
         self._worker = worker
         self._values = values
+        # Runs of finished trials, which no longer change, each with its trial.
+        self._runs: dict[int, tuple[FrozenTrial, Run | None]] = {}
 
     def get_all_trials(
         self,
@@ -106,7 +108,7 @@ class _RowStorage(BaseStorage):
         trials = self._inner.get_all_trials(study_id, deepcopy=False)
         with self._worker.lock:  # values and learners must be of the same moment
             values, known, sign = self._values(), self._worker.known, self._worker.sign
-        rows = one_row_per_learner(trials, known, sign, values)
+        rows = one_row_per_learner(trials, known, sign, values, self._run_of)
         size = _telling_size(known)
         found = [sign * row.values[0] for row in rows if row.values]
         # If no row has a value, any value will do.
@@ -126,6 +128,15 @@ class _RowStorage(BaseStorage):
                 row.values = None
         rows = [row for row in rows if states is None or row.state in states]
         return copy.deepcopy(rows) if deepcopy else rows
+
+    def _run_of(self, trial: FrozenTrial) -> Run | None:
+        """Return the run in a trial's record, read once per finished trial."""
+        seen, run = self._runs.get(trial.number, (None, None))
+        if seen is not trial:
+            run = records.read_run(trial)
+            if trial.state.is_finished():
+                self._runs[trial.number] = trial, run
+        return run
 
     def get_n_trials(
         self, study_id: int, state: tuple[TrialState, ...] | TrialState | None = None
@@ -163,7 +174,11 @@ def _telling_size(known: Known) -> int:
 
 
 def one_row_per_learner(
-    trials: Iterable[FrozenTrial], known: Known, sign: int, values: Mapping[int, float]
+    trials: Iterable[FrozenTrial],
+    known: Known,
+    sign: int,
+    values: Mapping[int, float],
+    run_of: Callable[[FrozenTrial], Run | None] = records.read_run,
 ) -> list[FrozenTrial]:
     """Return the trials with all runs of each learner merged into its first.
 
@@ -172,11 +187,12 @@ def one_row_per_learner(
         known: facts of the study.
         sign: -1 if smaller scores are better, else 1.
         values: values of learners with a score, by learner, larger is better.
+        run_of: function that reads the run in a trial's record.
     """
     rows: dict[int, FrozenTrial] = {}
     marks: dict[int, dict[str, Any]] = {}
     for trial in trials:
-        run = records.read_run(trial)
+        run = run_of(trial)
         if trial.number in known.replaced:
             continue
         if run is None or trial.state == TrialState.WAITING or known.is_copy(trial.number, run):
@@ -219,7 +235,8 @@ def _idle_row(trial: FrozenTrial, run: Run) -> FrozenTrial | None:
 
 def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
     """Return a copy of the trial in another state, without a value."""
-    row = copy.copy(trial)
+    row = FrozenTrial.__new__(FrozenTrial)
+    row.__dict__.update(trial.__dict__)  # as `copy.copy` does, in a fifth of the time
     row.state, row.values = state, None
     return row
 

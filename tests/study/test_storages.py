@@ -29,8 +29,7 @@ MADE, WINNER = expected()
 
 MODES = [
     "inmemory",
-    "sqlite",
-    "cached_sqlite",
+    "cached_sqlite",  # Optuna puts the cache before every database
     "journal",
     "journal_redis",
     "grpc_rdb",

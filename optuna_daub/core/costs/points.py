@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optuna_daub.core.space import Range
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
@@ -40,9 +40,9 @@ class Points:
     @classmethod
     def of(cls, rows: Rows, space: Space, bend: float, count: float) -> Points:
         """Return the points with centre, columns and reach of these learners."""
-        words = _words(rows, space)
-        n_words = tuple(int(number) + 2 for number in words.max(axis=0, initial=-1))
-        bare = cls(rows, space, bend, count, np.zeros(1), n_words, 1.0)
+        bare = cls(rows, space, bend, count, np.zeros(1), (), 1.0)
+        n_words = tuple(int(number) + 2 for number in bare.words.max(axis=0, initial=-1))
+        bare = replace(bare, n_words=n_words)
         distances = bare._distances(bare)
         centre = np.concatenate([part.mean(axis=0) for part in bare._columns()])
         pairs = max(len(rows) * (len(rows) - 1), 1)
@@ -52,11 +52,11 @@ class Points:
         """Return other points, with the centre, columns and reach of these."""
         return replace(self, rows=rows)
 
+    @cached_property
     def linear(self) -> tuple[Array, Array]:
-        """Return the columns of the linear part, and its prior variance at each point. The
-        variances have shape (points,)."""
+        """Columns of the linear part, and its prior variance at each point, shape (points,)."""
         columns = np.concatenate(self._columns(), axis=1) - self.centre
-        unseen = (_words(self.rows, self.space) + 2 > np.array(self.n_words)).sum(axis=1)
+        unseen = (self.words + 2 > np.array(self.n_words)).sum(axis=1)
         return columns, np.asarray((columns**2).sum(axis=1) + unseen)
 
     def counts(self) -> Array:
@@ -75,12 +75,11 @@ class Points:
         """Return three tables: logarithms of whole numbers, other numbers with their logarithms,
         and a column of 0 and 1 for each word."""
         counts = self.count * self.space.log_counts(self.rows)
-        numbers = self._numbers(but_counts=True)
+        numbers = self.numbers[:, ~self.space.is_whole[~self.space.is_word]]
         # Time may be proportional to a value or to its logarithm, whatever scale its range has.
         bent = self.bend * np.log(numbers + 0.02)
-        words = _words(self.rows, self.space)
         is_it = [
-            (words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
+            (self.words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
             for i, count in enumerate(self.n_words)
         ]
         return (
@@ -89,24 +88,23 @@ class Points:
             np.concatenate([np.empty((len(self.rows), 0)), *is_it], axis=1),
         )
 
-    def _numbers(self, *, but_counts: bool = False) -> Array:
-        dimensions = (one for _, one in self.space.dimensions)
-        is_in = [isinstance(d, Range) and not (but_counts and d.is_whole) for d in dimensions]
-        numbers = self.rows[:, is_in]
+    @cached_property
+    def numbers(self) -> Array:
+        """Places of the numbers in their ranges; a missing one is in the middle."""
+        numbers = self.rows[:, ~self.space.is_word]
         return np.where(np.isnan(numbers), 0.5, numbers)
+
+    @cached_property
+    def words(self) -> Array:
+        """Numbers of the words, -1 for one that is absent."""
+        words = self.rows[:, self.space.is_word]
+        return np.where(np.isnan(words), -1.0, words)
 
     def _distances(self, other: Points) -> Array:
         """Return squared distances as `space.square_distances` has them, over all parameters."""
-        first, second = self._numbers(), other._numbers()
+        first, second = self.numbers, other.numbers
         square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)
         square -= 2.0 * first @ second.T
-        words = _words(self.rows, self.space), _words(other.rows, self.space)
-        for one, two in zip(*(each.T for each in words), strict=True):
+        for one, two in zip(self.words.T, other.words.T, strict=True):
             square += one[:, None] != two
         return np.asarray(np.maximum(square, 0.0))
-
-
-def _words(rows: Rows, space: Space) -> Array:
-    """Return the numbers of words, -1 for one that is absent."""
-    words = rows[:, space.is_word]
-    return np.where(np.isnan(words), -1.0, words)

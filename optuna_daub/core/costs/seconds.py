@@ -166,8 +166,8 @@ class Fitted:
         prior, count = self.prior, len(rows)
         linear, smooth, own, _, noise = self.variances
         new = self.points.at(rows)
-        columns, square = new.linear()
-        by_point = linear * (columns @ self.points.linear()[0].T)
+        columns, square = new.linear
+        by_point = linear * (columns @ self.points.linear[0].T)
         by_point += smooth * new.smooth(self.points, prior.reach)
         shared, own_share = self._shares()
         # Covariances with the fitted learners, at the pivot, by growth and by late growth: the
@@ -249,7 +249,7 @@ class Fitted:
         late_weight = prior.late + shared[2] * self.told[2, 0]
         nobody = np.full((1, len(self.points.space.dimensions)), np.nan)
         level, level_sd = self.predict(nobody, to)
-        by_point = self.variances[1] + self.variances[0] * self.points.linear()[1].mean()
+        by_point = self.variances[1] + self.variances[0] * self.points.linear[1].mean()
         square = (own[1] + prior.growth_by_point**2 * by_point) * far**2 + own[2] * late_far**2
         mean = np.where(is_known, last + alpha * far + late_weight * late_far, level)
         square += 2.0 * self.variances[4]
@@ -306,7 +306,7 @@ def fit(
     middle = float(np.median(above))
     above -= middle
     # Covariances of observations: a shared part, and four parts of unknown scale.
-    columns, _ = points.linear()
+    columns, _ = points.linear
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
@@ -369,14 +369,14 @@ def fit(
 def _inverse(shared: Array, parts: Array, variances: Array, trust: Array) -> Array:
     """Return the inverse covariance of observations; each part is a row."""
     covariance = shared + (variances[:-1] @ parts).reshape(shared.shape)
-    covariance[np.diag_indices(len(trust))] += variances[-1] / trust
+    covariance.flat[:: len(trust) + 1] += variances[-1] / trust
     # LAPACK inverts one half of a symmetric matrix in a third of the time of `np.linalg.inv`.
     root, failed = dpotrf(covariance.T, lower=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("The covariance of the seconds is singular.")
     half, _ = dpotri(root, lower=1, overwrite_c=1)
     inverse = half + half.T
-    inverse[np.diag_indices(len(trust))] /= 2.0
+    inverse.flat[:: len(trust) + 1] /= 2.0
     return np.asarray(inverse)
 
 

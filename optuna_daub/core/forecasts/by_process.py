@@ -255,9 +255,13 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
                 score=np.append(seen.score, expected),
             ),
         )
-    lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
+    new = np.setdiff1d(waiting, places)
+    if len(places) + len(new) < len(size):
+        lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
+    else:
+        lines = _unseen(len(size))
     _put(lines, places, lines_of(process, seen.rows, own))
-    if len(new := np.setdiff1d(waiting, places)):
+    if len(new):
         _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
     return _Known(process, lines, size, score, middle, unit, widened, places)
 
@@ -333,9 +337,16 @@ def _seen(
     prior: Prior,
 ) -> tuple[Seen, float, float]:
     """Return scores of some learners up to some training, their mean and standard deviation."""
-    parts = [curves[i].once(_trainings) for i in curves.learners[places].tolist()]
-    learner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    size, score, order = np.concatenate(parts).T
+    last_size, last_score, _, last_order, count = curves.columns(_facts)[places].T
+    counts = count.astype(int)
+    learner = np.repeat(np.arange(len(places)), counts)
+    found = np.repeat([last_size, last_score, last_order], counts, axis=1)
+    # Most learners have one training, the last; only the others are looked up one by one.
+    ends = np.cumsum(counts)
+    for place in np.flatnonzero(counts > 1).tolist():
+        curve = curves[int(curves.learners[places[place]])]
+        found[:, ends[place] - counts[place] : ends[place]] = curve.once(_trainings).T
+    size, score, order = found
     kept = (order <= until) & (size <= full)
     learner, doublings, score = learner[kept], np.log2(full / size[kept]), score[kept]
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0

@@ -118,6 +118,8 @@ def _by_learner(pairs: Numbers, starts: NDArray[np.int64]) -> Numbers:
         pairs: one number for each pair of scores, symmetric.
         starts: place of each learner's first score; its others follow.
     """
+    if len(starts) == len(pairs):
+        return pairs  # each learner has one score
     # Sum twice along the first axis, which is much faster.
     return np.asarray(np.add.reduceat(np.add.reduceat(pairs, starts).T, starts))
 

@@ -324,8 +324,13 @@ def covariance_of(
     of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
     of_level.flat[:: len(kernel) + 1] += u
     of_gain.flat[:: len(kernel) + 1] += e
-    covariance = of_gain[learner][:, learner] * shares
-    covariance += of_level[learner][:, learner]
+    # While each learner has one score, in order, its rows need not be gathered.
+    if len(learner) != len(kernel) or (learner[1:] <= learner[:-1]).any():
+        of_level, of_gain = (
+            each.take(learner, axis=0).take(learner, axis=1) for each in (of_level, of_gain)
+        )
+    covariance = of_gain * shares
+    covariance += of_level
     covariance.flat[:: len(learner) + 1] += noise + JITTER
     return np.asarray(covariance)
 

@@ -114,8 +114,10 @@ class Projection(Forecaster):
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return each learner's bound at `size`. Without a score it is that of a new learner."""
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
-        new = self.newcomer(pool, size)
         is_known = np.isfinite(bounds)
+        if is_known.all():
+            return Forecasts(pool.curves.learners, Logistic(bounds, np.zeros(len(bounds))))
+        new = self.newcomer(pool, size)
         location = np.where(is_known, bounds, new.location)
         return Forecasts(
             pool.curves.learners, Logistic(location, np.where(is_known, 0.0, new.scale))

@@ -79,7 +79,7 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     everyone = np.concatenate([data.rows, new])
     n = len(data.learner)
     linear, smooth, own, own_growth, noise = model.variances
-    columns, square = model.points.at(everyone).linear()
+    columns, square = model.points.at(everyone).linear
     by_point = linear * columns @ columns.T + smooth * np.exp(
         -0.5
         * _square_distances(everyone)
