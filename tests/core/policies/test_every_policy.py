@@ -280,7 +280,7 @@ def test_every_step_of_an_open_pool(
         return data.draw(st.sampled_from(busy))
 
     known = data.draw(known_curves(case.policy.sizes, failures=failures))
-    for step in steps(case.policy, known, workers, done, probes=20):
+    for step in steps(case.policy, known, workers, done, probes=40):
         assert isinstance(step.decision, Extend | Propose | Drop), step.decision
         for check in CHECKS:
             check(case.policy, step)
@@ -305,7 +305,7 @@ def test_every_part_goes_with_every_partner(policy: Policy, is_open: bool) -> No
             )
             for i, (end, drop) in enumerate(rng.uniform((0.5, 0.0), (0.9, 0.1), (8, 2)))
         ]
-        for step in steps(policy, known, 1 + seed, probes=20 if is_open else None):
+        for step in steps(policy, known, 1 + seed, probes=30 if is_open else None):
             for check in CHECKS:
                 check(policy, step)
         assert is_open or isinstance(step.decision, Finish)
