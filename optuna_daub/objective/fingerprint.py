@@ -52,9 +52,9 @@ def of_table(X: Any, y: Any, *more: Any) -> str:
         sample.sort_indices()
         parts = [sample.data, sample.indices, sample.indptr, sample.shape]
     elif hasattr(sample, "columns"):
-        names = [*sample.columns]
-        columns = getattr(sample, "iloc", sample)  # by place: names may come twice
-        parts = [np.asarray(columns[:, place]) for place in range(len(names))]
+        names = [*getattr(sample, "column_names", sample.columns)]  # pyarrow's columns are values
+        # By place, as names may come twice.
+        parts = [np.asarray(_safe_indexing(sample, i, axis=1)) for i in range(len(names))]
     else:
         parts = [sample if isinstance(sample, list) else np.asarray(sample)]
     columns_of_all = [np.asarray(each) for each in (y, *more) if each is not None]

@@ -36,6 +36,11 @@ def matched(X: Any, like: Any) -> Any:
             f"`X_valid` must be the kind of table that `X` is, {wanted}, but is {kind}: columns "
             f"are matched by name, and both are stacked for a last training. Pass {wanted}."
         )
+    if kind not in (_PANDAS, _COLUMN, _POLARS, _ARRAY):
+        raise ValueError(
+            f"`X_valid` is {kind}, whose columns cannot be matched by name. Pass both tables as "
+            "frames of pandas or polars, such as X.to_pandas()."
+        )
     if kind in (_PANDAS, _POLARS):
         _check_names([*X.columns], [*like.columns])
         X = _as_pandas(X, like) if kind == _PANDAS else _as_polars(X, like)

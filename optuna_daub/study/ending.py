@@ -200,6 +200,9 @@ def _refuse_steps(
     worker, number, steps = worker_of(study), trial.number, {*trial.intermediate_values}
     if turn is not None and turn.is_run:
         others = steps - turn.steps
+        # A run that was taken for dead may have trained on more sizes, unasked.
+        if others and worker.look().is_given_up(number):
+            others -= {*policy.sizes}
     elif number in worker.known.runs:  # an objective of the user's may report other sizes
         inherited = worker.known.runs[number].inherited
         others = {step for step in steps if inherited < step < policy.sizes[0]}

@@ -12,10 +12,13 @@ import polars as pl
 import pytest
 import scipy.sparse
 from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.matching import matched
 from tests.objective.studies import study_of
@@ -268,3 +271,24 @@ def test_labels_that_no_training_row_has_are_refused(y: Any, y_valid: Any, kwarg
 def test_amounts_that_no_training_row_has_are_not_labels(y: Any, kwargs: Any) -> None:
     valid = {"X_valid": NUMBERS[N:], "y_valid": y[N:]}
     assert TrainingSizeObjective(tree, NUMBERS[:N], y[:N], **valid, **kwargs).n_validation == N
+
+
+def test_tables_of_other_libraries_are_searched_but_not_matched() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    values = rng.random((400, 2))
+    table = pyarrow.table({name: values[:, i] for i, name in enumerate("ab")})
+    labels = (values[:, 0] > 0.5).astype(int)
+    objective = TrainingSizeObjective(lambda trial: LogisticRegression(), table, labels)
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(n_learners=1),
+        pruner=DAUBPruner(max_resource=objective.n_train),
+    )
+    study.optimize(objective)
+    assert study.best_value > 0.8
+    assert objective.refit(study).n_features_in_ == 2
+    with pytest.raises(ValueError, match="data frame of pyarrow, whose columns cannot be matched"):
+        TrainingSizeObjective(
+            lambda trial: LogisticRegression(), table, labels, X_valid=table, y_valid=labels
+        )
