@@ -140,8 +140,7 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
         # Otherwise two with the same parameters could each miss the other, and both go on.
         with worker.lock:
             known = worker.look()
-            stored = known.runs.get(number)
-            is_ours = stored is not None and stored.worker == run.worker
+            is_ours = getattr(known.runs.get(number), "worker", None) == run.worker
             if not is_ours or worker.newcomers.get(number):
                 return run  # others have taken it over, or it was settled before
             settled = {*filter(worker.newcomers.get, worker.newcomers)}

@@ -137,9 +137,7 @@ def close(
 
 
 def message_of(error: BaseException | None) -> str:
-    """Return the type of an error and the first line of its message.
-
-    Empty without an error.
+    """Return the type of an error and the first line of its message; empty without one.
 
     >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
     ('ValueError: Input contains NaN.', 'MemoryError')

@@ -176,10 +176,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     full_size = pruner.policy.sizes[-1]
     if place in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
-        steps = worker.turns[place].steps
-    else:
-        sizes, curve = pruner.policy.sizes, worker.known.curves[run.learner]
-        steps = frozenset(n for n in curve.sizes if n <= run.inherited or n in sizes)
+    steps = _steps_so_far(trial, pruner, run)
     while isinstance(following, Go):
         size = following.size
         # The worker may have been paused: do not repeat the work of others who took it over.
@@ -214,6 +211,16 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
     last = worker.turns.get(place)
     if last is None or last.size != full_size:
         raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
+
+
+def _steps_so_far(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> frozenset[int]:
+    """Return the steps that a trial may have reported before it asks for its sizes."""
+    worker = worker_of(trial.study)
+    if trial.number in worker.turns:
+        return worker.turns[trial.number].steps
+    assert run.learner is not None
+    sizes = worker.known.curves[run.learner].sizes
+    return frozenset(n for n in sizes if n <= run.inherited or n in pruner.policy.sizes)
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:

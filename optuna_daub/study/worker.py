@@ -110,8 +110,7 @@ class Patience:
     """Seconds that the lower trial number waits for a rival to step back. A living rival does so
     within two looks of some milliseconds."""
     proxied: float = 3600.0
-    """Seconds of silence allowed to a run behind a gRPC proxy. The proxy passes no heartbeat
-    on."""
+    """Seconds of silence allowed to a run behind a gRPC proxy, which passes no heartbeat."""
     abandoned: float = 30.0
     """Seconds that an enqueued trial may be out of the queue without a learner. Normally it takes
     milliseconds."""

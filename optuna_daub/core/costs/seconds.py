@@ -110,8 +110,7 @@ intervals of `benchmarks/fit/seconds.py` hold."""
 FARTHEST = 3.0
 """Largest error that counts for them, in standard deviations. So one learner does not decide."""
 MOST_TUNED = 100
-"""Largest number of observations for the fit of the scales. The learners tried last count
-first."""
+"""Largest number of observations that the scales are fitted to; the learners tried last."""
 
 
 def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:

@@ -107,9 +107,8 @@ class Process(Forecaster):
         0.12 points behind on three surrogates, with one seed each.
         """
         known, share = self._known(pool), self._share(size)
-        parts = [
-            known.in_scores(lines, share) for lines in (known.lines, pool.once(self._candidates))
-        ]
+        both = known.lines, pool.once(self._candidates)
+        parts = [known.in_scores(lines, share) for lines in both]
         is_there = known.size >= size
         mean, sd = (np.concatenate(pair) for pair in zip(*parts, strict=True))
         count = len(is_there)
@@ -256,10 +255,9 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
             ),
         )
     new = np.setdiff1d(waiting, places)
+    lines = _unseen(len(size))
     if len(places) + len(new) < len(size):
         lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
-    else:
-        lines = _unseen(len(size))
     _put(lines, places, lines_of(process, seen.rows, own))
     if len(new):
         _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
@@ -337,16 +335,9 @@ def _seen(
     prior: Prior,
 ) -> tuple[Seen, float, float]:
     """Return scores of some learners up to some training, their mean and standard deviation."""
-    last_size, last_score, _, last_order, count = curves.columns(_facts)[places].T
-    counts = count.astype(int)
-    learner = np.repeat(np.arange(len(places)), counts)
-    found = np.repeat([last_size, last_score, last_order], counts, axis=1)
-    # Most learners have one training, the last; only the others are looked up one by one.
-    ends = np.cumsum(counts)
-    for place in np.flatnonzero(counts > 1).tolist():
-        curve = curves[int(curves.learners[places[place]])]
-        found[:, ends[place] - counts[place] : ends[place]] = curve.once(_trainings).T
-    size, score, order = found
+    parts = [curves[i].once(_trainings) for i in curves.learners[places].tolist()]
+    learner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    size, score, order = np.concatenate(parts).T
     kept = (order <= until) & (size <= full)
     learner, doublings, score = learner[kept], np.log2(full / size[kept]), score[kept]
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
