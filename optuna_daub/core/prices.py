@@ -42,7 +42,8 @@ from optuna_daub.core.steps import nearest
 Numbers = NDArray[np.float64]
 
 HASTE = 0.03
-"""Overhead of every step, as a share of the seconds spent so far or left."""
+"""Overhead of every step, as a share of the seconds spent so far or left: by what searches on
+surrogates lose with 0.01, 0.03 and 0.1 (`benchmarks/search.py --problems ranger`)."""
 LEAST_SHARE = 1 / 64
 """Smallest share of all the data that learners start on."""
 STOP_RATIO = 2.0
@@ -123,7 +124,7 @@ def table_of(pool: Pool) -> Table:
 
 
 def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return sizes to stop at on the way to N, from the smallest that learners start on.
+    """Return the sizes to stop at on the way to N, the smallest first.
 
     >>> stops_of((500, 750, 1125, 1688, 2532, 3798, 5000))
     (750, 1688, 5000)
@@ -183,7 +184,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 
     def in_time(left: float | Numbers) -> Numbers:
-        """Return the probability that a training on all the data ends in time, 0 if unlikely."""
+        """Return the probability that a full training ends in time, 0 if unlikely."""
         chance = to_full.within(left)
         return np.where(chance > 0.5, chance, 0.0) if has_model else chance
 
@@ -242,7 +243,7 @@ def _costs(pool: Pool, cost: CostModel, stops: tuple[int, ...]) -> Seconds:
 
 
 def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left: float) -> Prices:
-    """Return the prices of steps that are allowed before the first training on all the data.
+    """Return the prices of steps that are allowed before the first full model.
 
     Args:
         pool: the pool.

@@ -47,8 +47,8 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps from one score of a learner to its next, and largest number of learners
-to check. Fewer steps may rise by chance, and in a long study a warning comes too late."""
+"""Smallest number of steps between scores of one learner, and largest number of learners. Fewer
+steps may rise by chance, and in a long study a warning comes too late."""
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps that is no chance: three of three have 1/8."""
@@ -137,7 +137,7 @@ def close(
 
 
 def message_of(error: BaseException | None) -> str:
-    """Return the type of an error and the first line of its message; empty without one.
+    """Return an error's type and its message's first line; empty without one.
 
     >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
     ('ValueError: Input contains NaN.', 'MemoryError')
@@ -188,9 +188,9 @@ def _refuse_steps(
     turn: Turn | None,
     values: Sequence[float] | None,
 ) -> None:
-    """End the study if a trial has reported steps that are no training sizes, such as epochs.
+    """End the study if a trial has reported steps that are no training sizes.
 
-    Their scores count for nothing, now and when the study is opened again.
+    Such steps are epochs. Their scores count for nothing, now and when the study is opened again.
 
     Raises:
         SetupError: that names the smallest of these steps.
