@@ -178,7 +178,7 @@ class TestNotes:
             "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data; 37 seconds, about "
-            "148% of the 25 seconds that this would take (9 of them projected from smaller "
+            "149% of the 25 seconds that this would take (9 of them projected from smaller "
             "sizes).\n"
             "* Small samples: rank correlation -0.87 (90 %: -0.87 to -0.87) between scores of 3 "
             "learners on 100 examples and on all the data.\n"
@@ -202,8 +202,8 @@ class TestNotes:
         update_dashboard(study)
         note = optuna_dashboard.get_note(study)
         assert (
-            "800 examples, 50% of training 2 learners on all the data; 8 seconds, about 41% of "
-            "the 19 seconds that this would take (all projected from smaller sizes)."
+            "800 examples, 50% of training 2 learners on all the data; 8 seconds, about 49% of "
+            "the 16 seconds that this would take (all projected from smaller sizes)."
         ) in note
 
     def test_seconds_that_were_all_measured_are_not_said_to_be_projected(self) -> None:

@@ -36,6 +36,7 @@ from optuna_daub.study import DAUBPruner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limit import write_limit
+from optuna_daub.study.setup_errors import SetupError
 
 
 if TYPE_CHECKING:
@@ -152,13 +153,18 @@ def run(search: DataAllocationSearchCV, candidates: Candidates, evaluate: Evalua
         if not scored and len(trained) >= 2 * MAX_FAILED:  # each is tried twice
             study.stop()
 
-    search.study_.optimize(
-        objective,
-        timeout=search.timeout,
-        n_jobs=effective_n_jobs(search.n_jobs),
-        catch=(FitError,),
-        callbacks=[end_if_all_fail],
-    )
+    try:
+        search.study_.optimize(
+            objective,
+            timeout=search.timeout,
+            n_jobs=effective_n_jobs(search.n_jobs),
+            catch=(FitError,),
+            callbacks=[end_if_all_fail],
+        )
+    except SetupError:
+        # If all fits fail, the search says so itself, with the first error (`check_some_fitted`).
+        if scored or not evaluate.errors:
+            raise
 
 
 def _text(params: Mapping[str, Any]) -> str:
