@@ -384,7 +384,7 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
     sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
     pruner = DAUBPruner.paper(sizes=SIZES)
     ids = []
-    for _ in range(2):  # after an empty study, and after a whole one
+    for _ in range(3):
         optuna.delete_study(study_name="table", storage=storage)
         study = optuna.create_study(
             study_name="table",

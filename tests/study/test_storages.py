@@ -29,7 +29,8 @@ MADE, WINNER = expected()
 
 MODES = [
     "inmemory",
-    "cached_sqlite",  # Optuna puts the cache before every database
+    "sqlite",
+    "cached_sqlite",
     "journal",
     "journal_redis",
     "grpc_rdb",
