@@ -44,10 +44,10 @@ a decision costs the same in a study of 20,000 learners (`benchmarks/decision_co
 GROWTH = 1.15
 """Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
 time (`benchmarks/decision_cost.py`)."""
-WIDER = 1.4
+WIDER = 2.0
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
-four degrees of freedom. The process's own standard deviations are too small for sizes not reached
-yet: `benchmarks/fit/process.py`."""
+four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown:
+`benchmarks/fit/process.py`."""
 CHECKS = 10.0
 """Weight of the belief in the stated precision, as a number of scores. It changes how often the
 intervals of `benchmarks/fit/process.py` hold."""
