@@ -175,9 +175,8 @@ def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
 def _looks_like(before: FrozenTrial, row: FrozenTrial, least: float) -> bool:
     """Return whether two rows of a learner differ in small changes only.
 
-    These are changes of its forecast and its bound, by at most `least`, and of the words that say
-    why it waits before it has its full-data score. That is its forecast and its bound, by at most
-    `least`, and before it has its full-data score the words that say why it waits.
+    These are changes of its forecast and its bound, by at most `least`. Before it has its
+    full-data score, the words that say why it waits may change too.
     """
     moving = ("bound", "reason") if records.read_summary(row, "forecast") else ("bound",)
     names = records.prefixed(dict.fromkeys(moving))

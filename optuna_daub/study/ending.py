@@ -47,11 +47,11 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps between scores of one learner, and largest number of learners. Fewer
-steps may rise by chance, and in a long study a warning comes too late."""
+"""Smallest number of steps between scores of one learner, and largest number of learners. Three of
+three rise by chance in one study of eight: a warning costs a line, a wrong direction all."""
 
 RISING_SHARE = 0.9
-"""Smallest share of rising steps that is no chance: three of three have 1/8."""
+"""Smallest share of rising steps at which the direction is named."""
 
 MAX_TEXT = 120
 """Largest number of characters of an error message that are stored."""
@@ -190,7 +190,7 @@ def _refuse_steps(
 ) -> None:
     """End the study if a trial has reported steps that are no training sizes.
 
-    Such steps are epochs. Their scores count for nothing, now and when the study is opened again.
+    Epochs are such steps. Their scores never count, also when the study is opened again.
 
     Raises:
         SetupError: that names the smallest of these steps.
@@ -201,7 +201,8 @@ def _refuse_steps(
         # A run that was taken for dead may have trained on more sizes, unasked.
         if others and worker.look().is_given_up(number):
             others -= {*policy.sizes}
-    elif number in worker.known.runs:  # an objective of the user's may report other sizes
+    elif number in worker.known.runs:
+        # Without `training_sizes` the user chooses the sizes; only smaller steps must be epochs.
         inherited = worker.known.runs[number].inherited
         others = {step for step in steps if inherited < step < policy.sizes[0]}
     else:
