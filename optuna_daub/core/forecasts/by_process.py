@@ -165,7 +165,7 @@ class _Known(NamedTuple):
     process: Conditioned | None
     """The process; None before any score."""
     lines: Lines
-    """Level and gain of each learner, standardized."""
+    """Level, gain and walk of each learner, standardized."""
     size: Numbers
     """Largest size of each learner with a finite score; 0 before any."""
     score: Numbers
@@ -363,7 +363,11 @@ def _widening(theta: Numbers, seen: Seen) -> float:
 
 def _unseen(count: int) -> Lines:
     """Return the lines of unknown learners before any score."""
-    return Lines(*(np.full(count, x) for x in (0.0, 0.0, math.inf, 0.0, 0.0)))
+    covariance = np.zeros((3, 3, count))
+    covariance[0, 0] = math.inf
+    return Lines(
+        np.zeros((3, count)), covariance, np.full(count, math.inf), np.zeros(count)
+    )
 
 
 def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
@@ -377,24 +381,23 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
     rows = process.seen.rows
     # Parameters that are equal in all learners are equal here too.
     nobody = np.where((rows == rows[:1]).all(axis=0), rows[:1], np.nan)
-    new = process.lines(nobody)
-    share = process.seen.prior.phi(doublings)
-    variance = new.level_variance - 2 * share * new.covariance + share**2 * new.gain_variance
-    variance = variance + process.noise
-    to_level = (new.level_variance - share * new.covariance) / variance
-    to_gain = (new.covariance - share * new.gain_variance) / variance
-    off = score - (new.level - share * new.gain)
-    known = np.isfinite(off)
-    off, to_level, to_gain = (np.where(known, x, 0.0) for x in (off, to_level, to_gain))
+    new, known = process.lines(nobody), np.isfinite(score)
+    share = np.where(known, process.seen.prior.phi(doublings), 0.0)
+    covariance = np.repeat(new.covariance, len(score), axis=2)
+    covariance[2, 2] = new.walk * share
+    parts = np.stack([np.ones_like(share), -share, np.ones_like(share)])
+    across = np.einsum("ijn,jn->in", covariance, parts)
+    variance = (across * parts).sum(axis=0) + process.noise
+    off = np.where(known, score - (parts * new.mean).sum(axis=0), 0.0)
+    told = across / np.sqrt(variance) * known
     return Lines(
-        new.level + to_level * off,
-        new.gain + to_gain * off,
-        new.level_variance - to_level**2 * variance,
-        new.covariance - to_level * to_gain * variance,
-        new.gain_variance - to_gain**2 * variance,
+        new.mean + told * off / np.sqrt(variance),
+        covariance - told[:, None] * told,
+        np.where(known, share, math.inf),
+        np.repeat(new.walk, len(score)),
     )
 
 
 def _put(lines: Lines, places: NDArray[np.int64], found: Lines) -> None:
     for part, new in zip(lines, found, strict=True):
-        part[places] = new
+        part[..., places] = new

@@ -18,6 +18,7 @@ from optuna_daub.core.forecasts.process import Numbers
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import covariance_of
 from optuna_daub.core.forecasts.process import matern
+from optuna_daub.core.forecasts.process import pairs_of
 from optuna_daub.core.forecasts.process import variances_of
 from optuna_daub.core.once import by_content
 
@@ -74,13 +75,14 @@ def negative_log_posterior(
             order of learners, all of which have scores.
         medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
     """
-    lengths, (f, g, b, u, e, noise) = variances_of(theta)
+    lengths, (f, g, b, u, w, noise) = variances_of(theta)
     flat = apart.reshape(len(apart), apart.shape[1] ** 2)
     square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
     kernel = matern(square) if len(lengths) else np.eye(apart.shape[1])
-    shares = share[:, None] * share
+    shares, walks = pairs_of(learner, share)
     # The transpose has the memory order of LAPACK, so it is not copied.
-    root, failed = dpotrf(covariance_of(theta, kernel, learner, shares).T, lower=1, overwrite_a=1)
+    covariance = covariance_of(theta, kernel, learner, shares, walks)
+    root, failed = dpotrf(covariance.T, lower=1, overwrite_a=1)
     if failed:
         return 1e10, np.zeros_like(theta)  # the line search steps back
     half, _ = dpotri(root, lower=1)
@@ -101,7 +103,7 @@ def negative_log_posterior(
                 g * float(np.vdot(by_gain, kernel)),
                 b * float(bent.sum()),
                 u * float(np.trace(by_level)),
-                e * float(np.trace(by_gain)),
+                w * float(np.vdot(change, walks)),
                 noise * float(np.trace(change)),
             ],
         ]

@@ -2,24 +2,28 @@
 
 Learner i has parameters x_i. With d = log2(N / n) doublings of the training set left, its score is
 
-    y_i(d) = A_i - phi(d) B_i + noise,      phi(d) = (2^(c d) - 1) / (2^(3 c) - 1)
+    y_i(d) = A_i - phi(d) B_i + W_i(phi(d)) + noise,   phi(d) = (2^(c d) - 1) / (2^(3 c) - 1)
     A_i = m + f(x_i) + u_i                  the level: its score on all N examples
-    B_i = b + g(x_i) + e_i                  the gain: what it still gains from N / 8 on
+    B_i = b + g(x_i)                        the gain: what it still gains from N / 8 on
+    W_i                                     the walk: its own way to N, a Wiener process
 
 f and g are two processes over parameters with one Matern-5/2 kernel [3, eq. 4.17] and a length
 scale for each parameter: learners with similar parameters have similar levels and gains. b is the
-gain that all share; u_i and e_i are the learner's own effects. Earlier models of this kind are
-FABOLAS [1], for parameters and training size, and freeze-thaw [2], for suspended curves.
+gain that all share; u_i is the learner's own effect. A walk is 0 at N and has the variance w^2 phi:
+a score on half of the data says more of the score at N than one on less, and none says all.
+Earlier models of this kind are FABOLAS [1], for parameters and training size, and freeze-thaw [2],
+for suspended curves.
 
-So a learner's scores at all sizes follow from two numbers, level and gain. Given all scores seen
-these two are jointly normal, and a forecast at any size costs three multiplications.
+The walk from the last score to N depends on nothing else that was seen. So a learner's scores at
+all larger sizes follow from three numbers: level, gain, and the walk at its last size. Given all
+scores seen these are jointly normal, and a forecast at any size is a sum of the three.
 
 ==============  ===================================================================================
 name here       meaning
 ==============  ===================================================================================
 level, gain     A, B, in standard deviations of the scores
 theta           logarithms of the hyperparameters: length scales, in ranges of their parameters,
-                then the standard deviations of f, g, b, u, e and of the noise
+                then the standard deviations of f, g, b, u, w and of the noise
 apart           squared distances of learners by parameter, shape (parameters, learners, learners)
 ==============  ===================================================================================
 
@@ -70,8 +74,8 @@ class Scales(NamedTuple):
     """Standard deviation of b."""
     u: float
     """Standard deviation of u."""
-    e: float
-    """Standard deviation of e."""
+    w: float
+    """Standard deviation of the walk at N / 8."""
     noise: float
     """Standard deviation of one score."""
 
@@ -148,6 +152,13 @@ class Seen(NamedTuple):
         return self.prior.phi(self.doublings)
 
     @property
+    def last(self) -> Numbers:
+        """Share at each learner's largest size, shape (learners,); infinite without a score."""
+        found = np.full(len(self.rows), math.inf)
+        np.minimum.at(found, self.learner, self.share)
+        return found
+
+    @property
     def n_varying(self) -> float:
         """Mean number of parameters of a learner that differ among the learners.
 
@@ -177,25 +188,33 @@ class Seen(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Joint normal distribution of level and gain of many learners, arrays in their order."""
+    """Joint normal distribution of level, gain and walk of each of many learners.
 
-    level: Numbers
-    """Mean of A, the score at N."""
-    gain: Numbers
-    """Mean of B."""
-    level_variance: Numbers
-    """Variance of A."""
+    The walk is that at the learner's last size; it is 0 if there is none.
+    """
+
+    mean: Numbers
+    """Means, shape (3, learners)."""
     covariance: Numbers
-    """Covariance of A and B."""
-    gain_variance: Numbers
-    """Variance of B."""
+    """Covariances, shape (3, 3, learners)."""
+    last: Numbers
+    """Phi at the last size, shape (learners,); infinite without a score."""
+    walk: Numbers
+    """Variance of the walk at N / 8, shape (learners,)."""
+
+    @property
+    def level(self) -> Numbers:
+        """Mean of A, the score at N, shape (learners,)."""
+        return np.asarray(self.mean[0])
 
     def scores(self, share: float) -> tuple[Numbers, Numbers]:
-        """Return means and variances, without noise, of scores with phi `share`."""
-        variance = (
-            self.level_variance - 2.0 * share * self.covariance + share**2 * self.gain_variance
-        )
-        return self.level - share * self.gain, np.maximum(variance, 0.0)
+        """Return means and variances, without noise, of scores with phi `share`.
+
+        It is at most that of a learner's last size.
+        """
+        parts, rest = self._parts(share)
+        variance = np.einsum("in,ijn,jn->n", parts, self.covariance, parts) + rest
+        return (parts * self.mean).sum(axis=0), np.maximum(variance, 0.0)
 
     def look(self, share: float, noise: float) -> Numbers:
         """Return the standard deviation of each level's change by a score at a size.
@@ -204,9 +223,20 @@ class Lines(NamedTuple):
             share: phi of that size.
             noise: variance of the noise of one score.
         """
-        _, variance = self.scores(share)
-        covariance = self.level_variance - share * self.covariance
-        return np.asarray(np.abs(covariance) / np.sqrt(variance + noise))
+        parts, _ = self._parts(share)
+        covariance = (self.covariance[0] * parts).sum(axis=0)
+        return np.asarray(np.abs(covariance) / np.sqrt(self.scores(share)[1] + noise))
+
+    def _parts(self, share: float) -> tuple[Numbers, Numbers]:
+        """Return the weights of the three in a score, and the variance of the rest of the walk.
+
+        Between two known points a Wiener process is on the line through them, plus a bridge.
+        """
+        way = np.zeros_like(self.last)
+        np.divide(share, self.last, out=way, where=self.last > 0.0)
+        way = np.minimum(way, 1.0)
+        parts = np.stack([np.ones_like(way), np.full_like(way, -share), way])
+        return parts, self.walk * share * (1.0 - way)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,36 +258,39 @@ class Conditioned:
         return math.exp(2.0 * float(self.theta[-1])) + JITTER
 
     def lines(self, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
-        """Return the distribution of level and gain of learners [3, eqs. 2.23 to 2.24].
+        """Return the distribution of level, gain and walk of learners [3, eqs. 2.23 to 2.24].
 
         Args:
             rows: points of the learners, shape (learners, parameters).
             own: row of each learner among those seen, -1 for a new one; None: all are new.
         """
         seen, count = self.seen, len(rows)
-        lengths, (f, g, b, u, e, _) = variances_of(self.theta)
+        lengths, (f, g, b, u, w, _) = variances_of(self.theta)
         own = np.full(count, -1) if own is None else own
         same = own[:, None] == np.arange(len(seen.rows))
         near = seen.kernel(lengths, rows, seen.rows, same)
-        of_level, of_gain = MEAN_SD**2 + f * near + u * same, b + g * near + e * same
-        # One row for each level and gain. BLAS needs no copy of the transpose.
-        both = np.empty((2 * count, len(seen.learner)))
-        np.take(of_level, seen.learner, axis=1, out=both[:count])
-        np.multiply(of_gain[:, seen.learner], -seen.share, out=both[count:])
-        means = both @ self.weights
-        half = dtrsm(1.0, self.root, both.T, lower=1, overwrite_b=1).T
-        of_level, of_gain = half[:count], half[count:]
-        taken = [
-            np.einsum("ij,ij->i", one, two)
-            for one, two in ((of_level, of_level), (of_level, of_gain), (of_gain, of_gain))
-        ]
-        return Lines(
-            means[:count],
-            seen.prior.mean_gain + means[count:],
-            np.maximum(MEAN_SD**2 + f + u - taken[0], JITTER),
-            -taken[1],
-            np.maximum(b + g + e - taken[2], JITTER),
-        )
+        last = np.where(own < 0, math.inf, seen.last[own])
+        is_seen = np.isfinite(last)
+        # One row for each level, each gain, and each walk if there is any. BLAS needs no copy of
+        # the transpose.
+        n_kinds = 3 if is_seen.any() else 2
+        rest = np.empty((n_kinds, count, len(seen.learner)))
+        np.take(MEAN_SD**2 + f * near + u * same, seen.learner, axis=1, out=rest[0])
+        np.multiply((b + g * near)[:, seen.learner], -seen.share, out=rest[1])
+        if n_kinds == 3:
+            way = np.minimum(last[:, None], seen.share)
+            np.multiply(w * way, own[:, None] == seen.learner, out=rest[2])
+        flat = rest.reshape(n_kinds * count, -1)
+        mean, covariance = np.zeros((3, count)), np.zeros((3, 3, count))
+        mean[:n_kinds] = (flat @ self.weights).reshape(n_kinds, count)
+        mean[1] += seen.prior.mean_gain
+        half = dtrsm(1.0, self.root, flat.T, lower=1, overwrite_b=1).T
+        half = half.reshape(n_kinds, count, -1)
+        covariance[:n_kinds, :n_kinds] = -np.einsum("ins,jns->ijn", half, half)
+        before = MEAN_SD**2 + f + u, b + g, np.where(is_seen, w * last, 0.0)
+        for i, variance in enumerate(before):
+            covariance[i, i] = np.maximum(covariance[i, i] + variance, JITTER)
+        return Lines(mean, covariance, last, np.full(count, w))
 
     def covariance(self, rows: Rows, own: NDArray[np.int64], share: float) -> Numbers:
         """Return the covariance of the scores of learners at one size, without noise.
@@ -268,16 +301,17 @@ class Conditioned:
             share: phi of that size; 0 at N.
         """
         seen = self.seen
-        lengths, (f, g, b, u, e, _) = variances_of(self.theta)
+        lengths, (f, g, b, u, w, _) = variances_of(self.theta)
         with_gain = share * seen.share[:, None]
         same = np.arange(len(seen.rows))[:, None] == own
         near = seen.kernel(lengths, seen.rows, rows, same)[seen.learner]
         same = same[seen.learner]
-        cross = MEAN_SD**2 + f * near + u * same + with_gain * (b + g * near + e * same)
+        cross = MEAN_SD**2 + f * near + with_gain * (b + g * near)
+        cross += same * (u + w * np.minimum(share, seen.share[:, None]))
         half = dtrsm(1.0, self.root, cross, lower=1)
         alike = np.eye(len(rows), dtype=bool)
         near = seen.kernel(lengths, rows, rows, alike)
-        before = MEAN_SD**2 + f * near + u * alike + share**2 * (b + g * near + e * alike)
+        before = MEAN_SD**2 + f * near + share**2 * (b + g * near) + (u + w * share) * alike
         return np.asarray(before - half.T @ half)
 
     def surprises(self) -> Numbers:
@@ -295,10 +329,8 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     lengths, _ = variances_of(theta)
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
-    shares = seen.share[:, None] * seen.share
-    root = cholesky(
-        covariance_of(theta, kernel, seen.learner, shares), lower=True, check_finite=False
-    )
+    known = covariance_of(theta, kernel, seen.learner, *pairs_of(seen.learner, seen.share))
+    root = cholesky(known, lower=True, check_finite=False)
     off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
 
@@ -310,7 +342,11 @@ def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = N
 
 
 def covariance_of(
-    theta: Numbers, kernel: Numbers, learner: NDArray[np.int64], shares: Numbers
+    theta: Numbers,
+    kernel: Numbers,
+    learner: NDArray[np.int64],
+    shares: Numbers,
+    walks: Numbers,
 ) -> Numbers:
     """Return the covariance of scores.
 
@@ -318,12 +354,11 @@ def covariance_of(
         theta: logarithms of the hyperparameters.
         kernel: kernel of the learners.
         learner: learner of each score.
-        shares: products of the phi of each pair of scores.
+        shares, walks: both results of `pairs_of`.
     """
-    _, (f, g, b, u, e, noise) = variances_of(theta)
+    _, (f, g, b, u, w, noise) = variances_of(theta)
     of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
     of_level.flat[:: len(kernel) + 1] += u
-    of_gain.flat[:: len(kernel) + 1] += e
     # While each learner has one score, in order, its rows need not be gathered.
     if len(learner) != len(kernel) or (learner[1:] <= learner[:-1]).any():
         of_level, of_gain = (
@@ -331,8 +366,18 @@ def covariance_of(
         )
     covariance = of_gain * shares
     covariance += of_level
+    covariance += w * walks
     covariance.flat[:: len(learner) + 1] += noise + JITTER
     return np.asarray(covariance)
+
+
+def pairs_of(learner: NDArray[np.int64], share: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the product of phi for each pair of scores, and the covariance of unit walks.
+
+    The latter is the smaller phi of two scores of one learner, and 0 for others.
+    """
+    same = learner[:, None] == learner
+    return share[:, None] * share, np.where(same, np.minimum(share[:, None], share), 0.0)
 
 
 def variances_of(theta: Numbers) -> tuple[Numbers, Numbers]:
