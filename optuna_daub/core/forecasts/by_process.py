@@ -1,9 +1,8 @@
 """Forecasts of a pool by one Gaussian process over parameters and training size.
 
-The model is in `process`; this module feeds it from a pool. Scores are standardized by those of
-the study, so a positive affine change of all scores changes forecasts in the same way.
-Hyperparameters are fitted to the first 1, 2, 3, ... trainings of the study, each time 15 % more.
-So all workers that know the same trainings have the same hyperparameters."""
+The model is in `process`. Scores are standardized by those of the study, so a positive affine
+change of all scores changes forecasts in the same way. Hyperparameters are fitted to the first 1,
+2, 3, ... trainings of the study, each time 15 % more: workers that know the same agree on them."""
 
 from __future__ import annotations
 
@@ -365,9 +364,7 @@ def _unseen(count: int) -> Lines:
     """Return the lines of unknown learners before any score."""
     covariance = np.zeros((3, 3, count))
     covariance[0, 0] = math.inf
-    return Lines(
-        np.zeros((3, count)), covariance, np.full(count, math.inf), np.zeros(count)
-    )
+    return Lines(np.zeros((3, count)), covariance, np.full(count, math.inf), np.zeros(count))
 
 
 def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
@@ -388,10 +385,10 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
     parts = np.stack([np.ones_like(share), -share, np.ones_like(share)])
     across = np.einsum("ijn,jn->in", covariance, parts)
     variance = (across * parts).sum(axis=0) + process.noise
-    off = np.where(known, score - (parts * new.mean).sum(axis=0), 0.0)
+    off = np.where(known, score - (parts * new.mean).sum(axis=0), 0.0) / np.sqrt(variance)
     told = across / np.sqrt(variance) * known
     return Lines(
-        new.mean + told * off / np.sqrt(variance),
+        new.mean + told * off,
         covariance - told[:, None] * told,
         np.where(known, share, math.inf),
         np.repeat(new.walk, len(score)),

@@ -9,10 +9,9 @@ Learner i has parameters x_i. With d = log2(N / n) doublings of the training set
 
 f and g are two processes over parameters with one Matern-5/2 kernel [3, eq. 4.17] and a length
 scale for each parameter: learners with similar parameters have similar levels and gains. b is the
-gain that all share; u_i is the learner's own effect. A walk is 0 at N and has the variance w^2 phi:
-a score on half of the data says more of the score at N than one on less, and none says all.
-Earlier models of this kind are FABOLAS [1], for parameters and training size, and freeze-thaw [2],
-for suspended curves.
+gain that all share; u_i is the learner's own effect. A walk is 0 at N, its variance w^2 phi. So
+half of the data say more of the score at N than a sixtieth. Earlier models of this kind are
+FABOLAS [1], for parameters and training size, and freeze-thaw [2], for suspended curves.
 
 The walk from the last score to N depends on nothing else that was seen. So a learner's scores at
 all larger sizes follow from three numbers: level, gain, and the walk at its last size. Given all
