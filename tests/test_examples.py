@@ -73,6 +73,7 @@ def test_quickstart_is_short() -> None:
 
 
 # Those of quickstart.py are below, that of dask_workers.py is tests/study/test_dask.py.
+@pytest.mark.slow
 @pytest.mark.parametrize("script", sorted({*SCRIPTS} - {"dask_workers.py", "quickstart.py"}))
 def test_a_script_runs(script: str, tmp_path: Path) -> None:
     source = (EXAMPLES / script).read_text()
