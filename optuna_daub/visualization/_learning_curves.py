@@ -91,7 +91,7 @@ class LearningCurvesRecord(NamedTuple):
     n_learners: int
     """Number of learners that were asked for, shown or not."""
     sizes: tuple[int, ...]
-    """The training sizes of the study, increasing."""
+    """The training sizes from the smallest one shown, increasing."""
     axis: Axis
 
 
@@ -191,9 +191,9 @@ def learning_curves_record(
     )
     if not any(line.points for line in lines):
         _logger.warning("There is no learning curve to draw: no score has been reported yet.")
-    return LearningCurvesRecord(
-        lines, n_learners, rules.policy.sizes, axis_of(study, _limits(lines, sign))
-    )
+    first = min((line.points[0].size for line in lines if line.points), default=0)
+    sizes = tuple(size for size in rules.policy.sizes if size >= first)
+    return LearningCurvesRecord(lines, n_learners, sizes, axis_of(study, _limits(lines, sign)))
 
 
 def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:

@@ -121,7 +121,7 @@ def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) ->
     record = search_history_record(study, unit)
     gold, _ = KINDS["all the data"]
     joined = [each for path in record.paths if len(path) > 1 for each in (*path, None)]
-    crowd = 0.5 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
+    crowd = 0.7 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
     until = record.best[0].at if record.best else record.spent
     lines = (
         Line(
@@ -207,11 +207,15 @@ def search_history_record(
     early = _records(trainings[: trainings.index(whole[0])] if whole else trainings, sign)
     if not trainings:
         _logger.warning("There is no search to draw: no score has been reported yet.")
-    # Scores on all the data fit in, and the better half of all; first trainings may be far behind.
-    scores = [each.score for each in trainings]
-    inner = better_half(scores, sign)
-    inner += [each.score for each in whole]
-    limits = stretched(inner, scores, share=1.0) if inner else None
+    # Scores on all the data fit in, the better half of the learners, and what is near them; first
+    # trainings may be far behind.
+    inner = better_half((max(sign * each.score for each in path) for path in paths.values()), 1)
+    inner = [sign * score for score in inner] + [each.score for each in whole]
+    limits = None
+    if inner:
+        lowest, highest = stretched(inner, [-math.inf, math.inf], share=1.0)
+        near = [each.score for each in trainings if lowest <= each.score <= highest]
+        limits = stretched(inner, near, share=1.0)
     reached = (tuple(paths[each.learner]) for each in best)
     return SearchHistoryRecord(
         tuple(trainings),
