@@ -97,9 +97,9 @@ def plot_search_history(
     """Plot the best score so far on all the data against the seconds spent.
 
     Every training is a marker at the time of its end: the first one of a learner, those on more
-    data, and those on all the data. The broad line is the best of the latter so far. Up to the
-    first of them, a thinner line is the best score on less data. Dotted lines join the trainings
-    of each learner that was the best for a while.
+    data, and those on all the data. The broad line is the best score on all the data so far.
+    Before the first one, a thinner line is the best score on less data. Dotted lines join the
+    trainings of each learner that was the best for a while.
 
     Args:
         study: a study, finished or running; its pruner is not needed.
@@ -111,7 +111,7 @@ def plot_search_history(
 
     Raises:
         ImportError: if plotly is not installed.
-        ValueError: if `unit` is another word, or the study's pruner is none of optuna_daub.
+        ValueError: if `unit` is unknown, or the study's pruner is not one of optuna_daub.
     """
     return _plotly.draw(search_history_picture(study, unit))
 
@@ -180,7 +180,7 @@ def search_history_record(
     """Return the contents of `plot_search_history`.
 
     Raises:
-        ValueError: if `unit` is none of "auto", "examples" and "seconds".
+        ValueError: if `unit` is not "auto", "examples" or "seconds".
     """
     sequence = allocations(study)  # before the curves, so these know every learner in it
     names = {curve.learner: label(curve) for curve in learning_curves(study)}
