@@ -47,9 +47,8 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps between a learner's scores to warn of a wrong direction, and largest
-number of learners to look at. With three steps one study in eight is warned by chance, which costs
-it a line of the log."""
+"""Smallest number of steps between scores of a learner to warn of a wrong direction, and largest
+number of learners. Three steps rise by chance in one study of eight, which costs it a log line."""
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps at which the direction is named."""

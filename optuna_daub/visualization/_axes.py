@@ -50,9 +50,9 @@ MAX_OTHERS = 48
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
 
-MAX_LETTERS = 40
-"""Largest number of letters in a line along the vertical axis: 290 pixels, plotly's usual height
-without title and sizes."""
+MAX_LETTERS = 30
+"""Largest number of letters in a line along the vertical axis: 220 pixels, plotly's usual height
+without title, sizes and legend."""
 
 MAX_TICKS_OF_NARROW = 6
 """Largest number of sizes under a narrow picture, of 300 pixels or 4 inches."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Literal
@@ -207,15 +208,6 @@ def search_history_record(
     early = _records(trainings[: trainings.index(whole[0])] if whole else trainings, sign)
     if not trainings:
         _logger.warning("There is no search to draw: no score has been reported yet.")
-    # Scores on all the data fit in, the better half of the learners, and what is near them; first
-    # trainings may be far behind.
-    inner = better_half((max(sign * each.score for each in path) for path in paths.values()), 1)
-    inner = [sign * score for score in inner] + [each.score for each in whole]
-    limits = None
-    if inner:
-        lowest, highest = stretched(inner, [-math.inf, math.inf], share=1.0)
-        near = [each.score for each in trainings if lowest <= each.score <= highest]
-        limits = stretched(inner, near, share=1.0)
     reached = (tuple(paths[each.learner]) for each in best)
     return SearchHistoryRecord(
         tuple(trainings),
@@ -224,8 +216,25 @@ def search_history_record(
         early,
         spent,
         unit,
-        axis_of(study, limits),
+        axis_of(study, _limits(paths.values(), whole, sign)),
     )
+
+
+def _limits(
+    paths: Collection[Sequence[Training]], whole: Sequence[Training], sign: int
+) -> tuple[float, float] | None:
+    """Return a range that holds all scores on all the data and the better half of the learners.
+
+    It also holds what is near them; first trainings may be far behind.
+    """
+    if not paths:
+        return None
+    scores = [each.score for path in paths for each in path]
+    inner = better_half((max(sign * each.score for each in path) for path in paths), 1)
+    inner = [sign * score for score in inner] + [each.score for each in whole]
+    lowest, highest = stretched(inner, [-math.inf, math.inf], share=1.0)
+    near = [score for score in scores if lowest <= score <= highest]
+    return stretched(inner, near, share=1.0)
 
 
 def _records(trainings: Sequence[Training], sign: int) -> tuple[Training, ...]:

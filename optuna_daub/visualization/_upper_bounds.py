@@ -170,7 +170,7 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
         f"{side.capitalize()} bounds by training",
         (crowd, record.promise),
         Scale("trainings", (0, None)),
-        record.axis.scale(f"{side} bound of {record.axis.name} on all the data"),
+        record.axis.scale(f"bound of {record.axis.name} on all data"),
         tuple(marks),
         (*([LEADER] if record.leads else []), *map(_label, colored)),
     )
