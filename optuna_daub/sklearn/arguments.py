@@ -53,7 +53,7 @@ def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
     """Return features and targets; decimals and fractions among targets as floats.
 
     Raises:
-        ValueError: if either is a text, the features do not have two dimensions, or targets are
+        ValueError: if either is a text, the features have not two dimensions, or targets are
             dates stored as objects.
     """
     check_two_dimensions(X)
