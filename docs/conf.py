@@ -87,7 +87,7 @@ def setup(app: Sphinx) -> None:
     ) -> tuple[str | None, str | None]:
         def plain(text: str) -> str:
             text = re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", text)
-            text = text.replace("*values: NoReturn", "*")
+            text = re.sub(r"\*values: (~typing\.)?NoReturn", "*", text)
             return re.sub(r"<function (\w+)>", r"\1", text.replace("<factory>", "..."))
 
         return signature and plain(signature), returns and plain(returns)

@@ -20,14 +20,16 @@ class BestOfTwo(core.Policy):
 
     def decide(self, pool: core.Pool) -> core.Decision:
         """Return the next decision."""
-        free = [c for c in pool.curves.values() if c.learner not in pool.busy and not c.dropped]
+        curves = [curve for curve in pool.curves.values() if not curve.dropped]
+        free = [curve for curve in curves if curve.learner not in pool.busy]
         waiting = [curve for curve in free if curve.size < self.sizes[-1]]
         if len(waiting) < 2 and pool.may_propose:
-            return core.Propose(self.sizes[0], core.Reason("fewer than two are waiting"))
+            return core.Propose(self.sizes[0], core.Reason("fewer than two wait"))
         if not waiting:
-            return core.Finish(self.leader(pool), core.Reason("all are trained on all the data"))
+            return core.Finish(self.leader(pool), core.Reason("all have all the data"))
         best = max(waiting, key=lambda curve: curve.score)
-        return core.Extend(best.learner, self.sizes[-1], core.Reason("the better of two"))
+        reason = core.Reason("the better of two")
+        return core.Extend(best.learner, self.sizes[-1], reason)
 
 
 if __name__ == "__main__":

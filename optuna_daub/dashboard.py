@@ -226,7 +226,7 @@ def update_dashboard(study: optuna.Study) -> None:
 
     Raises:
         ImportError: if plotly is not installed.
-        ValueError: if the study's pruner is none of optuna_daub.
+        ValueError: if the study's pruner is not one of optuna_daub.
     """
     _update(study, is_whole=True)
 

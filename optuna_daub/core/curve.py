@@ -180,7 +180,7 @@ def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple
     """Return the sizes of a learner's observations.
 
     Raises:
-        ValueError: if these are no observations, or no sizes that increase.
+        ValueError: if these are not observations, or sizes do not increase.
     """
     try:
         sizes = tuple([operator.index(seen.size) for seen in observations])

@@ -111,7 +111,7 @@ class Ranking:
         text = text.replace("{unit}", self.unit and f" {self.unit}")
         if not self.unit:
             return Reason(f"{self.quantity} {text}", values)
-        # Amounts are no scores: they are the same in both directions.
+        # Amounts are not scores: they are the same in both directions.
         words = {"largest": "largest", "less": "<"}
         return Reason(f"{self.quantity} {text.format(*_digits(values), **words)}")
 

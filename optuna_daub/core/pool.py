@@ -347,7 +347,7 @@ class Pool(Remembers):
 
 
 def _checked(curves: object) -> list[LearningCurve]:
-    """Return the curves as a list. Raise a ValueError if one is no curve."""
+    """Return the curves as a list. Raise a ValueError if one is not a learning curve."""
     given = [*curves] if isinstance(curves, Iterable) else []
     known = [curve for curve in given if isinstance(curve, LearningCurve)]
     if len(known) < len(given) or not isinstance(curves, Iterable):

@@ -89,7 +89,7 @@ class Prices(NamedTuple):
     def candidate(self) -> tuple[float, int, int]:
         """Largest price of a candidate, its place, and the place of the size.
 
-        If it cannot be chosen, it is the mean price of a new learner that starts at the best size.
+        If the next point is proposed at random, this is its mean price at the best size.
         """
         if self.may_choose or not len(self.candidates):
             return _largest(self.candidates)

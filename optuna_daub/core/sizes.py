@@ -37,8 +37,8 @@ FIRST_SHARE = 8
 """Divisor of all examples: the first size is N / 8 if that is less than `FIRST_ROWS`."""
 
 MIN_ROWS = 10
-"""Smallest default first size in examples. With probability 1 - 1/512 it holds both of two equally
-frequent classes."""
+"""Smallest default first size, in examples. Of two equally frequent classes both are in so many
+examples with probability 1 - 1/512."""
 
 
 def first_size(max_resource: int, reduction_factor: float) -> int:

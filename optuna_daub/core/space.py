@@ -86,7 +86,7 @@ class Words:
     """The values, in a fixed order."""
 
     def place(self, value: Any) -> float:
-        """Return the number of a value; NaN if it is none of the choices."""
+        """Return the number of a value; NaN if it is not one of the choices."""
         wanted = repr(value)
         numbers = (i for i, choice in enumerate(self.choices) if repr(choice) == wanted)
         return float(next(numbers, math.nan))

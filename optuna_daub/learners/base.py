@@ -57,7 +57,7 @@ class TrainingSet:
 
 
 def check_count(name: str, value: object, least: int) -> None:
-    """Raise a ValueError if a parameter is no integer from `least` to `MAX_COUNT`.
+    """Raise a ValueError if a parameter is not an integer from `least` to `MAX_COUNT`.
 
     >>> check_count("n_draws", 1000, 1)
     """

@@ -24,7 +24,7 @@ Indices = NDArray[np.intp]
 """Row numbers, or class codes in 0 ... number of classes - 1; one dimension."""
 
 Task = Literal["classification", "regression"]
-"""Kind of the targets: labels or amounts."""
+"""Kind of the targets: class labels or numbers."""
 
 FEW_VALUES = 20
 """Largest number of different whole numbers that count as labels. It applies if nothing else
@@ -123,7 +123,7 @@ def is_categorical(y: Any) -> bool:
 def checked_rows(
     X: Any, y: Any, sample_weight: Any = None, *, suffix: str = "", first: int = 0
 ) -> Rows:
-    """Return the arguments as a table; sparse features become CSR, anything else stays itself.
+    """Return the arguments as a table; sparse features become CSR, all others stay as they are.
 
     Args:
         X: features.
@@ -134,7 +134,7 @@ def checked_rows(
 
     Raises:
         ValueError: if something is missing, the lengths differ, there are no rows, targets are
-            of several kinds, or a weight is negative or no number.
+            of several kinds, or a weight is negative or not a number.
     """
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
         if value is None:

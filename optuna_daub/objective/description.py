@@ -44,8 +44,8 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
 
     Args:
         value: anything.
-        left_out: parameters of estimators, by the estimator's `id` and their names, that are not
-            compared; without a name the whole estimator.
+        left_out: parameters that are not compared, by the `id` of their estimator and their names;
+            without names the whole estimator is left out.
     """
 
     each = partial(stable, left_out=left_out)

@@ -172,9 +172,9 @@ def _check_known(
 
 
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if a named scorer compares classes while the targets are amounts.
+    """Raise a ValueError if a named scorer is for classification and the targets are not.
 
-    Functions and scorers of `make_scorer` are not checked: they may accept amounts.
+    Functions and scorers of `make_scorer` are not checked: they may accept numbers.
     """
     is_of_classes = isinstance(scoring.given, str) and scoring.task == "classification"
     if not is_of_classes or y.ndim > 1:

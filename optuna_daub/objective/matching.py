@@ -27,7 +27,7 @@ def matched(X: Any, like: Any) -> Any:
         like: the training table.
 
     Raises:
-        ValueError: if a column is missing or too many, has values that its namesake cannot have,
+        ValueError: if a column is missing or unknown, has values that its namesake cannot have,
             or the tables cannot be stacked.
     """
     kind, wanted = _kind(X), _kind(like)

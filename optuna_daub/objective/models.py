@@ -52,10 +52,10 @@ class KeptModels:
         Args:
             where: number of learners, at least 1; or a folder, which is made if it is not there;
                 None for 32 learners.
-            made_of: description of the models' rows; models of other rows are not found.
+            made_of: description of the rows; models of other rows in the folder are not used.
 
         Raises:
-            ValueError: if it is neither.
+            ValueError: if `where` is neither a number nor a folder.
         """
         self._made_of = made_of
         self._folder: Path | None = None

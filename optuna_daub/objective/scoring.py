@@ -259,7 +259,7 @@ def takes_size(build: Any) -> bool:
     False
 
     Raises:
-        ValueError: if it is no function, or one that takes neither.
+        ValueError: if it is not a function, or one that takes neither.
     """
     if not callable(build) or (isinstance(build, type) and hasattr(build, "fit")):
         raise ValueError(

@@ -123,7 +123,7 @@ class Training:
 
     @cached_property
     def _classes(self) -> NDArray[Any] | None:
-        """All classes, for the first call of `partial_fit`; None for amounts."""
+        """All classes, for the first call of `partial_fit`; None for regression."""
         labels = class_labels(self.division.rows.y)
         is_kept = self.division.layout.classes is not None
         is_of_classes = is_kept or self.scoring.task == "classification"

@@ -140,7 +140,7 @@ class TrainingSizeObjective:
         sample_weight: Weights of the rows, at least 0, passed to `fit` (in a pipeline to that of
             its last step).
         weighted_score: Pass the weights to the scorer too, as its `sample_weight`.
-        fit_params: More arguments of `fit`, as a mapping or a function. In a mapping, an array,
+        fit_params: Extra arguments of `fit`, as a mapping or a function. In a mapping, an array,
             column or list with as many rows as `X` is cut to the rows trained on, unless its name
             begins with `eval_`. A function (training, validation) or (training, validation,
             estimator) is called before each fit and returns a mapping. `training` and `validation`
@@ -164,7 +164,7 @@ class TrainingSizeObjective:
     Raises:
         ValueError: if rows are missing or do not match, ways of validation are mixed, a class is
             absent from the training rows, a splitter is not reproducible or leaks, the scorer is
-            unknown or compares classes while targets are amounts, or an argument breaks its rule.
+            unknown or is for classification while targets are not, or an argument breaks its rule.
             At the first call, before anything is trained, also if the pruner's sizes do not fit
             the rows or the study's direction does not fit the scorer.
     """
@@ -259,7 +259,7 @@ class TrainingSizeObjective:
 
     @property
     def smallest_size(self) -> int:
-        """Smallest training size that holds every class; 1 for amounts."""
+        """Smallest training size that holds every class; 1 for regression."""
         return max(1, self._division.complete[0])
 
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:

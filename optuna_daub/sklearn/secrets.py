@@ -48,7 +48,7 @@ class StorageURL(str):
 
 
 def without_secret(storage: Any) -> Any:
-    """Return a storage as a pickled model may keep it.
+    """Return a storage without its password, to be kept in a pickled model.
 
     In a URL the password is masked.
 

@@ -112,7 +112,7 @@ def tabular(
     Args:
         trial: trial that suggests the parameters.
         n_rows: number of rows to train on, at least 1.
-        task: kind of targets: classes or amounts.
+        task: "classification" or "regression".
         among: names of spaces of this module. None: all, except neighbours if there are more than
             50,000 rows.
         jobs: number of threads of each training.
@@ -144,7 +144,7 @@ def first_points(
     Args:
         space: name of a space of this module.
         n_rows: number of rows to train on, as passed to the space.
-        task: kind of targets, as passed to the space.
+        task: as passed to the space.
         among: names of spaces to choose from, as passed to `tabular`.
 
     Returns:

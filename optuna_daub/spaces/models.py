@@ -34,14 +34,14 @@ def lightgbm(
         n_rows: number of rows to train on, at least 1. The largest numbers of trees and leaves
             grow with it. A trial that has a parameter already keeps its range, so the function
             can be the `build` of `TrainingSizeObjective`, which passes each size.
-        task: kind of targets: classes or amounts.
+        task: "classification" or "regression".
         jobs: number of threads of each training.
         seed: seed of the model.
         categories: not used; every space has the same arguments.
 
     Raises:
         ImportError: if LightGBM is not installed, with the line that installs it.
-        ValueError: if `task` is no task, or `n_rows` is not at least 1.
+        ValueError: if `task` is unknown, or `n_rows` is not at least 1.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -160,7 +160,7 @@ def linear(
     Args:
         trial: trial that suggests the parameter.
         n_rows: number of rows to train on, at least 1.
-        task: kind of targets: classes or amounts.
+        task: "classification" or "regression".
         jobs: not used: both models are solved in one thread.
         seed: not used: both models have one solution.
         categories: positions of the columns of `X` that hold codes of categories. Each becomes a
@@ -228,7 +228,7 @@ SPACES: Mapping[str, Space] = MappingProxyType(
 
 
 def _scaled(model: Any, categories: Sequence[int]) -> Any:
-    """Return the model in a pipeline that fills gaps, scales, and encodes categories."""
+    """Return the model in a pipeline that imputes, scales, and encodes categories."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline

@@ -61,7 +61,7 @@ class Ask:
         self.has_classes = task == "classification"
 
     def whole(self, name: str, low: int, high: int) -> int:
-        """Return a whole number, drawn by its logarithm."""
+        """Return a whole number, suggested on a log scale."""
         match self._known.get(name):
             case IntDistribution() as range_:
                 low, high = range_.low, range_.high

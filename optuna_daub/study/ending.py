@@ -47,8 +47,8 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps between scores of one learner, and largest number of learners. Three of
-three rise by chance in one study of eight: a warning costs a line, a wrong direction all."""
+"""Smallest number of steps between scores of a learner to warn of a wrong direction, and largest
+number of learners. Three steps rise by chance in one study of eight, which costs it a log line."""
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps at which the direction is named."""
@@ -88,7 +88,7 @@ def close(
         trial: the trial as it is stored, still running.
         policy: the rule that allocates.
         state: state that Optuna is about to store.
-        values: values that Optuna is about to store; replaced if they are no full-data score.
+        values: values that Optuna is about to store; replaced if they are not a full-data score.
         learn: function that lets the base sampler learn from a new learner, and returns True if
             the sampler has nothing left to propose.
     """
@@ -188,7 +188,7 @@ def _refuse_steps(
     turn: Turn | None,
     values: Sequence[float] | None,
 ) -> None:
-    """End the study if a trial has reported steps that are no training sizes.
+    """End the study if a trial has reported steps that are not training sizes.
 
     Epochs are such steps. Their scores never count, also when the study is opened again.
 

@@ -72,8 +72,8 @@ class Known:
     alone: Curves = field(default_factory=Curves)
     """Trials of other samplers, each as a learner."""
     best_alone: tuple[tuple[float, int], ...] = ()
-    """The two best scores among `alone`, with their trials. Two, since one may belong to the trial
-    that asks."""
+    """The two best scores in `alone`, with their trials: the trial that has the best is compared
+    with the second."""
     drops: Mapping[int, str] = field(default_factory=dict)
     """Reasons why the policy rules learners out, by learner."""
     well: frozenset[str] = frozenset()

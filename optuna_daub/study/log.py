@@ -240,7 +240,7 @@ def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def write_no_sizes(study: optuna.Study, trial: AnyTrial, steps: Iterable[int]) -> None:
-    """Store the steps of a trial that are no training sizes: their scores do not count."""
+    """Store the steps of a trial that are not training sizes: their scores do not count."""
     _set(study, trial, records.NO_SIZES, sorted(steps))
 
 

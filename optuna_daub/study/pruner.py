@@ -86,7 +86,7 @@ class AllocationPruner(BasePruner):
         return isinstance(answer, End)
 
     def _prune_alone(self, worker: Worker, trial: FrozenTrial) -> bool:
-        """Prune another sampler's trial for good if its bound is below a reached score.
+        """Prune another sampler's trial for good if its bound is below another trial's score.
 
         This is DAUB's Remark 1. A trial without a bound goes on.
         """

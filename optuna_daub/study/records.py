@@ -264,7 +264,7 @@ def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
 def check_steps(
     sizes: Sequence[int], number: int, steps: Iterable[int], given: Iterable[int] | None = None
 ) -> None:
-    """Raise a SetupError if a trial's reported step is no training size.
+    """Raise a SetupError if a trial's reported step is not a training size.
 
     Args:
         sizes: sizes of the study.

@@ -105,8 +105,8 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
         study: running or ended; its pruner is not needed.
 
     Raises:
-        ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
-            (`policy_of`).
+        ValueError: if no rule of `optuna_daub` has allocated the study, or if a policy of your own
+            has and its pruner is not passed to the study.
     """
     worker = looking(study)
     policy, sign = policy_of(study), worker.sign
@@ -139,8 +139,8 @@ def allocations(study: optuna.Study) -> list[Allocation]:
     """Return all trainings in order (the paper's S), run by run.
 
     With one worker this is the order in which they were made. Runs that overlap are in the order
-    of their trials, and those of one learner in the order of sizes. Clocks are not compared, since
-    those of two machines differ.
+    of their trials, and the trainings of one learner in the order of sizes. Clocks are not
+    compared, since those of two machines differ.
 
     Args:
         study: running or ended, with any pruner or none.
@@ -172,18 +172,18 @@ def _inherited(trial: Facts) -> int:
 def best_learner(study: optuna.Study) -> BestLearner | None:
     """Return the selected learner, or the leader of an unfinished study.
 
-    None before any score. The selected learner is the one of `study.best_trial`, trained on all
-    the data (with `ABCPruner(refit=False)` the one identified). The leader of an unfinished study
-    depends on its rule. By the default rule it is the learner with the best full-data score, or
-    without one that with the best forecast. By DAUB's bounds it is the learner with the best score
-    at the largest size that any has reached, and by ABC the best guess.
+    None before any score. The selected learner is that of `study.best_trial`, trained on all the
+    data (with `ABCPruner(refit=False)` it is the learner that ABC identified). The leader of an
+    unfinished study depends on its rule. The default rule names the learner with the best score on
+    all the data, or with the best forecast if there is none. DAUB names the learner with the best
+    score at the largest size reached so far, and ABC its best guess.
 
     Args:
         study: running or ended; its pruner is not needed.
 
     Raises:
-        ValueError: if the study was allocated by no rule of `optuna_daub`, or by one's own
-            (`policy_of`).
+        ValueError: if no rule of `optuna_daub` has allocated the study, or if a policy of your own
+            has and its pruner is not passed to the study.
     """
     worker = looking(study)
     policy, sign, limit = policy_of(study), worker.sign, limit_of(study)

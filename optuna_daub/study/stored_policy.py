@@ -79,7 +79,7 @@ def policy_of(study: optuna.Study) -> Policy:
     default rule with these sizes.
 
     Raises:
-        ValueError: if the pruner is none of `optuna_daub`, and no rule is stored, or one of the
+        ValueError: if the pruner is not one of `optuna_daub`, and no rule is stored, or one of the
             user's own.
     """
     if isinstance(study.pruner, AllocationPruner):

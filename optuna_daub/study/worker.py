@@ -165,7 +165,7 @@ class Worker:
     horizon: float | None = None
     """Time at which the sampler's seconds are over; None without a limit."""
     limit: float = math.inf
-    """Best possible score, larger is better; infinity if unknown. Sentences name no larger one."""
+    """Best possible score, larger is better; infinity if unknown. Reasons show none beyond it."""
     asked_since: float | None = None
     """Time of the first trial asked for outside `study.optimize`; None if there was none."""
     begin: tuple[datetime | None, int] = None, 0

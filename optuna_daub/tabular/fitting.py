@@ -62,8 +62,8 @@ def fit(
     """Find the best model for a table in the given time.
 
     It is fitted on all rows. Most models are trained on a part of the rows; promising ones on
-    more, and the best on all. skrub prepares text, dates, gaps and categories. This needs
-    `pip install 'optuna-daub[tabular]'`.
+    more, and the best on all. skrub prepares text, dates, missing values and categories. This
+    needs `pip install 'optuna-daub[tabular]'`.
 
     The last tenth of the time is kept for fitting the best model once more, on all rows. If that
     would take longer, the result is the model that was scored, fitted without the held-out rows.
@@ -75,7 +75,7 @@ def fit(
             least one training is made, even if it takes longer.
         task: "classification" or "regression"; None guesses, and says what and why.
         metric: name of a metric in scikit-learn, FLAML or AutoGluon, such as "rmse", "auc" or
-            "log_loss". None: accuracy for classes, r2 for amounts.
+            "log_loss". None: accuracy for classification, r2 for regression.
         ignore: names of columns to leave out.
         models: kinds of models, names of `optuna_daub.spaces`; None for all.
         jobs: threads of each training, at least 1; None for one per core.

@@ -74,13 +74,13 @@ class TabularModel:
     """
 
     pipeline: Pipeline
-    """Preparation and model: a data frame of pandas in, amounts or class codes out."""
+    """Preparation and model: a data frame of pandas in, numbers or class codes out."""
     task: Task
     target: str
     """Name of the column to predict."""
     metric: Metric
     classes: NDArray[Any]
-    """Classes as in the table, by code; empty for amounts."""
+    """Classes as in the table, by code; empty for regression."""
     columns: tuple[str, ...]
     """Names of the columns that are used."""
     score: float
@@ -91,7 +91,7 @@ class TabularModel:
     study: optuna.Study | None = field(default=None, repr=False)
     """The search; None in a model that was loaded from a file."""
     times: Times | None = None
-    """Dates or durations that the amounts stand for; None if they are numbers."""
+    """Dates or durations that predicted numbers stand for; None if they stand for themselves."""
 
     @property
     def model(self) -> Any:
@@ -117,7 +117,7 @@ class TabularModel:
         """Return the probability of each class, shape (rows, classes), columns as in `classes`.
 
         Raises:
-            ValueError: if amounts are predicted.
+            ValueError: for regression.
             TableError: as `predict`.
         """
         if self.task != "classification":

@@ -20,7 +20,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Transformer from a table of any columns to a matrix of numbers.
 
     It uses skrub's `TableVectorizer`. Columns of few words become codes, other text 30 numbers,
-    dates their parts; gaps and infinities become NaN. The target is not used.
+    dates their parts; missing values and infinities become NaN. The target is not used.
 
     Args:
         columns: names of the columns to use; a table to transform must have them, in any order.

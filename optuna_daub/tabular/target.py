@@ -76,7 +76,7 @@ class Target:
     values: NDArray[Any]
     """Class codes or amounts, shape (number of kept rows,)."""
     classes: NDArray[Any]
-    """Classes as in the table, by code; empty for amounts."""
+    """Classes as in the table, by code; empty for regression."""
     kept: NDArray[np.bool_]
     """True for rows with a known target, which are used, shape (number of rows,)."""
     notes: tuple[str, ...]
@@ -144,7 +144,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
 
 
 def _amounts(known: Any, kind: str) -> tuple[NDArray[np.float64], Times | None]:
-    """Return known values as numbers, and the dates or durations that these stand for."""
+    """Return known values as numbers, and how to turn these into dates or durations again."""
     if kind == "durations":
         return known.dt.total_seconds().to_numpy(dtype=np.float64), Times(None)
     if kind == "dates":
@@ -279,7 +279,7 @@ def _dates(known: Any, name: str, pandas: Any) -> Any:
     """Return dates without a time zone. Dates with one are converted to UTC.
 
     Raises:
-        TableError: if one of them is no date, or too far away for a clock that counts
+        TableError: if one of them is not a date, or is too far away for a clock that counts
             microseconds.
     """
     if pandas.api.types.is_object_dtype(known.dtype):

@@ -88,8 +88,8 @@ def plot_allocations(
 ) -> go.Figure:
     """Plot what each learner was given, the best score first, stacked by training size.
 
-    The subtitle compares the total with training each of these learners once on all the data. It
-    is Figure 2 of the DAUB paper, lying down, so the names can be read.
+    The subtitle compares the total with training each of these learners once on all the data. The
+    plot is Figure 2 of the DAUB paper with horizontal bars, so the names can be read.
 
     Args:
         study: a study, finished or running; its pruner is not needed.
@@ -104,7 +104,7 @@ def plot_allocations(
 
     Raises:
         ImportError: if plotly is not installed.
-        ValueError: if `unit` is another word, `top` < 0, or the study's pruner is none of
+        ValueError: if `unit` is unknown, `top` < 0, or the study's pruner is not one of
             optuna_daub.
     """
     return _plotly.draw(allocations_picture(study, unit, top))
@@ -141,7 +141,7 @@ def allocations_record(
     """Return the contents of `plot_allocations`.
 
     Raises:
-        ValueError: if `unit` is none of "auto", "examples" and "seconds", or `top` < 0.
+        ValueError: if `unit` is not "auto", "examples" or "seconds", or `top` < 0.
     """
     check_top(top)
     curves = learning_curves(study)

@@ -50,9 +50,9 @@ MAX_OTHERS = 48
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
 
-MAX_LETTERS = 40
-"""Largest number of letters in a line along the vertical axis: 290 pixels, plotly's usual height
-without title and sizes."""
+MAX_LETTERS = 30
+"""Largest number of letters in a line along the vertical axis: 220 pixels, plotly's usual height
+without title, sizes and legend."""
 
 MAX_TICKS_OF_NARROW = 6
 """Largest number of sizes under a narrow picture, of 300 pixels or 4 inches."""
@@ -125,13 +125,13 @@ def size_scale(sizes: Sequence[int]) -> Scale:
 
 
 def tick_sizes(sizes: Sequence[int], most: int = MAX_TICKS) -> tuple[int, ...]:
-    """Return at most `most` sizes for a logarithmic axis, and the last one."""
+    """Return sizes for the labels of a logarithmic axis: first, last, at most `most` + 1."""
     room = math.log(sizes[-1] / sizes[0]) / most
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
         if math.log(ticks[-1] / size) >= room:
             ticks.append(size)
-    return tuple(ticks[::-1])
+    return tuple(sorted({*ticks[: max(1, len(ticks) - 1)], sizes[0]}))
 
 
 def learner_colors(learners: Iterable[int]) -> dict[int, str]:
@@ -235,7 +235,7 @@ def check_top(top: int) -> None:
     """Raise a ValueError if `top` learners cannot stand out.
 
     Raises:
-        ValueError: if `top` is negative or no whole number.
+        ValueError: if `top` is negative or not a whole number.
     """
     if whole_number("top", top) < 0:
         raise ValueError(f"`top` must be at least 0, but got {top}.")
@@ -269,7 +269,7 @@ def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> U
     """Return the unit of costs: "auto" is seconds if every training was timed.
 
     Raises:
-        ValueError: if `unit` is another word.
+        ValueError: if `unit` is unknown.
     """
     if not isinstance(unit, str) or unit not in ("auto", *UNITS):
         raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')

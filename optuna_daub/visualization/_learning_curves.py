@@ -91,7 +91,7 @@ class LearningCurvesRecord(NamedTuple):
     n_learners: int
     """Number of learners that were asked for, shown or not."""
     sizes: tuple[int, ...]
-    """The training sizes of the study, increasing."""
+    """The training sizes from the smallest one shown, increasing."""
     axis: Axis
 
 
@@ -100,17 +100,17 @@ def plot_learning_curves(
 ) -> go.Figure:
     """Plot score against training size, one line per learner, all its runs merged.
 
-    Dashed lines are training scores. A band is the forecast of a learner's scores beyond its last
-    one; the three foremost suspended learners have one. On all the data it ends as the study
-    reports: an interval of ABC, a forecast, or all scores up to DAUB's bound. Resting on a line
-    tells the learner's parameters and the reason of the last decision on it.
+    Dashed lines are training scores. A band is the forecast of a learner's scores on larger
+    sizes; the three foremost suspended learners have one. At the full size it is what the study
+    reports: an interval of ABC, a forecast, or all scores up to DAUB's bound. Hover over a line to
+    see the learner's parameters and the reason of the last decision on it.
 
     Args:
         study: a study, finished or running; its pruner is not needed.
-        learners: ids of the learners to show. None (the default) shows the learners that stand
-            out and, in grey, at most 48 of the others, evenly over their ranks.
-        top: how many of them stand out: the best, then those seen on several sizes, by their
-            largest one and their score. Default: 12, as many colours as can be told apart.
+        learners: ids of the learners to show. None (the default) shows `top` learners in color
+            and, in grey, at most 48 of the others, evenly over their ranks.
+        top: number of learners in color: the best, then those with several scores, by their
+            largest size and their score. Default: 12, as many colours as can be told apart.
 
     Returns:
         A figure, without lines if no score has been reported.
@@ -118,7 +118,7 @@ def plot_learning_curves(
     Raises:
         ImportError: if plotly is not installed.
         ValueError: if one of `learners` is not in the study, `top` < 0, or the study's pruner is
-            none of optuna_daub.
+            not one of optuna_daub.
 
     >>> import optuna
     >>> from optuna_daub import DataAllocationSampler, DAUBPruner
@@ -170,7 +170,7 @@ def learning_curves_record(
     curves = learning_curves(study)
     rules, sign = rules_of(study), rules_of(study).sign
     ranked = foremost(curves, learners, sign)
-    # A single score is no curve: in front are the leader and those seen on several sizes.
+    # A single score is not a curve: in front are the leader and those with several scores.
     ranked[1:] = sorted(ranked[1:], key=lambda curve: len(finite(curve)) < 2)
     n_learners = len(ranked)
     if learners is None:
@@ -191,9 +191,9 @@ def learning_curves_record(
     )
     if not any(line.points for line in lines):
         _logger.warning("There is no learning curve to draw: no score has been reported yet.")
-    return LearningCurvesRecord(
-        lines, n_learners, rules.policy.sizes, axis_of(study, _limits(lines, sign))
-    )
+    first = min((line.points[0].size for line in lines if line.points), default=0)
+    sizes = tuple(size for size in rules.policy.sizes if size >= first)
+    return LearningCurvesRecord(lines, n_learners, sizes, axis_of(study, _limits(lines, sign)))
 
 
 def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:

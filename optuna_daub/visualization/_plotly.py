@@ -27,8 +27,11 @@ Trace: TypeAlias = dict[str, Any]
 """A mark of a figure as plotly reads it. A figure of dictionaries is made ten times as fast as one
 of plotly's objects."""
 
-LINE = 110
-"""Largest number of letters in a line under the title."""
+LINE = 54
+"""Largest number of letters in a line under the title: so many fit on a phone."""
+
+MAX_TEXT = 200
+"""Largest number of letters of a sentence under the title."""
 
 PIXELS = 4 / 3
 """Pixels in a point: 96 to 72 in an inch."""
@@ -39,14 +42,22 @@ def draw(picture: Picture) -> go.Figure:
     go = imported("plotly.graph_objects", extra="plot")
     places = {label: place for place, label in enumerate(picture.legend)}
     traces = [_trace(mark, places) for mark in picture.marks]
-    short = [textwrap.shorten(text, 2 * LINE - 20, placeholder=" …") for text in picture.subtitle]
+    short = [textwrap.shorten(text, MAX_TEXT, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(text, LINE)]
     title = "<br>".join([picture.title, *(f"<sup>{_escaped(line)}</sup>" for line in lines)])
     layout: Trace = {
-        "title": {"text": title},
+        "title": {"text": title, "y": 1, "yanchor": "top", "pad": {"t": 40}},
         "hovermode": "closest",
-        "margin": {"t": 60 + 20 * max(1, len(lines)), "r": 20},
-        "legend": {"traceorder": "normal", "font": {"size": 11}},
+        "margin": {"t": 60 + 20 * max(1, len(lines)), "r": 20, "l": 20},
+        # Under the picture: beside it, it would leave no room on a phone and in a dashboard.
+        "legend": {
+            "orientation": "h",
+            "yref": "container",
+            "y": 0.01,
+            "yanchor": "bottom",
+            "traceorder": "normal",
+            "font": {"size": 10},
+        },
         "xaxis": _axis(picture.x),
         "yaxis": _axis(picture.y),
     }
@@ -59,6 +70,8 @@ def draw(picture: Picture) -> go.Figure:
             "bargap": 0.15,
             "height": max(450, 130 + 16 * len(bars.names)),
         }
+        layout["margin"]["t"] += 30
+        layout["legend"] |= {"yref": "paper", "y": 1}  # above them: they may be many
         layout["yaxis"] |= {
             "type": "category",
             "autorange": "reversed",
@@ -69,7 +82,7 @@ def draw(picture: Picture) -> go.Figure:
 
 
 def _axis(scale: Scale) -> Trace:
-    axis: Trace = {"title": {"text": _escaped(scale.title)}}
+    axis: Trace = {"title": {"text": _escaped(scale.title)}, "automargin": True}
     if scale.ticks is not None:
         axis |= {
             "tickvals": scale.ticks,

@@ -40,9 +40,9 @@ class ProgressBar:
     minute and one at the end. Optuna's own log lines break the bar: turn them off with
     `optuna.logging.set_verbosity(optuna.logging.WARNING)`.
 
-    The time left is the least of those that are known: until `timeout`, until the end of the
-    sampler's `seconds`, for `n_trials` at the speed so far, and, in a closed pool, for training
-    the leader on all the data. It is "?" if none is known.
+    The time left is the smallest known of these: until `timeout`, until the end of the sampler's
+    `seconds`, for `n_trials` at the speed so far, and, in a closed pool, for training the leader
+    on all the data. It is "?" if none is known.
 
     The gap is how far the best bound of the other learners is ahead of the leader's score; once
     the leader is trained on all the data and the gap is below 0, none can overtake it.

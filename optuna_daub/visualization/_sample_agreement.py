@@ -53,9 +53,8 @@ def plot_sample_agreement(study: optuna.Study) -> go.Figure:
     """Plot how well the learners are ranked by their scores on less data.
 
     For each training size the line is the rank correlation between scores there and on all the
-    data, 1 for the same order and 0 for no relation. The area around it holds it with a
-    probability of 90 %; it is wide if few learners were trained on all the data
-    (`sample_agreement` has the numbers).
+    data, 1 for the same order and 0 for no relation. The area is its 90 % interval, which is
+    wide if few learners were trained on all the data (`sample_agreement` has the numbers).
 
     Args:
         study: a study, finished or running; its pruner is not needed.
@@ -65,7 +64,7 @@ def plot_sample_agreement(study: optuna.Study) -> go.Figure:
 
     Raises:
         ImportError: if plotly is not installed.
-        ValueError: if the study's pruner is none of optuna_daub.
+        ValueError: if the study's pruner is not one of optuna_daub.
     """
     return _plotly.draw(sample_agreement_picture(study))
 

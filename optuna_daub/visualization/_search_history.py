@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Collection
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Literal
@@ -97,9 +98,9 @@ def plot_search_history(
     """Plot the best score so far on all the data against the seconds spent.
 
     Every training is a marker at the time of its end: the first one of a learner, those on more
-    data, and those on all the data. The broad line is the best of the latter so far. Up to the
-    first of them, a thinner line is the best score on less data. Dotted lines join the trainings
-    of each learner that was the best for a while.
+    data, and those on all the data. The broad line is the best score on all the data so far.
+    Before the first one, a thinner line is the best score on less data. Dotted lines join the
+    trainings of each learner that was the best for a while.
 
     Args:
         study: a study, finished or running; its pruner is not needed.
@@ -111,7 +112,7 @@ def plot_search_history(
 
     Raises:
         ImportError: if plotly is not installed.
-        ValueError: if `unit` is another word, or the study's pruner is none of optuna_daub.
+        ValueError: if `unit` is unknown, or the study's pruner is not one of optuna_daub.
     """
     return _plotly.draw(search_history_picture(study, unit))
 
@@ -121,7 +122,7 @@ def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) ->
     record = search_history_record(study, unit)
     gold, _ = KINDS["all the data"]
     joined = [each for path in record.paths if len(path) > 1 for each in (*path, None)]
-    crowd = 0.5 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
+    crowd = 0.7 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
     until = record.best[0].at if record.best else record.spent
     lines = (
         Line(
@@ -180,7 +181,7 @@ def search_history_record(
     """Return the contents of `plot_search_history`.
 
     Raises:
-        ValueError: if `unit` is none of "auto", "examples" and "seconds".
+        ValueError: if `unit` is not "auto", "examples" or "seconds".
     """
     sequence = allocations(study)  # before the curves, so these know every learner in it
     names = {curve.learner: label(curve) for curve in learning_curves(study)}
@@ -207,11 +208,6 @@ def search_history_record(
     early = _records(trainings[: trainings.index(whole[0])] if whole else trainings, sign)
     if not trainings:
         _logger.warning("There is no search to draw: no score has been reported yet.")
-    # Scores on all the data fit in, and the better half of all; first trainings may be far behind.
-    scores = [each.score for each in trainings]
-    inner = better_half(scores, sign)
-    inner += [each.score for each in whole]
-    limits = stretched(inner, scores, share=1.0) if inner else None
     reached = (tuple(paths[each.learner]) for each in best)
     return SearchHistoryRecord(
         tuple(trainings),
@@ -220,8 +216,25 @@ def search_history_record(
         early,
         spent,
         unit,
-        axis_of(study, limits),
+        axis_of(study, _limits(paths.values(), whole, sign)),
     )
+
+
+def _limits(
+    paths: Collection[Sequence[Training]], whole: Sequence[Training], sign: int
+) -> tuple[float, float] | None:
+    """Return a range that holds all scores on all the data and the better half of the learners.
+
+    It also holds what is near them; first trainings may be far behind.
+    """
+    if not paths:
+        return None
+    scores = [each.score for path in paths for each in path]
+    inner = better_half((max(sign * each.score for each in path) for path in paths), 1)
+    inner = [sign * score for score in inner] + [each.score for each in whole]
+    lowest, highest = stretched(inner, [-math.inf, math.inf], share=1.0)
+    near = [score for score in scores if lowest <= score <= highest]
+    return stretched(inner, near, share=1.0)
 
 
 def _records(trainings: Sequence[Training], sign: int) -> tuple[Training, ...]:

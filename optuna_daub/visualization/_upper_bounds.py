@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MOMENTS = 16
-"""Number of times per doubling of the trainings that all bounds are computed. A power of two. Up
-to twice as many trainings they are computed after each."""
+"""Moments at which all bounds are computed while the number of trainings doubles, a power of two.
+In short studies, of up to twice as many trainings, they are computed after each training."""
 
 LEADER = "best bound"
 
@@ -119,14 +119,14 @@ def plot_upper_bounds(
     """Plot how bounds and the leader changed: why each learner got data when it did.
 
     A learner's line moves when it is trained (markers) and rests while it is suspended; the broad
-    line is the best bound of all. A learner whose line comes to lie under it has lost the turn.
+    line is the best bound of all. When a learner's line falls below it, another goes on.
     No bound is drawn beyond what a score can be, such as 1 for scores that all lie in [0, 1].
 
     Args:
         study: a study, finished or running; its pruner is not needed.
-        learners: ids of the learners to show. None (the default) shows the learners that stand
-            out and, in grey, at most 48 of the others, evenly over their ranks.
-        top: how many of them stand out: the best, then those trained on most data. Default: 12.
+        learners: ids of the learners to show. None (the default) shows `top` learners in color
+            and, in grey, at most 48 of the others, evenly over their ranks.
+        top: number of learners in color: the best, then those trained on most data. Default: 12.
 
     Returns:
         A figure, without lines if no learner has a bound.
@@ -134,7 +134,7 @@ def plot_upper_bounds(
     Raises:
         ImportError: if plotly is not installed.
         ValueError: if one of `learners` is not in the study, `top` < 0, or the study's pruner is
-            none of optuna_daub.
+            not one of optuna_daub.
     """
     return _plotly.draw(upper_bounds_picture(study, learners, top))
 
@@ -170,7 +170,7 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
         f"{side.capitalize()} bounds by training",
         (crowd, record.promise),
         Scale("trainings", (0, None)),
-        record.axis.scale(f"{side} bound of {record.axis.name} on all the data"),
+        record.axis.scale(f"bound of {record.axis.name} on all data"),
         tuple(marks),
         (*([LEADER] if record.leads else []), *map(_label, colored)),
     )

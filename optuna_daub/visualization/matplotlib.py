@@ -174,5 +174,5 @@ def _draw_bars(axes: Axes, layers: Sequence[Bars]) -> None:
 
 
 def _text(text: str) -> str:
-    """Return a user's text without meaning for matplotlib, which reads formulas between $."""
+    """Return a user's text with $ escaped, since matplotlib reads formulas between them."""
     return text.replace("$", r"\$")

@@ -102,6 +102,8 @@ def test_ticks_are_few_and_hold_the_full_size() -> None:
     assert tick_sizes(range(1, 1001))[-1] == 1000
     assert tick_sizes([500, 10_000, 38_000, 38_500]) == (500, 10_000, 38_500)
     assert tick_sizes([100, 200, 400, 800, 1600], most=3) == (100, 400, 1600)
+    assert tick_sizes([100, 150, 300, 600], most=2) == (100, 600), "the first size has a label"
+    assert tick_sizes([800]) == (800,)
 
 
 def test_a_range_holds_what_is_near() -> None:

@@ -160,6 +160,7 @@ class TestPlotly:
 
     def test_the_total_is_compared_with_training_everything(self) -> None:
         title = by_plotly.plot_allocations(studies.finished()).layout.title.text
+        title = title.replace("</sup><br><sup>", " ")  # its lines
         assert re.search(
             r"37 seconds, about 1[45]\d% of training 3 learners on all the data", title
         )
@@ -212,7 +213,7 @@ def test_a_long_name_of_the_score_is_no_longer_than_its_axis(plot: str) -> None:
     title, plain = axes.yaxis.label.get_window_extent(), axes.get_window_extent()
     assert plain.y0 - 5 <= title.y0 < title.y1 <= plain.y1 + 5, "pixels, of some 380"
     text = getattr(by_plotly, plot)(study).layout.yaxis.title.text
-    assert max(map(len, text.split("<br>"))) <= 40, "290 pixels of the 450 that plotly gives"
+    assert max(map(len, text.split("<br>"))) <= 30, "220 pixels of the 450 that plotly gives"
     assert "mean_absolute_percentage_error" in text
     assert text.replace("<br>", " ") == axes.get_ylabel().replace("\n", " ")
 
@@ -249,3 +250,11 @@ def test_matplotlib_keeps_the_global_style() -> None:
 def test_a_missing_library_is_named_with_its_install_line() -> None:
     with pytest.raises(ImportError, match=r"needs no-such, .* pip install 'optuna-daub\[plot\]'"):
         _imports.imported("no_such.module", extra="plot")
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_plotly_leaves_the_width_of_a_phone_to_the_picture(plot: str) -> None:
+    figure = getattr(by_plotly, plot)(studies.many())
+    assert figure.layout.legend.orientation == "h", "beside the picture it takes half of the width"
+    _, *lines = figure.layout.title.text.split("<br>")
+    assert all(len(line.removeprefix("<sup>").removesuffix("</sup>")) <= 54 for line in lines)

@@ -79,6 +79,18 @@ def test_a_finished_study() -> None:
     )
 
 
+def test_the_axis_starts_at_the_smallest_size_shown() -> None:
+    study = studies.new_study(pruner=DAUBPruner(sizes=(10, 20, 50, *SIZES)))
+    table = studies.Table(
+        {name: (0.0,) * 3 + tuple(scores) for name, scores in studies.RIVALS.items()}
+    )
+    record = learning_curves_record(studies.run(study, table), None, 12)
+    first = min(line.points[0].size for line in record.lines)
+    assert record.sizes[0] == first > 10
+    assert record.sizes[-1] == SIZES[-1]
+    assert learning_curves_record(studies.empty(), None, 12).sizes == SIZES
+
+
 def test_the_band_of_a_learner_ends_at_its_bound() -> None:
     oak, _ = learning_curves_record(studies.running(), None, 12).lines
     # Least squares through (100, 0.5), (200, 0.625), (400, 0.6875): 0.65 / 1,120 per example.

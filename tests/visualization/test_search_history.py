@@ -55,6 +55,18 @@ def test_what_everybody_wants_to_see_fits_in() -> None:
     assert all(low < seen.score < high for seen in record.trainings if seen.size == SIZES[-1])
 
 
+def test_learners_that_never_led_fit_in_unless_they_are_far_behind() -> None:
+    others = ("elm", 0.20), ("ash", 0.19), ("fir", -50.0), ("yew", -60.0)
+    known = {"oak": (0.50, 0.625, 0.6875, 0.75)} | {name: (score,) * 4 for name, score in others}
+    record = search_history_record(
+        studies.run(studies.new_study(known), studies.Table(known)), "auto"
+    )
+    assert record.axis.limits is not None
+    low, _ = record.axis.limits
+    assert -1.0 < low < 0.19, "the axis ends where the markers do"
+    assert 0.19 - low < 0.1
+
+
 @pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
 def test_every_line_is_in_the_legend(make: studies.Make) -> None:
     picture = search_history_picture(make(), "auto")

@@ -31,7 +31,7 @@ class Points:
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
     centre: Array
-    """Means of the linear columns, so a parameter that never changed has no effect."""
+    """Means of the columns of the linear part. So a parameter that never changed adds nothing."""
     n_words: tuple[int, ...]
     """Number of columns for the words of each parameter."""
     reach: float

@@ -6,7 +6,7 @@ Conditions:
 * The full data are split at random into training and validation data, and every training uses
   random samples of the two; both may be nested, drawn without replacement ([2] Section 6).
 * The score is a mean over examples of values in [0, 1], such as accuracy. The exact binomial tails
-  of `clopper_pearson` need 0/1 values; an F1 score or an area under a curve is no such mean.
+  of `clopper_pearson` need 0/1 values; an F1 score or an area under a curve is not such a mean.
 * For the upper end, the fitness condition: on the examples that it was trained on, a learner
   scores at least as well as if it had been trained on any others.
 * For the lower end, more data do not hurt: trained on all examples, a learner scores at least as
