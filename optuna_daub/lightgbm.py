@@ -22,6 +22,7 @@ from optuna.trial import BaseTrial
 from optuna.trial import Trial
 
 from optuna_daub import spaces
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import best_learner
 from optuna_daub.study import report
@@ -136,13 +137,13 @@ def tune(
             "This needs lightgbm, which is not installed: pip install 'optuna-daub[boosters]'"
         ) from error
     if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-        raise ValueError(f"`seconds` must be above 0 and finite, but got {seconds!r}.")
+        raise ValueError(f"`seconds` must be above 0 and finite, but got {brief(seconds)}.")
     sets = [valid_sets] if isinstance(valid_sets, package.Dataset) else [*(valid_sets or ())]
     held_out = next((each for each in sets if each is not train_set), None)
     if held_out is None:
         raise ValueError(
             "`valid_sets` must have a dataset other than `train_set`, to be scored, but got "
-            f"{valid_sets!r}."
+            f"{brief(valid_sets)}."
         )
     _construct(train_set, params)
     search = _Search(package, params, train_set, held_out, feval, tuple(callbacks), seed)
@@ -249,7 +250,8 @@ class _Search:
         if not seen:
             raise ValueError(
                 "`params` must have a metric to compare boosters by, but LightGBM has scored "
-                f"nothing with metric={self._params.get('metric')!r}."
+                f"nothing with metric={self._params.get('metric')!r}. Pass one of its own names, "
+                'such as "auc", "binary_logloss", "multi_logloss", "rmse" or "l1".'
             )
         _, self.metric, score, self.is_larger_better = seen[0]
         if booster.best_iteration > 0 and booster.best_score:  # set by early stopping

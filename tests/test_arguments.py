@@ -32,6 +32,7 @@ import optuna_daub as daub
 from optuna_daub import core
 from optuna_daub import learners
 from optuna_daub import visualization
+from optuna_daub.core.checks import brief
 from optuna_daub.dashboard import DashboardCallback
 from optuna_daub.dashboard import update_dashboard
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
@@ -42,7 +43,21 @@ Rule = Callable[[Any], bool]
 LONGEST = 1.5
 """Seconds of CPU that any input may take."""
 
+LONGEST_REFUSAL = 1000
+"""Characters of any refusal."""
+
 BELOW_INFINITY = sys.float_info.max
+
+
+class Hostile:
+    """Neither a text nor a number, and no `repr` either: each attempt raises its own error."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("hostile")
+
+    __str__ = __repr__
+    __index__ = __float__ = __repr__  # type: ignore[assignment]
+
 
 NAMES = ("seconds", "examples", "auto",
          "verified", "first", "gradient_ci", "ucb", "hoeffding", "massart", "accuracy", "r2",
@@ -53,6 +68,7 @@ ODD = (
     0.5, 1.5, 2.0, -0.25, 0.0, 1e-320, 1.0000001, 1e15, 1e300, -1e300, math.nan, math.inf,
     -math.inf, np.int64(3), np.float32(0.5), np.float64(0.5), np.array(3), np.array([0.5]),
     np.array([2, 4, 8]),
+    np.timedelta64(3, "s"), Hostile(), [*range(10**5)], "x" * 10**5,
     Decimal("0.5"), Fraction(1, 3), 1j, "", "yes", "0.5", "5", b"5", [], [3], [1, 2, 3],
     [100, 200, 400, 800], (150, 100), [[1, 2], [3]], [math.nan], ["a"], range(1, 10**6), {},
     {"a": 1}, {1, 2, 3}, frozenset({1}), int, object(), len, math, optuna.samplers.RandomSampler,
@@ -60,6 +76,9 @@ ODD = (
     daub.DAUBPruner(max_resource=4000), core.SuccessiveHalving((500, 1000, 2000)), *NAMES,
 )  # fmt: skip
 """Values that people and programs pass, by mistake or not."""
+
+NO_NUMBERS = bool | np.bool_ | np.timedelta64
+"""Kinds that Python or NumPy calls numbers."""
 
 values = (
     st.sampled_from(ODD)
@@ -77,7 +96,7 @@ def whole(least: int = 1, most: float = math.inf) -> Rule:
     def is_met(value: Any) -> bool:
         if isinstance(value, np.ndarray):
             value = value[()] if value.ndim == 0 else None
-        is_one = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+        is_one = isinstance(value, Integral) and not isinstance(value, NO_NUMBERS)
         return is_one and least <= value <= most
 
     return is_met
@@ -87,7 +106,7 @@ def real(least: float = -math.inf, most: float = math.inf, *, is_open: bool = Fa
     """Numbers of a range; with `is_open` both ends are out of it."""
 
     def is_met(value: Any) -> bool:
-        if not isinstance(value, Real) or isinstance(value, bool):
+        if not isinstance(value, Real) or isinstance(value, NO_NUMBERS):
             return False
         if isinstance(value, float | np.floating):
             value = float(value)
@@ -100,7 +119,7 @@ def cast(value: Any) -> bool:
     """Return whether a value can be made a float, as scores can."""
     try:
         return not getattr(value, "shape", ()) and isinstance(float(value), float)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         return False
 
 
@@ -432,6 +451,7 @@ def check(name: str, given: Mapping[str, Any]) -> None:
         wrong = {argument: v for argument, v in given.items() if not case.rules[argument](v)}
         assert not wrong, f"{name} takes {wrong}"
         return
+    assert len(refusal) <= LONGEST_REFUSAL, f"{name} says {len(refusal):,} characters"
     told = [argument for argument in given if f"`{argument}" in refusal]
     assert told, f"{name} names no argument of {given}: {refusal}"
     if case.tables & {*told}:
@@ -442,8 +462,11 @@ def check(name: str, given: Mapping[str, Any]) -> None:
 
 def forms(value: Any) -> list[str]:
     """Return how a message may show a value."""
-    found = [repr(value), str(value), reprlib.repr(value)]  # the last sorts keys, and shortens
-    if isinstance(value, int | np.integer):
+    found = [brief(value), reprlib.repr(value)]  # which sort keys, and shorten
+    if isinstance(value, Hostile):
+        return found
+    found += [repr(value), str(value)]
+    if isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64):
         found.append(f"{value:,}")
     if isinstance(value, np.ndarray):
         value = value.tolist()

@@ -109,7 +109,7 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
         tune({"objective": "binary"}, train, [train])
     with pytest.raises(ValueError, match=r"`seconds` must be above 0"):
         tune({"objective": "binary"}, train, valid, seconds=0)
-    with pytest.raises(ValueError, match=r"must have a metric"):
+    with pytest.raises(ValueError, match=r"must have a metric .* such as \"auc\""):
         tune({**QUIET, "objective": "binary", "metric": "None"}, train, valid, seconds=1)
     done = lightgbm.Dataset(X[:N], y[:N], params={"verbose": -1}).construct()
     with pytest.raises(ValueError, match=r"must not be constructed before"):

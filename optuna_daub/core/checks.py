@@ -6,6 +6,7 @@ A wrong type is a ValueError too.
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 from numbers import Real
@@ -15,6 +16,18 @@ import numpy as np
 
 
 _Choice = TypeVar("_Choice")
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 200  # characters
+
+
+def brief(value: object) -> str:
+    """Return a value as a message shows it: cut if it is long, also if its `repr` fails.
+
+    >>> brief("examples"), brief([*range(100_000)])
+    ("'examples'", '[0, 1, 2, 3, 4, 5, ...]')
+    """
+    return _REPR.repr(value)
 
 
 def whole_number(name: str, value: object) -> int:
@@ -30,8 +43,8 @@ def whole_number(name: str, value: object) -> int:
         if isinstance(value, bool | np.bool_):
             raise TypeError
         return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise ValueError(f"`{name}` must be a whole number, but got {value!r}.") from None
+    except Exception:  # also of a class whose `__index__` fails
+        raise ValueError(f"`{name}` must be a whole number, but got {brief(value)}.") from None
 
 
 def number(name: str, value: object) -> float:
@@ -43,12 +56,12 @@ def number(name: str, value: object) -> float:
     Raises:
         ValueError: if it is not a number; True and "5" are not.
     """
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
         try:
             return float(value)
         except OverflowError:
-            raise ValueError(f"`{name}` must be below 1e308, but got {value!r}.") from None
-    raise ValueError(f"`{name}` must be a number, but got {value!r}.")
+            raise ValueError(f"`{name}` must be below 1e308, but got {brief(value)}.") from None
+    raise ValueError(f"`{name}` must be a number, but got {brief(value)}.")
 
 
 def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:
@@ -70,10 +83,11 @@ def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:
     """
     if not given:
         return
-    meant = [f"{name}={value!r}" for name, value in zip(names[-len(given) :], given, strict=False)]
+    pairs = zip(names[-len(given) :], given, strict=False)
+    meant = [f"{name}={brief(value)}" for name, value in pairs]
     raise TypeError(
         f"`{what}` takes its arguments by name: {what}({', '.join(meant)}), but got "
-        f"{what}({', '.join(map(repr, given))})."
+        f"{what}({', '.join(map(brief, given))})."
     )
 
 
@@ -88,7 +102,7 @@ def flag(name: str, value: object, *, or_else: str = "") -> bool:
     """
     if not isinstance(value, bool | np.bool_):
         others = f" or {or_else}" if or_else else ""
-        raise ValueError(f"`{name}` must be True or False{others}, but got {value!r}.")
+        raise ValueError(f"`{name}` must be True or False{others}, but got {brief(value)}.")
     return bool(value)
 
 
@@ -102,5 +116,5 @@ def named(name: str, value: object, choices: Mapping[str, _Choice]) -> _Choice:
         ValueError: if no choice has that name.
     """
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"`{name}` must be one of {sorted(choices)}, but got {value!r}.")
+        raise ValueError(f"`{name}` must be one of {sorted(choices)}, but got {brief(value)}.")
     return choices[value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Literal
 from typing import TypeAlias
 from typing import get_args
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.once import Remembers
 
@@ -105,12 +107,13 @@ class LearningCurve(Remembers):
         if not isinstance(self.dropped, str) or not isinstance(self.parameters, Mapping):
             raise ValueError(
                 "`dropped` must be a sentence, empty for a learner that is not dropped, and "
-                f"`parameters` a mapping, but got {self.dropped!r} and {self.parameters!r}."
+                f"`parameters` a mapping, but got {brief(self.dropped)} and "
+                f"{brief(self.parameters)}."
             )
-        if self.cause not in CAUSES:
-            raise ValueError(f"`cause` must be one of {CAUSES}, but got {self.cause!r}.")
+        if not isinstance(self.cause, str) or self.cause not in CAUSES:
+            raise ValueError(f"`cause` must be one of {CAUSES}, but got {brief(self.cause)}.")
         sizes = _checked_sizes(self.learner, self.observations)
-        last = self.observations[-1] if self.observations else None
+        last = self.observations[-1] if sizes else None
         object.__setattr__(self, "cause", (self.cause or "failed") if self.dropped else "")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "size", last.size if last else 0)
@@ -183,6 +186,8 @@ def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple
         ValueError: if these are not observations, or sizes do not increase.
     """
     try:
+        if not isinstance(observations, Sequence):
+            raise TypeError
         sizes = tuple([operator.index(seen.size) for seen in observations])
         for seen in observations:  # most are floats, of which it is known at once
             if type(seen.score) is not float and not isinstance(seen.score, Real):
@@ -191,7 +196,7 @@ def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple
         raise ValueError(
             "The observations of a learning curve must be a tuple of `Observation`, each with "
             "a whole number as size and a number as score, but learner "
-            f"{learner!r} has {observations!r}."
+            f"{brief(learner)} has {brief(observations)}."
         ) from None
     if sizes and sizes[0] < 1:
         raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Cause
 from optuna_daub.core.curve import LearningCurve
@@ -272,7 +272,7 @@ class Pool(Remembers):
             ("space", space, Space, "Space.of([{'depth': 3}])"),
         ):
             if not isinstance(value, kind):
-                raise ValueError(f"`{name}` must be like `{example}`, but got {value!r}.")
+                raise ValueError(f"`{name}` must be like `{example}`, but got {brief(value)}.")
         for name, count in (("to_come", self.to_come), ("runs_left", self.runs_left)):
             if count is None:
                 continue
@@ -283,7 +283,7 @@ class Pool(Remembers):
         if not hasattr(self.proposer, "candidates"):
             raise ValueError(
                 "`proposer` must have a method `candidates(pool)`, as `NoProposer()` has, but got "
-                f"{self.proposer!r}."
+                f"{brief(self.proposer)}."
             )
 
     @property
@@ -353,7 +353,7 @@ def _checked(curves: object) -> list[LearningCurve]:
     if len(known) < len(given) or not isinstance(curves, Iterable):
         raise ValueError(
             "`curves` must be an iterable of `LearningCurve`, such as [LearningCurve(0)], but got "
-            f"{reprlib.repr(curves)}."
+            f"{brief(curves)}."
         )
     return known
 

@@ -6,7 +6,6 @@ A grid is a plain tuple of ints whose last element is the full training set.
 from __future__ import annotations
 
 import math
-import reprlib
 from bisect import bisect_right
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from fractions import Fraction
 from itertools import islice
 from itertools import pairwise
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 
@@ -157,11 +157,13 @@ def size_list(name: str, sizes: Iterable[int]) -> tuple[int, ...]:
             raise TypeError
         given = list(islice(sizes, MAX_SIZES + 1))
     except TypeError:  # an array without a dimension raises it too
-        raise ValueError(f"`{name}` must be a list of whole numbers, but got {sizes!r}.") from None
+        raise ValueError(
+            f"`{name}` must be a list of whole numbers, but got {brief(sizes)}."
+        ) from None
     if len(given) > MAX_SIZES:
         raise ValueError(
             f"`{name}` must hold at most {MAX_SIZES:,} training sizes, but got more: "
-            f"{reprlib.repr(sizes)}."
+            f"{brief(sizes)}."
         )
     return tuple(whole_number(name, size) for size in given)
 

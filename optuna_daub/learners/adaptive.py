@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import flag
 from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import hoeffding
@@ -131,7 +132,7 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
             return MadaBoostRule(self.epsilon, self.delta)
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
             raise ValueError(
-                f"`rule` must be one of {[*EXPONENTS, 'madaboost']}, but got {self.rule!r}."
+                f"`rule` must be one of {[*EXPONENTS, 'madaboost']}, but got {brief(self.rule)}."
             )
         exponent = EXPONENTS[self.rule]
         return SizeRule(advantage_size, self.epsilon, self.delta, exponent, self.two_sided)
@@ -154,7 +155,7 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
     if given.ndim != 1:
         raise ValueError(
             "`categorical_features` must be a list of columns, by numbers or names, or a mask, "
-            f"but got {features!r}."
+            f"but got {brief(features)}."
         )
     if given.dtype == bool:
         if given.shape != (len(names),):
@@ -167,6 +168,6 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
     unknown = [one for one in given.tolist() if one not in known]
     if unknown:
         raise ValueError(
-            f"`categorical_features` must name features of X, but got {unknown[0]!r}."
+            f"`categorical_features` must name features of X, but got {brief(unknown[0])}."
         )
     return np.isin(known, given)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import validate_data
 
+from optuna_daub.core.checks import brief
 from optuna_daub.learners.boosting import Ensemble
 from optuna_daub.learners.boosting import Source
 from optuna_daub.learners.boosting import boost
@@ -61,11 +62,13 @@ def check_count(name: str, value: object, least: int) -> None:
 
     >>> check_count("n_draws", 1000, 1)
     """
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
     if not is_whole or value < least:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be an integer of at least {least}, but got {value!r}.")
+        raise ValueError(
+            f"`{name}` must be an integer of at least {least}, but got {brief(value)}."
+        )
     if value > MAX_COUNT:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be at most {MAX_COUNT:,}, but got {value!r}.")
+        raise ValueError(f"`{name}` must be at most {MAX_COUNT:,}, but got {brief(value)}.")
 
 
 class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]

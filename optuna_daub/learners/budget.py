@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 
 
@@ -80,7 +81,7 @@ def checked_budget(
     except (TypeError, ValueError):
         raise ValueError(
             f"`feature_costs` must be a list of one number for each of the {n_features} features, "
-            f"but got {costs!r}."
+            f"but got {brief(costs)}."
         ) from None
     if values.shape != (n_features,):
         raise ValueError(
@@ -95,7 +96,7 @@ def checked_budget(
         )
     limit = np.inf if budget is None else number("budget", budget)
     if not limit >= 0.0:
-        raise ValueError(f"`budget` must be at least 0 or None, but got {budget!r}.")
+        raise ValueError(f"`budget` must be at least 0 or None, but got {brief(budget)}.")
     checked = Budget(values, limit)
     if not checked.affords(values.min()):
         raise ValueError(f"{nothing_bought(checked, names)} Raise the budget.")

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import flag
 from optuna_daub.core.checks import named
 from optuna_daub.core.checks import number
@@ -152,7 +153,7 @@ class PurchasingClassifier(BoostingClassifier):
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(
                 "`estimator` must take `sample_weight` in its fit method, but got "
-                f"{self.estimator!r}."
+                f"{brief(self.estimator)}."
             )
         return fit_candidates(
             self.estimator,
@@ -228,7 +229,7 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         named("trade_off", self.trade_off, TRADE_OFFS)
         flag("affordable_only", self.affordable_only)
         if not 0.0 < number("tau", self.tau) <= 1.0:
-            raise ValueError(f"`tau` must be in (0, 1], but got {self.tau!r}.")
+            raise ValueError(f"`tau` must be in (0, 1], but got {brief(self.tau)}.")
         alternatives = self.trade_off != "none" or self.affordable_only
         source = PurchaseSource(
             data,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_consistent_length
 
+from optuna_daub.core.checks import brief
 from optuna_daub.learners.adaptive import EXPONENTS
 from optuna_daub.learners.stopping import SizeRule
 from optuna_daub.learners.stopping import StoppingRule
@@ -74,7 +75,7 @@ class SequentialScorer:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
-            raise ValueError(f"`rule` must be one of {[*EXPONENTS]}, but got {self.rule!r}.")
+            raise ValueError(f"`rule` must be one of {[*EXPONENTS]}, but got {brief(self.rule)}.")
         if self.batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1, but got {self.batch_size}.")
         self._stopping_rule()

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 from optuna_daub.core.intervals import massart
 
@@ -222,7 +223,7 @@ def check_error_and_risk(epsilon: float, delta: float) -> None:
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0.0 < number(name, value) < 1.0:
-            raise ValueError(f"`{name}` must be in (0, 1), but got {value!r}.")
+            raise ValueError(f"`{name}` must be in (0, 1), but got {brief(value)}.")
 
 
 def _size(exponents: NDArray[np.float64], delta: float, two_sided: bool) -> NDArray[np.float64]:

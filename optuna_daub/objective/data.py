@@ -16,6 +16,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils import check_array
 from sklearn.utils import indexable
 
+from optuna_daub.core.checks import brief
+from optuna_daub.objective.matching import check_names_differ
 from optuna_daub.objective.matching import matched
 from optuna_daub.objective.matching import stacked
 
@@ -141,10 +143,11 @@ def checked_rows(
             raise ValueError(f"`{name}` must hold a row for each example, but got None.")
         if isinstance(value, str):
             raise ValueError(
-                f"`{name}` must hold a row for each example, but got the text {value!r}. Pass the "
-                "values themselves, such as table['target'] or pandas.read_csv('table.csv')."
+                f"`{name}` must hold a row for each example, but got the text {brief(value)}. "
+                "Pass the values themselves, such as table['target'] or "
+                "pandas.read_csv('table.csv')."
             )
-    check_two_dimensions(X, f"X{suffix}")
+    check_features(X, f"X{suffix}")
     target = checked_column(y, f"y{suffix}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target.ravel()
@@ -152,10 +155,10 @@ def checked_rows(
     try:
         (X,) = indexable(X)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    except (TypeError, IndexError) as error:
+    except Exception as error:  # also of a table that raises its own
         raise ValueError(
             f"`X{suffix}` must be a table with a row for each example (array, data frame, sparse "
-            f"matrix or list), but got {X!r}."
+            f"matrix or list), but got {brief(X)}."
         ) from error
     _check_length(n_rows, f"X{suffix}", len(target), f"y{suffix}")
     positions = np.arange(first, first + len(target))
@@ -186,9 +189,11 @@ def check_no_objects_of_time(y: NDArray[Any], name: str = "y") -> None:
         )
 
 
-def check_two_dimensions(X: Any, name: str = "X") -> None:
-    """Raise a ValueError if features are one column of numbers. They were probably swapped with
-    targets."""
+def check_features(X: Any, name: str = "X") -> None:
+    """Raise a ValueError if features are one column of numbers, or two columns have one name.
+
+    A single column was probably swapped with targets.
+    """
     dtype = getattr(X, "dtype", None)
     is_column = len(getattr(X, "shape", (0, 0))) == 1
     if is_column and isinstance(dtype, np.dtype) and dtype.kind in "biuf":
@@ -197,6 +202,7 @@ def check_two_dimensions(X: Any, name: str = "X") -> None:
             f"{X.shape}. Features come first, then targets; for one feature pass X[:, None], or "
             "a frame of one column."
         )
+    check_names_differ(X, name)
 
 
 def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Rows | None:
@@ -293,9 +299,9 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
         _check_none_missing(values, name)
     try:
         array = check_array(values, ensure_2d=False, dtype=dtype, input_name=name)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # also of values that raise their own
         raise ValueError(
-            f"`{name}` must have a value for each of at least one row. {error}"
+            f"`{name}` must have a value for each of at least one row. {error!s:.300}"
         ) from error
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         objects = np.array(values, dtype=object)  # NumPy made strings of all values
@@ -306,7 +312,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     _check_none_missing(objects, name)
     kinds = {_kind(value): value for value in objects.flat}
     if len(kinds) > 1:
-        examples = " and ".join(f"{value!r}" for value in kinds.values())
+        examples = " and ".join(f"{brief(value)}" for value in kinds.values())
         raise ValueError(
             f"`{name}` must have values of one kind, but got {' and '.join(kinds)}, such as "
             f"{examples}. Convert them to one kind."
@@ -363,9 +369,9 @@ def said_of(odd: Mapping[Any, str]) -> str:
 
 def checked_seed(seed: Any) -> int:
     """Return the seed; raise a ValueError if no generator would take it."""
-    is_whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    is_whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool | np.timedelta64)
     if not is_whole or not 0 <= seed <= LARGEST_SEED:
-        raise ValueError(f"`seed` must be an int from 0 to 2**32 - 1, but got {seed!r}.")
+        raise ValueError(f"`seed` must be an int from 0 to 2**32 - 1, but got {brief(seed)}.")
     return int(seed)
 
 

@@ -29,15 +29,16 @@ _PLAIN = type(None), str, bytes, int, float, complex, range
 _BY_ATTRIBUTES = _BaseScorer, BaseCrossValidator, BaseShuffleSplit, make_column_selector
 """Classes of scikit-learn without `get_params`, which are described by their attributes."""
 
-_NO_MATTER = frozenset({"n_jobs", "verbose"})
-"""Parameters of scikit-learn's estimators that do not change what is learnt."""
+NO_MATTER = frozenset({"n_jobs", "verbose"})
+"""Parameters of scikit-learn's estimators, and arguments of `fit`, that do not change what is
+learnt."""
 
 
 def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
     """Return a description of a value, the same for equal values in all processes.
 
-    Functions and classes are described by their names only, objects of an unknown kind by their
-    class.
+    Functions and classes are described by their names only, a lambda by the names in it, objects
+    of an unknown kind by their class.
 
     >>> stable({"C": np.float64(0.5), "weights": np.ones(3), "by": np.log})
     "{'C': 0.5, 'by': numpy.log, 'weights': array((3,), '<f8', checksum 2024566689)}"
@@ -49,8 +50,7 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
     """
 
     each = partial(stable, left_out=left_out)
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _of_numpy(value)
     if isinstance(value, _PLAIN):
         return repr(value)
     if isinstance(value, Mapping):
@@ -70,9 +70,17 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
     if isinstance(value, _BY_ATTRIBUTES):
         return f"{_name(type(value))}({', '.join(_named(vars(value), each))})"
     if hasattr(value, "get_params") and not isinstance(value, type):
-        left = _NO_MATTER | {name for owner, name in left_out if owner == id(value)}
+        left = NO_MATTER | {name for owner, name in left_out if owner == id(value)}
         return _of_estimator(value, left, each)
     return _name(value) if hasattr(value, "__name__") else f"{_name(type(value))} object"
+
+
+def _of_numpy(value: Any) -> Any:
+    """Return a scalar of NumPy as a Python object, a column or frame as an array."""
+    if isinstance(value, np.generic):
+        return value.item()
+    is_array = hasattr(value, "__array__") and not isinstance(value, type)
+    return np.asarray(value) if is_array else value
 
 
 def _named(arguments: Mapping[str, Any], each: Callable[[Any], str]) -> list[str]:
@@ -107,6 +115,18 @@ def described(estimator: Any, searched: Iterable[str]) -> str:
     return stable(estimator, left_out)
 
 
+def of_arguments(arguments: Any) -> str:
+    """Return a description of arguments of `fit`, given as a mapping or by a function.
+
+    >>> of_arguments({"epochs": 3, "model__verbose": True})
+    "{'epochs': 3}"
+    """
+    if isinstance(arguments, Mapping):
+        parts = [(name, str(name).rpartition("__")[2]) for name in arguments]
+        arguments = {name: arguments[name] for name, last in parts if last not in NO_MATTER}
+    return bounded(stable(arguments))
+
+
 def bounded(text: str) -> str:
     """Return a text. If it is too long to be stored, return its start and a checksum."""
     if len(text) <= MAX_LETTERS:
@@ -117,5 +137,7 @@ def bounded(text: str) -> str:
 def _name(value: Any) -> str:
     module = str(getattr(value, "__module__", None) or type(value).__module__)
     name = getattr(value, "__qualname__", value.__name__)
+    if name.endswith("<lambda>") and hasattr(value, "__code__"):
+        name = f"{name}({', '.join(value.__code__.co_names)})"
     # multiprocessing gives the script this name in a process that it has spawned.
     return f"{module.replace('__mp_main__', '__main__')}.{name}"

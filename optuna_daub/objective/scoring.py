@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import sys
 from collections.abc import Callable
@@ -26,8 +25,10 @@ from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import Task
+from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.study.setup_errors import SetupError
 
 
@@ -36,36 +37,6 @@ Scorer = Callable[..., float]
 
 FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 """Arguments of `fit`, or a function (training rows, validation rows[, estimator]) -> arguments."""
-
-_OTHER_NAMES = {
-    "acc": "accuracy",
-    "ap": "average_precision",
-    "auc": "roc_auc",
-    "aucpr": "average_precision",
-    "auroc": "roc_auc",
-    "bacc": "balanced_accuracy",
-    "binarylogloss": "neg_log_loss",
-    "brier": "neg_brier_score",
-    "crossentropy": "neg_log_loss",
-    "f1macro": "f1_macro",
-    "l1": "neg_mean_absolute_error",
-    "l2": "neg_mean_squared_error",
-    "logloss": "neg_log_loss",
-    "mae": "neg_mean_absolute_error",
-    "mape": "neg_mean_absolute_percentage_error",
-    "mcc": "matthews_corrcoef",
-    "medae": "neg_median_absolute_error",
-    "mlogloss": "neg_log_loss",
-    "mse": "neg_mean_squared_error",
-    "msle": "neg_mean_squared_log_error",
-    "prauc": "average_precision",
-    "rmse": "neg_root_mean_squared_error",
-    "rmsle": "neg_root_mean_squared_log_error",
-    "rocauc": "roc_auc",
-    "rsquared": "r2",
-}
-"""Scorers of scikit-learn by the names of other libraries. Names have small letters and digits
-only."""
 
 _UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
 """Metrics of scikit-learn without a largest score."""
@@ -98,7 +69,8 @@ class Scoring:
             return float(score)
         except (TypeError, ValueError) as error:
             raise SetupError(
-                f"`scoring` must return one number, but {self.given!r} returned {score!r}."
+                f"`scoring` must return one number, but {brief(self.given)} returned "
+                f"{brief(score)}."
             ) from error
 
 
@@ -120,7 +92,7 @@ def checked_scoring(scoring: Any) -> Scoring:
     if not isinstance(scoring, str) and not callable(scoring):
         raise ValueError(
             "`scoring` must be one scorer, by name or as a function (estimator, X, y) -> float, "
-            f"or None for the estimator's own `score`, but got {scoring!r}."
+            f"or None for the estimator's own `score`, but got {brief(scoring)}."
         )
     if isinstance(scoring, str) and scoring not in get_scorer_names():
         raise ValueError(unknown_scorer(scoring))
@@ -130,8 +102,8 @@ def checked_scoring(scoring: Any) -> Scoring:
     except ValueError as error:
         raise ValueError(
             "`scoring` must be a scorer, a function (estimator, X, y) -> float, and no metric "
-            f"(y_true, y_pred) -> float, but got {scoring!r}. Pass `make_scorer(...)` of it: it "
-            "also needs to know whether `greater_is_better`."
+            f"(y_true, y_pred) -> float, but got {brief(scoring)}. Pass `make_scorer(...)` of it: "
+            "it also needs to know whether `greater_is_better`."
         ) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
         return Scoring(
@@ -141,31 +113,6 @@ def checked_scoring(scoring: Any) -> Scoring:
     if is_greater_better is not None:
         is_greater_better = bool(is_greater_better)
     return Scoring(scorer, scoring, None, is_greater_better, limit=limit_of(scorer))
-
-
-def unknown_scorer(name: str) -> str:
-    """Return the error message for an unknown scorer.
-
-    It suggests the scorer that may be meant.
-
-    >>> unknown_scorer("rmse")
-    ... # doctest: +NORMALIZE_WHITESPACE
-    "`scoring` must be the name of a scorer of scikit-learn, but got 'rmse'. Did you mean
-     'neg_root_mean_squared_error'? See `sklearn.metrics.get_scorer_names()`."
-    """
-    plain = {_plain(each): each for each in get_scorer_names()} | _OTHER_NAMES
-    alike = difflib.get_close_matches(_plain(name), plain, n=1)
-    hint = f"Did you mean {plain[alike[0]]!r}? " if alike else ""
-    return (
-        f"`scoring` must be the name of a scorer of scikit-learn, but got {name!r}. {hint}"
-        "See `sklearn.metrics.get_scorer_names()`."
-    )
-
-
-def _plain(name: str) -> str:
-    """Return the letters and digits of a metric's name, without words such as "score"."""
-    letters = "".join(each for each in name.lower() if each.isalnum() or each == "²")
-    return letters.replace("²", "2").removeprefix("neg").removesuffix("score")
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:
@@ -193,7 +140,7 @@ def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
     raise ValueError(
         "`fit_params` must be a mapping from argument names of `fit` to values, or a function "
         "(training, validation) or (training, validation, estimator) that returns one, but got "
-        f"{fit_params!r}."
+        f"{brief(fit_params)}."
     )
 
 
@@ -229,7 +176,7 @@ def fit_arguments(
     if not isinstance(arguments, Mapping):
         raise SetupError(
             "`fit_params` must return a mapping from argument names of `fit` to values, but "
-            f"returned {arguments!r}."
+            f"returned {brief(arguments)}."
         )
     return arguments
 
@@ -264,7 +211,7 @@ def takes_size(build: Any) -> bool:
     if not callable(build) or (isinstance(build, type) and hasattr(build, "fit")):
         raise ValueError(
             "`build` must be a function from a trial, or from a trial and a training size, to an "
-            f"estimator, but got {build!r}. Wrap it: def build(trial): return ..."
+            f"estimator, but got {brief(build)}. Wrap it: def build(trial): return ..."
         )
     if _accepts(build, 1):
         return False

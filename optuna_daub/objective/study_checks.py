@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import warnings
 import weakref
-from functools import cached_property
 from typing import Any
 from typing import cast
 
@@ -13,18 +12,22 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import Trial
 
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
+from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
 from optuna_daub.objective.division import Division
 from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
+from optuna_daub.objective.scoring import FitParams
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import own_limit
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
+from optuna_daub.study import host
 from optuna_daub.study.limit import write_limit
 from optuna_daub.study.setup_errors import SetupError
 
@@ -37,11 +40,15 @@ _DIVISION = "division into training and validation rows"
 class StudyChecks:
     """Checks of the studies that an objective runs in. Each message is logged once per study."""
 
-    def __init__(self, division: Division, scoring: Scoring, *, weighted: bool) -> None:
+    def __init__(
+        self, division: Division, scoring: Scoring, fit_params: FitParams, *, weighted: bool
+    ) -> None:
         self._division, self._scoring, self._weighted = division, scoring, weighted
+        self._fit_params, self._made_of = fit_params, _of_tables(division)
         self._has_warned = False  # of a score for which the promise of intervals does not hold
-        # Studies whose fingerprint was found to be this one, with their training sizes.
-        self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[int, ...]]
+        # Studies whose fingerprint was found to be this one, with their training sizes and the
+        # start of the `study.optimize` in which it was.
+        self._agreed: weakref.WeakKeyDictionary[optuna.Study, tuple[Any, ...]]
         self._agreed = weakref.WeakKeyDictionary()
         self._told: weakref.WeakSet[optuna.Study] = weakref.WeakSet()
 
@@ -79,8 +86,8 @@ class StudyChecks:
                 )
             raise SetupError(
                 f"The study must not {wrong.name.lower()} a score that is {better} for better "
-                f"learners, but got `scoring={self._scoring.given!r}` in such a study: it would "
-                f"pick the worst learner. {way_out}"
+                f"learners, but got `scoring={brief(self._scoring.given)}` in such a study: it "
+                f"would pick the worst learner. {way_out}"
             )
 
     def _check_pruner(self, pruner: AllocationPruner) -> None:
@@ -118,36 +125,42 @@ class StudyChecks:
             warnings.warn(
                 f"The intervals of {type(pruner).__name__} assume a score that is a mean over "
                 "examples of values in [0, 1], such as accuracy, but `scoring` is "
-                f"{self._scoring.given!r}: unless it is such a mean, the promise of epsilon and "
-                "delta does not hold.",
+                f"{brief(self._scoring.given)}: unless it is such a mean, the promise of epsilon "
+                "and delta does not hold.",
                 stacklevel=2,
             )
 
-    @cached_property
+    @property
     def fingerprint(self) -> dict[str, str]:
         """The fingerprint that all scores of a study share, by name."""
         weighted = ", with weights" if self._weighted else ""
         texts = {
-            "data": " and ".join(
-                of_table(t.X, t.y, t.sample_weight) for t in self._division.tables
-            ),
+            "data": _of_tables(self._division),
             _DIVISION: of_folds(self._division.folds),
             "scoring": f"{stable(self._scoring.given)}{weighted}",
+            "fit_params": of_arguments(self._fit_params),
         }
         return {name: bounded(text) for name, text in texts.items()}
 
     def _check_same_rows(self, trial: Trial, sizes: tuple[int, ...]) -> None:
         """Raise a SetupError if scores in the study have other rows, sizes or scorers."""
         study = trial.study
-        if self._agreed.get(study) == sizes:
+        now = (sizes, host.begin(study))
+        if self._agreed.get(study) == now:
             return
+        if _of_tables(self._division) != self._made_of:
+            raise SetupError(
+                "`X` and `y` must stay as they were when the objective was made, since the rows "
+                "to score were copied then, but they have been changed in place. Make a new "
+                "objective of them."
+            )
         begun_with = {**self.fingerprint, "training sizes": bounded(str([*sizes]))}
         try:
             is_begun = check_fingerprint(study, begun_with, trial.number)
         except ValueError as error:
             raise SetupError(str(error)) from None
         if is_begun:  # before, another worker may still store another fingerprint
-            self._agreed[study] = sizes
+            self._agreed[study] = now
 
     def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
         """Log what a set-up loses, and store the best possible score. Both are done once for each
@@ -194,3 +207,7 @@ class StudyChecks:
         if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
             return class_labels(self._division.rows.y) is not None
         return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"
+
+
+def _of_tables(division: Division) -> str:
+    return " and ".join(of_table(each.X, each.y, each.sample_weight) for each in division.tables)

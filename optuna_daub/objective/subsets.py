@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import heapq
 import numbers
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
@@ -27,6 +26,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.model_selection import check_cv
 from sklearn.model_selection import train_test_split
 
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import Classes
 from optuna_daub.objective.data import Indices
 
@@ -164,8 +164,8 @@ def held_out_fold(layout: Layout, test_size: float) -> Fold:
         return fold_of(layout, *_held_out(layout, test_size))
     except ValueError as error:
         raise ValueError(
-            f"Both parts must have room for {room}, but got `test_size={test_size}` for "
-            f"{layout.n_rows} rows: {error} Take another `test_size`{way_out}."
+            f"Both parts must have room for {room}, but got `test_size={brief(test_size)}` for "
+            f"{layout.n_rows} rows: {error!s:.300} Take another `test_size`{way_out}."
         ) from error
 
 
@@ -195,13 +195,13 @@ def checked_test_size(test_size: Any) -> float:
         ValueError: if it is neither a fraction in (0, 1) nor an int of at least 1.
     """
     if isinstance(test_size, numbers.Integral):
-        if int(test_size) >= 1 and not isinstance(test_size, bool):
+        if not isinstance(test_size, bool | np.timedelta64) and int(test_size) >= 1:
             return int(test_size)
     elif isinstance(test_size, numbers.Real) and 0 < float(test_size) < 1:
         return float(test_size)
     raise ValueError(
         "`test_size` must be a fraction between 0 and 1, or a number of rows of at least 1, but "
-        f"got {test_size!r}."
+        f"got {brief(test_size)}."
     )
 
 
@@ -233,16 +233,16 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
             for _ in range(2)
         )
         n_rows = [(len(training), len(validation)) for training, validation in splits]
-    except (AttributeError, IndexError, TypeError, ValueError) as error:
+    except Exception as error:  # a splitter may raise any
         raise ValueError(
             "`cv` must divide the rows into folds: a number of folds, a splitter of scikit-learn, "
-            f"or pairs (training rows, validation rows), but got {reprlib.repr(cv)} for "
-            f"{layout.n_rows} rows: {error}"
+            f"or pairs (training rows, validation rows), but got {brief(cv)} for "
+            f"{layout.n_rows} rows: {error!s:.300}"
         ) from error
     if not n_rows or np.min(n_rows) == 0:
         raise ValueError(
             "`cv` must give at least one fold, and each must have rows to train on and rows to "
-            f"score, but got {reprlib.repr(cv)}."
+            f"score, but got {brief(cv)}."
         )
     name = type(splitter).__name__
     sides = zip_longest(chain.from_iterable(splits), chain.from_iterable(again))
@@ -363,10 +363,10 @@ def _check_number_of_folds(layout: Layout, cv: Any) -> None:
     most = layout.n_rows if layout.groups is None else len(np.unique(layout.groups))
     if not layout.shuffle:
         most -= 1  # the first rows in time order are only trained on
-    if isinstance(cv, bool) or not 2 <= int(cv) <= most:
+    if isinstance(cv, bool | np.timedelta64) or not 2 <= int(cv) <= most:
         raise ValueError(
             f"`cv` must be a number of folds from 2 to {most}, for the {kind} there are, or a "
-            f"splitter, but got {cv!r}."
+            f"splitter, but got {brief(cv)}."
         )
 
 

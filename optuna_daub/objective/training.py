@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from optuna.trial import BaseTrial
 from sklearn.base import clone
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import class_labels
@@ -61,7 +62,7 @@ class Training:
         if not hasattr(estimator, "fit") or isinstance(estimator, type):
             raise SetupError(
                 "`build` must return an unfitted estimator, an object with a method `fit`, but "
-                f"returned {estimator!r}."
+                f"returned {brief(estimator)}."
             )
         return estimator
 

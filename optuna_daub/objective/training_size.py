@@ -166,7 +166,8 @@ class TrainingSizeObjective:
             absent from the training rows, a splitter is not reproducible or leaks, the scorer is
             unknown or is for classification while targets are not, or an argument breaks its rule.
             At the first call, before anything is trained, also if the pruner's sizes do not fit
-            the rows or the study's direction does not fit the scorer.
+            the rows, the study's direction does not fit the scorer, or the table was changed in
+            place meanwhile.
     """
 
     def __init__(
@@ -225,7 +226,9 @@ class TrainingSizeObjective:
             scoring=scorer,
             weighted=weighted,
         )
-        self._checks = StudyChecks(self._division, scorer, weighted=weighted)
+        self._checks = StudyChecks(
+            self._division, scorer, self._training.fit_params, weighted=weighted
+        )
         self._kept: KeptModels | None = None
         if is_incremental or wants_previous:
             self._kept = KeptModels(keep_models, str(self._checks.fingerprint))

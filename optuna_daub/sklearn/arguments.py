@@ -16,16 +16,18 @@ from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
 from sklearn.utils.multiclass import type_of_target
 
+from optuna_daub.core.checks import brief
+from optuna_daub.objective.data import check_features
 from optuna_daub.objective.data import check_no_objects_of_time
-from optuna_daub.objective.data import check_two_dimensions
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
+from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.objective.scoring import needs_all_classes
-from optuna_daub.objective.scoring import unknown_scorer
 from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import deciding
@@ -53,15 +55,15 @@ def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
     """Return features and targets; decimals and fractions among targets as floats.
 
     Raises:
-        ValueError: if either is a text, the features have not two dimensions, or targets are
-            dates stored as objects.
+        ValueError: if either is a text, the features have not two dimensions or have columns of
+            one name, or targets are dates stored as objects.
     """
-    check_two_dimensions(X)
+    check_features(X)
     for name, value in (("X", X), ("y", y)):
         if isinstance(value, str):
             raise ValueError(
-                f"`{name}` must hold a row for each example, but got the text {value!r}. Pass "
-                "the values themselves, such as table['target']."
+                f"`{name}` must hold a row for each example, but got the text {brief(value)}. "
+                "Pass the values themselves, such as table['target']."
             )
     if _may_be(y):
         check_no_objects_of_time(np.asarray(y, dtype=object))
@@ -107,11 +109,17 @@ def check_classes_scored(folds: Folds, scorer: Any, estimator: Any, y: Any) -> N
 
 
 def fingerprint(
-    search: DataAllocationSearchCV, X: Any, y: Any, folds: Folds, space: Any
+    search: DataAllocationSearchCV,
+    X: Any,
+    y: Any,
+    folds: Folds,
+    space: Any,
+    arguments: Mapping[str, Any],
 ) -> dict[str, str]:
     """Return the fingerprint that all searches of one study share, by name.
 
-    Data and folds enter as checksums, the estimator by its parameters that are not searched.
+    Data, folds and `arguments`, of fits and scorers, enter as checksums, the estimator by its
+    parameters that are not searched.
     """
     searched = []
     of_space = stable(search.param_distributions)
@@ -133,6 +141,7 @@ def fingerprint(
         "estimator": described(search.estimator, searched),
         "scoring": stable(scoring),
         "score searched by (`refit`)": by if isinstance(by, str) else "the first",
+        "arguments of `fit`": of_arguments(arguments),
         "return_train_score": str(search.return_train_score),
     }
     return {name: bounded(text) for name, text in texts.items()}

@@ -20,6 +20,7 @@ from sklearn.model_selection._validation import _fit_and_score
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.sizes import MAX_SIZES
 from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import geometric_sizes
@@ -100,7 +101,7 @@ def divided(
     if not splits or any(len(train) == 0 for train, _ in splits):
         raise ValueError(
             "`cv` must give at least one fold, each with rows to train on, but no fits were "
-            f"performed: {splitter!r} gave none. Is it an iterator that was used up before?"
+            f"performed: {brief(splitter)} gave none. Is it an iterator that was used up before?"
         )
     classes = None
     has_labels = y is not None and is_classifier(estimator)

@@ -143,8 +143,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         sampler: Optuna sampler that proposes candidates. None: `TPESampler` if `n_candidates` is
             given, else the model of `DataAllocationSampler`; seeded by `random_state`.
         storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
-            A password in it is never shown. A pickled search that was fitted keeps the URL
-            without it, and a copy of the study in memory.
+            A password in it is never shown. A fitted search is pickled without it, and with a
+            copy of the study in memory. A search that was not fitted is pickled with it, for the
+            process that fits it.
         study_name: name of the study in the storage. An existing study is continued, also by
             several processes at a time: fit with the same data, space, estimator, scorers,
             `refit`, `cv`, and an int as `random_state`. `timeout` then counts anew, while
@@ -308,7 +309,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         )
         limit = own_limit(self.estimator) if self.scoring is None else limit_of(scorer)
         n_candidates = number_of_candidates(self, space, grid)
-        started_with = fingerprint(self, X, y, folds, space)
+        arguments = {**routed.estimator.fit, **routed.scorer.score}
+        started_with = fingerprint(self, X, y, folds, space, arguments)
         candidates = Candidates(space)
         with quiet(self.verbose):
             # Set the study before it runs, so it is there after Ctrl-C.

@@ -20,6 +20,7 @@ from optuna.distributions import IntDistribution
 from optuna.trial import BaseTrial
 from scipy.stats import rv_discrete
 
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.description import stable
 
 
@@ -121,7 +122,7 @@ def checked_space(given: Any) -> Space:
     if not isinstance(dicts, Sequence) or not all(isinstance(some, Mapping) for some in dicts):
         raise TypeError(
             "`param_distributions` must be a dict from parameter names to distributions or lists "
-            f"of values, a list of such dicts, or a function of a trial, but got {given!r}."
+            f"of values, a list of such dicts, or a function of a trial, but got {brief(given)}."
         )
     if not dicts:
         raise ValueError("`param_distributions` must not be an empty list: give one dict or more.")
@@ -144,7 +145,7 @@ def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial],
         if not isinstance(params, dict):
             raise TypeError(
                 "A function as `param_distributions` must return a dict from names to values of "
-                f"the estimator's parameters, but returned {params!r}."
+                f"the estimator's parameters, but returned {brief(params)}."
             )
         return params
 
@@ -161,13 +162,13 @@ def _parameter(name: str, given: Any) -> Parameter:
     if hasattr(given, "rvs"):
         raise TypeError(
             f"A distribution must have `ppf`, as those of scipy.stats have, but {name!r} has "
-            f"{given!r}, which can only be drawn from. Pass a distribution of Optuna or scipy, or "
-            "a list of values."
+            f"{brief(given)}, which can only be drawn from. Pass a distribution of Optuna or "
+            "scipy, or a list of values."
         )
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(
             f"Each parameter must have a distribution or a list of values, but {name!r} has "
-            f"{given!r}. For a single value pass a list of one."
+            f"{brief(given)}. For a single value pass a list of one."
         )
     values = list(given)
     if not values:

@@ -21,6 +21,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.checks import brief
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.learner import Learner
@@ -64,7 +65,7 @@ class Earlier:
         if isinstance(studies, str) or not isinstance(studies, Sequence):
             raise ValueError(
                 "`earlier` must be a list of studies, such as `earlier=[optuna.load_study(...)]`, "
-                f"but got {studies!r}."
+                f"but got {brief(studies)}."
             )
         best = chain.from_iterable(zip_longest(*[_best_points(study) for study in studies]))
         found = {repr(sorted(point.items())): point for point in best if point is not None}

@@ -22,6 +22,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
 from optuna_daub.study import host
 from optuna_daub.study import records
@@ -45,7 +46,7 @@ def check_study(study: object) -> None:
         NotImplementedError: if it has several objectives, as `Trial.report` does.
     """
     if not isinstance(study, optuna.Study):
-        raise ValueError(f"`study` must be a study of Optuna, but got {study!r}.")
+        raise ValueError(f"`study` must be a study of Optuna, but got {brief(study)}.")
     if len(study.directions) > 1:
         raise NotImplementedError(
             "Trial.report is not supported for multi-objective optimization."

@@ -28,6 +28,7 @@ from optuna_daub.study.results import learning_curves
 from optuna_daub.study.sampler import DataAllocationSampler
 from optuna_daub.study.sampler import checked_n_learners
 from optuna_daub.study.stored_policy import policy_of
+from optuna_daub.study.worker import looking
 
 
 SPREADS = 0.05, 0.1, 0.15, 0.2, 0.3
@@ -137,7 +138,8 @@ def plan(
     Args:
         study: a study of DataAllocationSampler, started or not, or the training
             sizes, increasing, which the default rule would use.
-        n_learners: number of learners to choose among; None: as the study's sampler was given.
+        n_learners: number of learners to choose among; None: as the study's sampler was given,
+            or, if the study was loaded without it, as the study was started with.
         probe_seconds: seconds of a training on the smallest size, from 1e-9 to 1e9. Larger ones
             are assumed to take longer in proportion. None: the times that the study has
             measured; if there are none, the plan has no seconds.
@@ -210,7 +212,7 @@ class _Given:
     curves: Curves = field(default_factory=Curves)
     """Learning curves of learners that were trained already."""
     n_learners: int | None = None
-    """Number of learners that the study's sampler was given."""
+    """Number of learners that the study's sampler was given, or the study was started with."""
     seconds: float | None = None
     """Seconds that the study's sampler was given; None without a limit."""
 
@@ -222,7 +224,7 @@ def _of_study(study: optuna.Study) -> _Given:
     )
     sampler = study.sampler
     if not isinstance(sampler, DataAllocationSampler):
-        return _Given(policy_of(study), curves)
+        return _Given(policy_of(study), curves, looking(study).known.n_learners)
     return _Given(policy_of(study), curves, sampler.n_learners, sampler.seconds)
 
 

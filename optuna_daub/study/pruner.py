@@ -8,6 +8,7 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
@@ -40,7 +41,7 @@ class AllocationPruner(BasePruner):
         if not isinstance(policy, Policy):
             raise ValueError(
                 "`policy` must be an instance of optuna_daub.core.Policy, such as "
-                f"SuccessiveHalving(sizes), but got {policy!r}. A policy of your own is a "
+                f"SuccessiveHalving(sizes), but got {brief(policy)}. A policy of your own is a "
                 "subclass that says what to do next in `decide`."
             )
         self.policy = policy

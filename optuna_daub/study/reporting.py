@@ -14,6 +14,7 @@ import numpy as np
 import optuna
 from optuna.study import StudyDirection
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
@@ -262,7 +263,7 @@ def _check_trial(trial: object) -> None:
     if not isinstance(trial, optuna.Trial):
         raise ValueError(
             "`trial` must be the trial that Optuna hands to the objective, or `study.ask()` "
-            f"returns, but got {trial!r}."
+            f"returns, but got {brief(trial)}."
         )
 
 
@@ -272,8 +273,8 @@ def _score(name: str, value: object) -> float:
         if isinstance(value, np.ndarray) and value.ndim:
             raise TypeError  # NumPy still casts arrays of one value, with a warning
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"`{name}` must be a number, but got {value!r}.") from None
+    except Exception:  # also of a class whose `__float__` fails
+        raise ValueError(f"`{name}` must be a number, but got {brief(value)}.") from None
 
 
 def _is_stored(trial: optuna.Trial, size: int) -> bool:

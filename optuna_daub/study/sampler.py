@@ -19,6 +19,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.policies.policy import Policy
@@ -118,7 +119,7 @@ class DataAllocationSampler(BaseSampler):
         if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
             raise ValueError(
                 "`base_sampler` must be a sampler of Optuna, such as "
-                f"`optuna.samplers.TPESampler(seed=0)`, but got {base_sampler!r}."
+                f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
         if n_learners is not None:
             n_learners = checked_n_learners(n_learners)

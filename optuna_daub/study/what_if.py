@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optuna
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
@@ -115,7 +116,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     if not isinstance(pruner, AllocationPruner):
         raise ValueError(
             f"`pruner` must be one of optuna_daub, such as `DAUBPruner.paper(...)`, but got "
-            f"{pruner!r}."
+            f"{brief(pruner)}."
         )
     best = best_learner(study)
     if best is None:

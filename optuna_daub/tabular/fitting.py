@@ -17,6 +17,7 @@ import optuna
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from optuna_daub.core.checks import brief
 from optuna_daub.spaces import Task
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
@@ -100,9 +101,9 @@ def fit(
     began = time.monotonic()
     say = say or _silent
     if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-        raise ValueError(f"`seconds` must be above 0 and finite, but got {seconds!r}.")
+        raise ValueError(f"`seconds` must be above 0 and finite, but got {brief(seconds)}.")
     if jobs is not None and not (isinstance(jobs, int) and jobs >= 1):
-        raise ValueError(f"`jobs` must be at least 1 or None, but got {jobs!r}.")
+        raise ValueError(f"`jobs` must be at least 1 or None, but got {brief(jobs)}.")
     ready = _prepared(
         table, target, task=task, metric=metric, ignore=ignore, header=header, say=say
     )
@@ -197,7 +198,9 @@ def _prepared(
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures_times(measure, goal.times)
     if strangers := [name for name in ignore if name not in frame.columns]:
-        raise TableError(f"`ignore` must have columns of the table, but got {strangers[0]!r}.")
+        raise TableError(
+            f"`ignore` must have columns of the table, but got {brief(strangers[0])}."
+        )
     frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *ignore)]]
     frame = frame.reset_index(drop=True)
     columns = checked_columns(frame, goal)

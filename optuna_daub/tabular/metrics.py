@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from optuna_daub.core.checks import brief
+from optuna_daub.objective.scorer_names import scorer_meant
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.target import Times
@@ -154,21 +155,20 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
     scoring = ALIASES[task].get(key, key)
     if scoring not in OWN[task]:
         other: Task = "regression" if task == "classification" else "classification"
-        known = [*ALIASES[task], *OWN[task]]
         if ALIASES[other].get(key, key) in OWN[other]:
             raise TableError(
-                f"`metric` must be one of {task}, but {name!r} is one of {other}: give "
+                f"`metric` must be one of {task}, but {brief(name)} is one of {other}: give "
                 f'`task="{other}"`, or one of {", ".join(_SHORT[task])}.'
             )
-        alike = difflib.get_close_matches(key, known, n=1)
-        hint = f"did you mean {alike[0]!r}" if alike else f"such as {', '.join(_SHORT[task])}"
-        raise TableError(f"`metric` must be a metric of {task}, but got {name!r}: {hint}?")
+        meant = scorer_meant(key, OWN[task])
+        hint = f"did you mean {meant!r}" if meant else f"such as {', '.join(_SHORT[task])}"
+        raise TableError(f"`metric` must be a metric of {task}, but got {brief(name)}: {hint}?")
     if n_classes > 2 and scoring == "roc_auc":
         scoring = "roc_auc_ovr"
     if n_classes > 2 and scoring in OF_TWO_CLASSES:
         rest = "log_loss" if scoring == "average_precision" else f"{scoring}_macro"
         raise TableError(
-            f"`metric={name!r}` compares two classes, but the target has {n_classes}: take "
+            f"`metric={brief(name)}` compares two classes, but the target has {n_classes}: take "
             f'"{rest}".'
         )
     is_loss = scoring.startswith("neg_")

@@ -18,6 +18,8 @@ from typing import Any
 from typing import Literal
 from typing import cast
 
+from optuna_daub.core.checks import brief
+
 
 Header = Literal["auto", "yes", "no"]
 
@@ -94,13 +96,13 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
     ('Read with semicolons between the columns and decimal commas.',)
     """
     if header not in ("auto", "yes", "no"):
-        raise ValueError(f'`header` must be "auto", "yes" or "no", but got {header!r}.')
+        raise ValueError(f'`header` must be "auto", "yes" or "no", but got {brief(header)}.')
     if isinstance(source, str | Path):
         frame, notes = _read_file(Path(source), header)
     else:
         frame, notes = _as_pandas(source), []
-    frame = frame.rename(columns=str)
-    names = [*frame.columns]
+    names = [*map(str, frame.columns)]  # of several levels too
+    frame = frame.set_axis(names, axis=1)
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise TableError(f"Columns must have different names, but {twice!r} is there twice.")
     if len(frame) == 0:

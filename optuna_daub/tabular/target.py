@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import imported
@@ -103,7 +104,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     pandas = imported("pandas")
     if task not in (None, "auto", "classification", "regression"):
         raise ValueError(
-            f'`task` must be "classification", "regression" or None, but got {task!r}.'
+            f'`task` must be "classification", "regression" or None, but got {brief(task)}.'
         )
     given: Task | None = None if task == "auto" else task
     name = _column(frame, name)
@@ -214,7 +215,7 @@ def _column(frame: Any, name: Any) -> str:
     hint = f" Did you mean {close!r}?" if close else ""
     some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     raise TableError(
-        f"`target` must be a column of the table, but got {name!r}.{hint} There are: {some}."
+        f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."
     )
 
 

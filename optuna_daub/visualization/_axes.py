@@ -6,7 +6,6 @@ Scores are in the direction of the user.
 from __future__ import annotations
 
 import math
-import reprlib
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 import optuna
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.study.results import BestLearner
@@ -207,7 +207,7 @@ def foremost(
     if unknown:
         raise ValueError(
             f"`learners` must be ids of learners of this study, which are {sorted(ids)}, but got "
-            f"{reprlib.repr(unknown)}. A learner's id is the number of the first trial that "
+            f"{brief(unknown)}. A learner's id is the number of the first trial that "
             "ran it."
         )
 
@@ -227,7 +227,7 @@ def _ids(learners: Iterable[int]) -> list[int]:
             raise TypeError
         given = [*learners]
     except TypeError:  # an array without a dimension raises it too
-        raise ValueError(f"`learners` must be a list of ids, but got {learners!r}.") from None
+        raise ValueError(f"`learners` must be a list of ids, but got {brief(learners)}.") from None
     return [whole_number("learners", learner) for learner in given]
 
 
@@ -272,7 +272,7 @@ def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> U
         ValueError: if `unit` is unknown.
     """
     if not isinstance(unit, str) or unit not in ("auto", *UNITS):
-        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {unit!r}.')
+        raise ValueError(f'`unit` must be "auto", "examples" or "seconds", but got {brief(unit)}.')
     if unit != "auto":
         return unit
     return "seconds" if trainings and all(seen.seconds for seen in trainings) else "examples"

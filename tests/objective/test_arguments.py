@@ -21,6 +21,8 @@ from optuna_daub.objective import TrainingSizeObjective
 from tests.objective.studies import X
 from tests.objective.studies import Y
 from tests.objective.studies import build
+from tests.test_arguments import LONGEST_REFUSAL
+from tests.test_arguments import Hostile
 
 
 ODD: list[Any] = [
@@ -30,6 +32,7 @@ ODD: list[Any] = [
     *([], [None], [1], ["a"], [1, "a"], [[]], [[1, 2]], iter([]), object(), object, int),
     *(len, print, max, KFold, KFold(3), KFold(3, shuffle=True)),
     *([([0, 1], [2, 3])], [([0, 1], [1, 2])], [([0], [])], [([0], [999])]),
+    *(np.timedelta64(3, "s"), Hostile(), [*range(10**5)], "x" * 10**5),
     *(lambda: 0, lambda trial: 0, lambda trial, n: 0, lambda a, b, c: 0),
     *(Y, X, Y[:50], X[:50], np.array(3), np.zeros(0), np.zeros((0, 3)), np.zeros((2, 2, 2))),
     *(np.arange(200), np.arange(200.0), np.full(200, np.nan), np.full(200, None)),
@@ -64,6 +67,7 @@ def test_odd_arguments_are_accepted_or_refused_by_a_sentence_that_names_one(
 @pytest.mark.parametrize("name", NAMES)
 def test_an_odd_argument_is_accepted_or_refused_by_its_name(name: str) -> None:
     sentences = [refusal(**{name: value}) for value in ODD]
+    assert max(map(len, sentences)) <= LONGEST_REFUSAL
     assert sum(map(bool, sentences)) > len(ODD) / 3
     for sentence in filter(None, sentences):
         assert f"`{name}" in sentence or "`stratify=False`" in sentence, sentence

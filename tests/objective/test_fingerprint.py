@@ -12,6 +12,8 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+from sklearn.metrics import f1_score
+from sklearn.naive_bayes import GaussianNB
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
@@ -54,6 +56,21 @@ OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "folds": (lambda: _objective(cv=4), lambda: _objective(cv=5), "division into training"),
     "held-out rows": (_objective, lambda: _objective(test_size=0.25), "division into training"),
     "scorer": (_objective, lambda: _objective(scoring="f1_macro"), "scoring"),
+    "lambdas": (
+        lambda: _objective(scoring=lambda model, X, y: model.score(X, y)),
+        lambda: _objective(scoring=lambda model, X, y: f1_score(y, model.predict(X))),
+        "scoring",
+    ),
+    "weights of fits": (
+        lambda: _objective(fit_params={"sample_weight": np.ones(200)}),
+        lambda: _objective(fit_params={"sample_weight": pd.Series(np.arange(200.0) + 1.0)}),
+        "fit_params",
+    ),
+    "an argument of fits": (
+        _objective,
+        lambda: _objective(fit_params={"sample_weight": np.ones(200)}),
+        "fit_params",
+    ),
     "weighted scores": (
         lambda: _objective(sample_weight=np.ones(200)),
         lambda: _objective(sample_weight=np.ones(200), weighted_score=True),
@@ -86,6 +103,64 @@ def test_with_another_sampler_other_sizes_are_refused() -> None:
     study.pruner = DAUBPruner(sizes=(30, 60, 120))
     with pytest.raises(SetupError, match="must go on with the training sizes"):
         study.optimize(objective, n_trials=1)
+
+
+@pytest.mark.parametrize("what", ["features", "targets", "a frame", "validation rows"])
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool) -> None:
+    features, targets = X.copy(), Y.copy()
+    table = pd.DataFrame(features.copy(), columns=[*map(str, range(features.shape[1]))])
+    fixed = {**FIXED, "X_valid": features} if what == "validation rows" else {}
+    fixed |= {"y_valid": Y} if fixed else {}
+    objective = _objective({"a frame": table, "features": features}.get(what, X), targets, **fixed)
+    study = study_of(objective if is_begun else _objective(), n_learners=2)
+    if not is_begun:
+        study = optuna.create_study(
+            direction="maximize", sampler=study.sampler, pruner=study.pruner
+        )
+    scores = [trial.intermediate_values for trial in study.trials]
+    if what == "targets":
+        targets[:] = 1 - targets
+    table["0"] = 0.0
+    features[:] = 0.0
+    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=5)
+    with pytest.raises(SetupError, match="changed in place"):
+        study.optimize(objective, catch=(Exception,))
+    assert [t.intermediate_values for t in study.trials if t.intermediate_values] == [
+        each for each in scores if each
+    ]
+    if is_begun and what != "validation rows":
+        with pytest.warns(UserWarning, match="was scored on other rows than those"):
+            objective.refit(study)
+
+
+def test_arguments_of_fits_that_change_nothing_may_change() -> None:
+    study = study_of(_objective(fit_params=None), n_learners=2)
+    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
+    before = len(study.trials)
+    study.optimize(_objective(fit_params={}))
+    assert len(study.trials) > before
+
+
+def test_a_search_with_other_arguments_of_fits_is_refused() -> None:
+    storage = optuna.storages.InMemoryStorage()
+
+    def search(n_candidates: int, **arguments: Any) -> None:
+        DataAllocationSearchCV(
+            GaussianNB(),
+            {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]},
+            n_candidates=n_candidates,
+            cv=2,
+            storage=storage,
+            study_name="s",
+            random_state=0,
+        ).fit(X, Y, **arguments)
+
+    search(2, sample_weight=np.ones(200))
+    search(3, sample_weight=np.ones(200))
+    for other in ({}, {"sample_weight": np.arange(200.0) + 1.0}):
+        with pytest.raises(ValueError, match="must go on with the arguments of `fit` it was"):
+            search(4, **other)
 
 
 @pytest.mark.parametrize("how", ["again", "pickled", "another process's"])

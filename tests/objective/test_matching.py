@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -21,6 +22,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.matching import matched
+from optuna_daub.sklearn import DataAllocationSearchCV
 from tests.objective.studies import study_of
 
 
@@ -81,13 +83,21 @@ def test_other_columns_are_refused(frame: Any, change: Any, said: str) -> None:
         objective(frame(TRAINING), frame(change(VALIDATION)))
 
 
-def test_columns_of_one_name_are_refused_unless_both_tables_have_their_order() -> None:
+@pytest.mark.parametrize("where", ["X", "X_valid", "search"])
+def test_columns_of_one_name_are_refused(where: str) -> None:
     twice = TRAINING.set_axis(["a", "a", "job"], axis=1)
-    assert [*matched(twice[:3], twice).columns] == ["a", "a", "job"]
-    with pytest.raises(ValueError, match="'a' more than once"):
-        matched(twice.iloc[:, ::-1], twice)
-    with pytest.raises(ValueError, match="each column of `X` once"):
-        matched(twice, TRAINING[["a", "job"]])
+
+    def ask() -> None:
+        if where == "search":
+            DataAllocationSearchCV(GaussianNB(), {"var_smoothing": [0.1, 1.0]}).fit(twice, [0, 1])
+        elif where == "X":
+            objective(twice, VALIDATION)
+        else:
+            objective(TRAINING, VALIDATION.set_axis(["a", "a", "job"], axis=1))
+
+    name = "X_valid" if where == "X_valid" else "X"
+    with pytest.raises(ValueError, match=f"`{name}` must have different names, but 'a' is there"):
+        ask()
 
 
 @pytest.mark.parametrize(

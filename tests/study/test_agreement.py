@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import optuna
@@ -14,7 +15,9 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.study import agreement
 from optuna_daub.study.agreement import Agreement
+from optuna_daub.study.agreement import SizeAgreement
 from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
@@ -73,6 +76,27 @@ def test_what_is_known_in_full_is_spearman_s_correlation(sign: int) -> None:
         best = int(np.argmax(scores))
         assert row.best_stays == float(best == np.argmax([c[-1] for c in curves]))
         assert row.lost == pytest.approx(max(c[-1] for c in curves) - curves[best][-1])
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_score_is_drawn_beyond_the_best_possible_one(
+    sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shares are at most 1, and losses at least 0."""
+    highest: list[float] = []
+    of_size = agreement._of_size
+
+    def seen(*given: Any) -> SizeAgreement:
+        highest.append(given[3].max())
+        return of_size(*given)
+
+    monkeypatch.setattr(agreement, "_of_size", seen)
+    best = 1.0 if sign > 0 else 0.0
+    level = np.linspace(0.01, 0.05, 8)
+    curves = [[best - gap * (s / 250) ** -0.6 for s in SIZES] for gap in level]
+    sample_agreement(study_of(curves, sign=sign))
+    assert highest
+    assert max(highest) <= best
 
 
 def test_intervals_hold_the_correlation_of_learners_that_were_not_trained_on_all() -> None:

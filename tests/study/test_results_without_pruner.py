@@ -121,7 +121,7 @@ def test_every_forecaster_is_stored(forecaster: Forecaster) -> None:
 RESULTS: dict[str, Callable[[optuna.Study], Any]] = {
     "allocations": allocations,
     "rows": lambda study: [(t.value, t.params) for t in one_row_per_learner(study).trials],
-    "plan": lambda study: plan(study, n_learners=6),
+    "plan": plan,
     "agreement": sample_agreement,
     "what_if": lambda study: what_if(study, DAUBPruner.paper(sizes=SIZES)),
     "plot_allocations": lambda study: plot_allocations(study).to_json(),

@@ -151,6 +151,12 @@ def test_no_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
         read_table(tmp_path / "absent.csv")
 
 
+def test_names_of_several_levels_are_one_text_each() -> None:
+    levels = pandas.MultiIndex.from_product([["a", "b"], [1]])
+    table = read_table(pandas.DataFrame([[1, 2]], columns=levels))
+    assert [*table.frame.columns] == ["('a', 1)", "('b', 1)"]
+
+
 def test_names_that_come_twice_are_refused() -> None:
     twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
     with pytest.raises(TableError, match=r"different names, but 'a' is there twice"):
