@@ -31,7 +31,7 @@ PAGES = ["README.md"] + [
 NEEDS = re.compile(r"<!-- needs: (\w+) -->")
 """Marks the blocks below it, down to the next mark: they need a package that tests do without."""
 SECONDS = re.compile(r"\b(timeout|seconds)=(\d+)\b")
-"""The time that a search of a page may take; a quarter of it is enough to see that it runs."""
+"""The time that a search of a page may take; half of it is enough to see that it runs."""
 REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").glob("*.rst"))
 
 
@@ -68,7 +68,7 @@ def test_the_python_of_a_page_runs(
     for line, code in blocks(page):
         if needed := NEEDS.findall("\n".join(lines[:line])):
             pytest.importorskip(needed[-1])
-        code = SECONDS.sub(lambda found: f"{found[1]}={int(found[2]) / 4}", code)
+        code = SECONDS.sub(lambda found: f"{found[1]}={int(found[2]) / 2}", code)
         # Empty lines before the code make the line numbers of an error those of the page.
         exec(compile("\n" * line + code, page, "exec"), names)
 
