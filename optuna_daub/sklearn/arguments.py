@@ -55,7 +55,7 @@ def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
     """Return features and targets; decimals and fractions among targets as floats.
 
     Raises:
-        ValueError: if either is a text, the features do not have two dimensions, or have columns of
+        ValueError: if either is a text, features do not have two dimensions or two columns have
             one name, or targets are dates stored as objects.
     """
     check_features(X)
