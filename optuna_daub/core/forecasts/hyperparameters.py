@@ -41,7 +41,7 @@ def fit(seen: Seen) -> Numbers:
         (
             apart[kept],
             seen.learner[order],
-            seen.share[order],
+            *pairs_of(seen.learner[order], seen.share[order]),
             off[order],
             medians[free],
             spreads[free],
@@ -61,7 +61,8 @@ def negative_log_posterior(
     theta: Numbers,
     apart: Numbers,
     learner: NDArray[np.int64],
-    share: Numbers,
+    shares: Numbers,
+    walks: Numbers,
     off: Numbers,
     medians: Numbers,
     spreads: Numbers,
@@ -71,15 +72,15 @@ def negative_log_posterior(
     Args:
         theta: logarithms of the hyperparameters.
         apart: squared distances of learners by parameter.
-        learner, share, off: learner, phi and difference to the prior mean of each score, in the
-            order of learners, all of which have scores.
+        learner, off: learner and difference to the prior mean of each score, in the order of
+            learners, all of which have scores.
+        shares, walks: both results of `pairs_of`.
         medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
     """
     lengths, (f, g, b, u, w, noise) = variances_of(theta)
     flat = apart.reshape(len(apart), apart.shape[1] ** 2)
     square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
     kernel = matern(square) if len(lengths) else np.eye(apart.shape[1])
-    shares, walks = pairs_of(learner, share)
     # The transpose has the memory order of LAPACK, so it is not copied.
     covariance = covariance_of(theta, kernel, learner, shares, walks)
     root, failed = dpotrf(covariance.T, lower=1, overwrite_a=1)

@@ -39,6 +39,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import NamedTuple
 
@@ -270,21 +271,22 @@ class Conditioned:
         near = seen.kernel(lengths, rows, seen.rows, same)
         last = np.where(own < 0, math.inf, seen.last[own])
         is_seen = np.isfinite(last)
-        # One row for each level, each gain, and each walk if there is any. BLAS needs no copy of
-        # the transpose.
+        # Covariances with the scores: one row for each level, each gain, and each walk if there is
+        # any. BLAS needs no copy of the transpose.
         n_kinds, n_scores = 3 if is_seen.any() else 2, len(seen.learner)
-        rest = np.empty((n_kinds, count, n_scores))
-        np.take(MEAN_SD**2 + f * near + u * same, seen.learner, axis=1, out=rest[0])
-        np.multiply((b + g * near)[:, seen.learner], -seen.share, out=rest[1])
+        across = np.empty((n_kinds, count, n_scores))
+        np.take(MEAN_SD**2 + f * near + u * same, seen.learner, axis=1, out=across[0])
+        np.multiply((b + g * near)[:, seen.learner], -seen.share, out=across[1])
         if n_kinds == 3:
-            way = np.minimum(last[:, None], seen.share)
-            np.multiply(w * way, own[:, None] == seen.learner, out=rest[2])
-        flat = rest.reshape(n_kinds * count, n_scores)
+            shared = np.minimum(last[:, None], seen.share)
+            np.multiply(w * shared, own[:, None] == seen.learner, out=across[2])
+        flat = across.reshape(n_kinds * count, n_scores)
         mean, covariance = np.zeros((3, count)), np.zeros((3, 3, count))
         mean[:n_kinds] = (flat @ self.weights).reshape(n_kinds, count)
         mean[1] += seen.prior.mean_gain
-        half = dtrsm(1.0, self.root, flat.T, lower=1, overwrite_b=1).T.reshape(rest.shape)
-        covariance[:n_kinds, :n_kinds] = -np.einsum("ins,jns->ijn", half, half)
+        half = dtrsm(1.0, self.root, flat.T, lower=1, overwrite_b=1).T.reshape(across.shape)
+        for i, j in combinations_with_replacement(range(n_kinds), 2):
+            covariance[i, j] = covariance[j, i] = -np.einsum("ns,ns->n", half[i], half[j])
         before = MEAN_SD**2 + f + u, b + g, np.where(is_seen, w * last, 0.0)
         for i, variance in enumerate(before):
             covariance[i, i] = np.maximum(covariance[i, i] + variance, JITTER)

@@ -20,6 +20,7 @@ from optuna_daub.core.forecasts.process import MEAN_SD
 from optuna_daub.core.forecasts.process import PRIOR
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
+from optuna_daub.core.forecasts.process import pairs_of
 
 
 Numbers = NDArray[np.float64]
@@ -49,10 +50,10 @@ def some_theta(seen: Seen, seed: int = 0) -> Numbers:
     return medians + np.random.default_rng(seed).normal(0.0, 0.5, len(medians))
 
 
-def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers]:
+def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers, Numbers]:
     """Return the scores as `negative_log_posterior` takes them."""
     off = seen.score + PRIOR.mean_gain * seen.share
-    return seen.apart, seen.learner, seen.share, off
+    return seen.apart, seen.learner, *pairs_of(seen.learner, seen.share), off
 
 
 def score_of(row: Numbers, learner: int, share: float) -> Quantity:
