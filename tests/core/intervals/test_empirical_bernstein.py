@@ -44,6 +44,7 @@ def test_of_outcomes_the_mean_says_the_variance(right: int, delta: float) -> Non
     assert half_width(9, right / 9, delta) == pytest.approx(as_written(outcomes, delta))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tail", [0.3, 0.05, 1e-4])
 @pytest.mark.parametrize("shape", [(0.3, 0.3), (8.0, 2.0), (200.0, 20.0)])
 @pytest.mark.parametrize("n", [5, 40, 300])

@@ -236,6 +236,7 @@ def losses(confidence: HalfWidth, *, n_runs: int = 50) -> NDArray[np.float64]:
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "confidence", [hoeffding.half_width, massart.half_width, clopper_pearson.half_width]
 )

@@ -244,6 +244,7 @@ class TestNoiseFreeConcaveLearners:
         assert {learner for learner, _ in allocations[9:]} == {1}
         assert winner == 1
 
+    @pytest.mark.slow
     def test_the_first_to_arrive_need_not_be_the_best_but_the_verified_is(self) -> None:
         lost: dict[Stop, list[float]] = {"first": [], "verified": []}
         for seed in range(450):

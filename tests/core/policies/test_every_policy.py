@@ -286,6 +286,7 @@ def test_every_step_of_an_open_pool(
             check(case.policy, step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize("is_open", [False, True])
 def test_every_part_goes_with_every_partner(policy: Policy, is_open: bool) -> None:
@@ -367,6 +368,7 @@ def test_a_policy_is_a_value_that_says_what_it_needs(case: Case) -> None:
     assert isinstance(policy.needs, Needs)
 
 
+@pytest.mark.slow
 @every_open
 @pytest.mark.parametrize("workers", [1, 3])
 def test_in_an_open_pool_a_full_model_exists_early_and_the_best_learner_follows(
