@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import warnings
 from collections.abc import Callable
@@ -23,10 +24,15 @@ from optuna.trial import Trial
 
 from optuna_daub import spaces
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import listed
+from optuna_daub.core.checks import seconds_above_0
+from optuna_daub.core.checks import whole_number
+from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import best_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.ending import message_of
 from optuna_daub.tabular import pair
 
 
@@ -136,19 +142,20 @@ def tune(
         raise ImportError(
             "This needs lightgbm, which is not installed: pip install 'optuna-daub[boosters]'"
         ) from error
-    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-        raise ValueError(f"`seconds` must be above 0 and finite, but got {brief(seconds)}.")
-    sets = [valid_sets] if isinstance(valid_sets, package.Dataset) else [*(valid_sets or ())]
-    held_out = next((each for each in sets if each is not train_set), None)
-    if held_out is None:
-        raise ValueError(
-            "`valid_sets` must have a dataset other than `train_set`, to be scored, but got "
-            f"{brief(valid_sets)}."
-        )
-    _construct(train_set, params)
-    search = _Search(package, params, train_set, held_out, feval, tuple(callbacks), seed)
-    with _quiet():
+    seconds, seed = seconds_above_0(seconds), checked_seed(seed)
+    if n_trials is not None and (n_trials := whole_number("n_trials", n_trials)) < 1:
+        raise ValueError(f"`n_trials` must be at least 1 or None, but got {brief(n_trials)}.")
+    chosen = _checked_params(package, params)
+    held_out = _held_out(package, train_set, valid_sets)
+    functions = _functions("callbacks", callbacks)
+    if feval is not None:
+        feval = feval if callable(feval) else _functions("feval", feval)
+    with _quiet(), _refusing(params):
+        _construct(train_set, chosen)
+        search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
         search.probe()
+    storage = pair.opened(storage)
+    with _quiet():
         study = optuna.create_study(
             direction="maximize" if search.is_larger_better else "minimize",
             storage=storage,
@@ -184,13 +191,13 @@ class _Search:
         train_set: Any,
         held_out: Any,
         feval: Any,
-        callbacks: tuple[Callable[..., Any], ...],
+        callbacks: Sequence[Callable[..., Any]],
         seed: int,
     ) -> None:
         self._package, self._params, self._seed = package, {**params}, seed
         self._train_set, self._held_out = train_set, held_out
         self._feval, self._callbacks = feval, callbacks
-        kind = str(self._params.get("objective", self._params.get("application", "regression")))
+        kind = str(next((self._params[n] for n in _OBJECTIVES if n in self._params), ""))
         of_classes = kind.startswith(("binary", "multiclass", "softmax", "cross_entropy"))
         self.task: spaces.Task = "classification" if of_classes else "regression"
         self.n_rows = int(train_set.num_data())
@@ -249,8 +256,8 @@ class _Search:
         )
         if not seen:
             raise ValueError(
-                "`params` must have a metric to compare boosters by, but LightGBM has scored "
-                f"nothing with metric={self._params.get('metric')!r}. Pass one of its own names, "
+                "`params` must have a metric to compare boosters by, but LightGBM scores nothing "
+                f"with metric={brief(self._params.get('metric'))}. Pass one of its own names, "
                 'such as "auc", "binary_logloss", "multi_logloss", "rmse" or "l1".'
             )
         _, self.metric, score, self.is_larger_better = seen[0]
@@ -265,6 +272,80 @@ class _Search:
 
 
 _ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
+_OBJECTIVES = ("objective", "objective_type", "app", "application", "loss")
+
+
+def _checked_params(package: Any, params: Any) -> dict[str, Any]:
+    """Return parameters, without blanks around words: LightGBM takes ` auc` for no metric.
+
+    Raises:
+        ValueError: if LightGBM has no such parameter, or the number of rounds is none.
+    """
+    if not isinstance(params, Mapping):
+        raise ValueError(
+            f"`params` must be a dict of LightGBM's parameters, but got {brief(params)}."
+        )
+    kept = {_bare(name): _bare(value) for name, value in params.items()}
+    aliases = getattr(package.basic, "_ConfigAliases", None)  # None: another LightGBM
+    table: dict[str, list[str]] = getattr(aliases, "_get_all_param_aliases", dict)()
+    known = {*table, *(other for others in table.values() for other in others)}
+    for name in kept:
+        if known and name not in known:
+            alike = (
+                difflib.get_close_matches(str(name), known, n=1) if isinstance(name, str) else []
+            )
+            hint = f" Did you mean {alike[0]!r}?" if alike else ""
+            raise ValueError(
+                f"`params` must have parameters of LightGBM, but got {brief(name)}.{hint}"
+            )
+    for name in _ROUNDS:
+        if name in kept and whole_number(name, kept[name]) < 1:
+            raise ValueError(f"`{name}` in `params` must be at least 1, but got {kept[name]}.")
+    return kept
+
+
+def _bare(value: Any) -> Any:
+    """Return a text, or the texts of a list, without blanks at their ends."""
+    if isinstance(value, list | tuple):
+        return [*map(_bare, value)]
+    return value.strip() if isinstance(value, str) else value
+
+
+def _held_out(package: Any, train_set: Any, valid_sets: Any) -> Any:
+    """Return the dataset to score."""
+    if not isinstance(train_set, package.Dataset):
+        raise ValueError(f"`train_set` must be a `lightgbm.Dataset`, but got {brief(train_set)}.")
+    is_one = valid_sets is None or isinstance(valid_sets, package.Dataset)
+    sets = [valid_sets] if is_one else listed("valid_sets", valid_sets, "datasets to score")
+    held_out = next((each for each in sets if each is not train_set), None)
+    if not isinstance(held_out, package.Dataset):
+        raise ValueError(
+            "`valid_sets` must have a dataset other than `train_set`, to be scored, but got "
+            f"{brief(valid_sets)}."
+        )
+    return held_out
+
+
+def _functions(name: str, value: Any) -> list[Any]:
+    """Return a list of functions."""
+    found = listed(name, value, "functions")
+    if wrong := [each for each in found if not callable(each)]:
+        raise ValueError(f"`{name}` must be a list of functions, but has {brief(wrong[0])}.")
+    return found
+
+
+@contextmanager
+def _refusing(params: Any) -> Iterator[None]:
+    """Turn errors of LightGBM before the search into a ValueError with the given parameters."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, ValueError) and str(error).startswith("`"):  # one of ours
+            raise
+        raise ValueError(
+            "`params`, datasets, `feval` and `callbacks` must be as `lightgbm.train` takes them, "
+            f"but with {brief(params)} it says {message_of(error)}"
+        ) from error
 
 
 def _construct(train_set: Any, params: Mapping[str, Any]) -> None:

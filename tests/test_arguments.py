@@ -434,9 +434,9 @@ CASES: Mapping[str, Case] = {
 ARGUMENTS = [(name, argument) for name, case in CASES.items() for argument in case.rules]
 
 
-def check(name: str, given: Mapping[str, Any]) -> None:
+def check(name: str, given: Mapping[str, Any], case: Case | None = None) -> None:
     """Assert that the callable takes what is given for what it means, or says why not."""
-    case = CASES[name]
+    case = case or CASES[name]
     if any(case.rules[some](given[some]) and given[some] > 100 for some in case.counts & {*given}):
         return
     begun = time.thread_time()
@@ -452,6 +452,7 @@ def check(name: str, given: Mapping[str, Any]) -> None:
         assert not wrong, f"{name} takes {wrong}"
         return
     assert len(refusal) <= LONGEST_REFUSAL, f"{name} says {len(refusal):,} characters"
+    assert "\n" not in refusal, f"{name} says more than one line: {refusal}"
     told = [argument for argument in given if f"`{argument}" in refusal]
     assert told, f"{name} names no argument of {given}: {refusal}"
     if case.tables & {*told}:
@@ -470,10 +471,12 @@ def forms(value: Any) -> list[str]:
         found.append(f"{value:,}")
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, list | tuple | set | frozenset | bytes):  # or the one that is wrong
+    if isinstance(
+        value, list | tuple | set | frozenset | bytes | dict
+    ):  # or the one that is wrong
         found += [repr([*value]), repr((*value,)), *map(repr, value)]
     if isinstance(value, range):
-        found.append(reprlib.repr([*value][1:]))  # all but the one that is known
+        found += [reprlib.repr([*value][1:]), repr(value[0])]  # all but a known one; the first
     if isinstance(value, Fraction):
         found.append(str(float(value)))
     return [form for form in found if form]

@@ -16,6 +16,9 @@ from sklearn.metrics import roc_auc_score
 from optuna_daub import learning_curves
 from optuna_daub.lightgbm import ALIASES
 from optuna_daub.lightgbm import tune
+from tests import test_arguments as arguments
+from tests.test_arguments import Case
+from tests.test_arguments import Hostile
 
 
 lightgbm = pytest.importorskip("lightgbm")
@@ -117,3 +120,86 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
     grouped = lightgbm.Dataset(X[:N], y[:N], group=[400, 400], params={"verbose": -1})
     with pytest.raises(ValueError, match=r"must have no groups"):
         tune({**QUIET, "objective": "lambdarank"}, grouped, valid)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"nun_leaves": 5}, "but got 'nun_leaves'. Did you mean 'num_leaves'?"),
+        ({5: 5}, "parameters of LightGBM, but got 5"),
+        ({"objective": "binar"}, "it says LightGBMError: Unknown objective type name: binar"),
+        ({"objective": Hostile()}, "it says RuntimeError"),
+        ({"num_leaves": "x"}, "num_leaves should be of type int"),
+        ({"num_leaves": 1}, r"Check failed: \(num_leaves\) > \(1\)"),
+        ({"num_leaves": Hostile()}, "it says RuntimeError"),
+        ({"learning_rate": -1}, r"Check failed: \(learning_rate\)"),
+        ({"max_iter": 0}, "`max_iter` in `params` must be at least 1, but got 0"),
+        ({"n_estimators": "ten"}, "`n_estimators` must be a whole number, but got 'ten'"),
+        ({"metric": " accuracy "}, "must have a metric .* with metric='accuracy'"),
+        ({"metric": [" None"]}, r"must have a metric .* with metric=\['None'\]"),
+        ({"metric": Hostile()}, "it says RuntimeError"),
+    ],
+)
+def test_wrong_parameters_are_named_before_the_search(
+    given: dict[Any, Any], match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(optuna, "create_study", lambda **_: pytest.fail("a search was begun"))
+    X, y = make_classification(1200, 8, random_state=0)
+    with pytest.raises(ValueError, match=match) as error:
+        tune({**QUIET, "objective": "binary", **given}, *sets(X, y), seconds=1)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["objective", "application", "loss"])
+def test_blanks_around_words_are_no_part_of_them(name: str) -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    given = {**QUIET, name: " binary ", " metric": " auc "}
+    tuned = tune(given, *sets(X, y), seconds=5, n_trials=2)
+    assert tuned.metric == "auc"
+    assert tuned.best_params[name] == "binary"
+
+
+class Ready(Exception):
+    """The error instead of a search: the arguments were taken."""
+
+
+def asked(**given: Any) -> None:
+    """Call `tune` up to its search."""
+
+    def no_search(**_: Any) -> None:
+        raise Ready
+
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 2)), np.arange(60) % 2
+    train = lightgbm.Dataset(X[:40], y[:40])
+    valid = lightgbm.Dataset(X[40:], y[40:], reference=train)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optuna, "create_study", no_search)
+        try:
+            tune(**{"params": QUIET, "train_set": train, "valid_sets": valid, **given})
+        except Ready:
+            return
+
+
+TUNE = Case(
+    asked,
+    {},
+    {
+        "params": lambda value: value == {},
+        "train_set": lambda value: False,
+        "valid_sets": lambda value: False,
+        "seconds": arguments.real(0, np.inf, is_open=True),
+        "n_trials": arguments.none_or(arguments.whole()),
+        "feval": lambda value: value is None or value == [],
+        "callbacks": arguments.a_list(callable),
+        "seed": arguments.whole(0, 2**32 - 1),
+        "storage": lambda value: value is None,
+    },
+    tables=frozenset({"feval", "storage"}),
+)
+
+
+@pytest.mark.parametrize("argument", TUNE.rules)
+def test_odd_arguments_are_refused_before_the_search(argument: str) -> None:
+    for value in (*arguments.ODD, [["a"]]):
+        arguments.check("lightgbm.tune", {argument: value}, TUNE)

@@ -5,8 +5,11 @@ A wrong type is a ValueError too.
 
 from __future__ import annotations
 
+import math
 import operator
+import re
 import reprlib
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from numbers import Real
@@ -22,12 +25,26 @@ _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 200  # characters
 
 
 def brief(value: object) -> str:
-    """Return a value as a message shows it: cut if it is long, also if its `repr` fails.
+    """Return a value as a message shows it: in one line, cut if it is long.
 
-    >>> brief("examples"), brief([*range(100_000)])
-    ("'examples'", '[0, 1, 2, 3, 4, 5, ...]')
+    A value whose `repr` fails is shown by its type.
+
+    >>> brief("examples"), brief([*range(100_000)]), brief(np.eye(2))
+    ("'examples'", '[0, 1, 2, 3, 4, 5, ...]', 'array([[1., 0.], [0., 1.]])')
     """
-    return _REPR.repr(value)
+    return re.sub(r"\s*\n\s*", " ", _REPR.repr(value))
+
+
+def text_of(value: object) -> str:
+    """Return a value as text, as a message shows it if its `str` fails.
+
+    >>> text_of("price"), text_of(2019)
+    ('price', '2019')
+    """
+    try:
+        return str(value)
+    except Exception:
+        return brief(value)
 
 
 def whole_number(name: str, value: object) -> int:
@@ -62,6 +79,42 @@ def number(name: str, value: object) -> float:
         except OverflowError:
             raise ValueError(f"`{name}` must be below 1e308, but got {brief(value)}.") from None
     raise ValueError(f"`{name}` must be a number, but got {brief(value)}.")
+
+
+def seconds_above_0(value: object) -> float:
+    """Return the seconds of a search.
+
+    >>> seconds_above_0(5)
+    5.0
+
+    Raises:
+        ValueError: if they are not a number, not above 0 or infinite.
+    """
+    if not 0 < (seconds := number("seconds", value)) < math.inf:
+        raise ValueError(f"`seconds` must be above 0 and finite, but got {brief(value)}.")
+    return seconds
+
+
+def listed(name: str, value: object, of: str) -> list[object]:
+    """Return the items of a list, a tuple, a set or an array.
+
+    >>> listed("ignore", ("id", "date"), "columns")
+    ['id', 'date']
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        of: the items in words, for the message.
+
+    Raises:
+        ValueError: if it is a text, a dict, or has no items.
+    """
+    try:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+            raise TypeError
+        return [*value]
+    except TypeError:  # also of an array without a dimension
+        raise ValueError(f"`{name}` must be a list of {of}, but got {brief(value)}.") from None
 
 
 def unnamed(what: str, given: Sequence[object], names: Sequence[str]) -> None:

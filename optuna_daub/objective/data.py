@@ -293,15 +293,15 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     """
     given = getattr(values, "dtype", None)
     if given is not None and (not isinstance(given, np.dtype) or given.kind == "T"):
-        # Nullable columns, categories and strings of fixed length: scikit-learn would make floats
-        # of integers and booleans, or refuse them without naming the argument.
+        # Nullable columns, categories, fixed-length strings: scikit-learn changes or refuses them.
         values = np.asarray(values, dtype=object)
         _check_none_missing(values, name)
     try:
         array = check_array(values, ensure_2d=False, dtype=dtype, input_name=name)
     except Exception as error:  # also of values that raise their own
+        said = " ".join(str(error).split())
         raise ValueError(
-            f"`{name}` must have a value for each of at least one row. {error!s:.300}"
+            f"`{name}` must have a value for each of at least one row. {said:.300}"
         ) from error
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         objects = np.array(values, dtype=object)  # NumPy made strings of all values

@@ -66,10 +66,10 @@ def add_commands(commands: Any) -> None:
 
 
 def run(asked: argparse.Namespace, say: Any) -> int:
-    """Run a command and return 0. After a fault of the table, print a sentence and return 2."""
+    """Run a command and return 0. After a wrong argument or table, print why and return 2."""
     try:
         asked.run(asked, say)
-    except (TableError, ImportError) as error:
+    except (ValueError, ImportError) as error:  # a TableError is one
         sys.stderr.write(f"{error}\n")
         return 2
     except RuntimeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
@@ -18,11 +17,18 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import listed
+from optuna_daub.core.checks import seconds_above_0
+from optuna_daub.core.checks import text_of
+from optuna_daub.core.checks import whole_number
+from optuna_daub.objective.data import checked_seed
+from optuna_daub.spaces import SPACES
 from optuna_daub.spaces import Task
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
+from optuna_daub.tabular import pair
 from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.metrics import check_measures_times
@@ -79,7 +85,7 @@ def fit(
             "log_loss". None: accuracy for classification, r2 for regression.
         ignore: names of columns to leave out.
         models: kinds of models, names of `optuna_daub.spaces`; None for all.
-        jobs: threads of each training, at least 1; None for one per core.
+        jobs: threads of each training, at least 1, at most one per core; None for one per core.
         seed: seed of held-out rows, candidates and models, from 0 to 2**32 - 1. Decisions depend
             on measured seconds too, so two runs may find different models.
         header: whether the first line of a CSV file holds names: "auto", "yes" or "no".
@@ -99,11 +105,11 @@ def fit(
     (True, array([0, 0]))
     """
     began = time.monotonic()
+    seconds, seed = seconds_above_0(seconds), checked_seed(seed)
+    if say is not None and not callable(say):
+        raise ValueError(f"`say` must be a function or None, but got {brief(say)}.")
     say = say or _silent
-    if not (isinstance(seconds, int | float) and 0 < seconds < math.inf):
-        raise ValueError(f"`seconds` must be above 0 and finite, but got {brief(seconds)}.")
-    if jobs is not None and not (isinstance(jobs, int) and jobs >= 1):
-        raise ValueError(f"`jobs` must be at least 1 or None, but got {brief(jobs)}.")
+    models, jobs = _checked_models(models), _checked_jobs(jobs)
     ready = _prepared(
         table, target, task=task, metric=metric, ignore=ignore, header=header, say=say
     )
@@ -112,15 +118,16 @@ def fit(
         target=ready.goal,
         metric=ready.metric,
         models=models,
-        jobs=jobs or _cores(),
+        jobs=jobs,
         seed=seed,
         categories=ready.preparation.categories_,
     )
+    opened = pair.opened(storage)
     left = seconds - (time.monotonic() - began)
     if left <= 0:
         say(f"Reading the table took all of the {said_time(seconds)}: one model is trained.")
     with _quiet():
-        study, objective = search.run((1 - LAST_SHARE) * max(left, 0.0), storage, say)
+        study, objective = search.run((1 - LAST_SHARE) * max(left, 0.0), opened, say)
         best = best_learner(study)
         curves = learning_curves(study)
         failures = _failures(curves)
@@ -197,11 +204,12 @@ def _prepared(
     goal = checked_target(frame, target, task)
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures_times(measure, goal.times)
-    if strangers := [name for name in ignore if name not in frame.columns]:
-        raise TableError(
-            f"`ignore` must have columns of the table, but got {brief(strangers[0])}."
-        )
-    frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *ignore)]]
+    left_out = set()
+    for name in listed("ignore", ignore, "columns"):
+        if (text := text_of(name)) not in frame.columns:
+            raise TableError(f"`ignore` must have columns of the table, but got {brief(name)}.")
+        left_out.add(text)
+    frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *left_out)]]
     frame = frame.reset_index(drop=True)
     columns = checked_columns(frame, goal)
     notes += [*goal.notes, *columns.notes]
@@ -224,6 +232,27 @@ def _prepared(
             "number."
         )
     return _Prepared(X, goal, measure, preparation, columns.used, tuple(notes))
+
+
+def _checked_models(models: Any) -> list[str] | None:
+    """Return the kinds of models to try, None for all."""
+    if models is None:
+        return None
+    names = listed("models", models, f"names of {[*SPACES]}")
+    kinds = [name for name in names if isinstance(name, str) and name in SPACES]
+    if not names or len(kinds) < len(names):
+        wrong = next((name for name in names if name not in kinds), models)
+        raise ValueError(f"`models` must have names of {[*SPACES]}, but got {brief(wrong)}.")
+    return kinds
+
+
+def _checked_jobs(jobs: Any) -> int:
+    """Return the number of threads of each training."""
+    if jobs is None:
+        return _cores()
+    if (n := whole_number("jobs", jobs)) < 1:
+        raise ValueError(f"`jobs` must be at least 1 or None, but got {n}.")
+    return min(n, _cores())
 
 
 def _cores() -> int:

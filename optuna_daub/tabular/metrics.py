@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import text_of
 from optuna_daub.objective.scorer_names import scorer_meant
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.reading import TableError
@@ -151,7 +152,7 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
     """
     if name is None:
         name = "accuracy" if task == "classification" else "r2"
-    key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
+    key = text_of(name).strip().lower().replace("-", "_").replace(" ", "_")
     scoring = ALIASES[task].get(key, key)
     if scoring not in OWN[task]:
         other: Task = "regression" if task == "classification" else "classification"

@@ -19,6 +19,7 @@ from typing import Literal
 from typing import cast
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import text_of
 
 
 Header = Literal["auto", "yes", "no"]
@@ -95,13 +96,13 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
     >>> table.notes
     ('Read with semicolons between the columns and decimal commas.',)
     """
-    if header not in ("auto", "yes", "no"):
+    if not isinstance(header, str) or header not in ("auto", "yes", "no"):
         raise ValueError(f'`header` must be "auto", "yes" or "no", but got {brief(header)}.')
     if isinstance(source, str | Path):
         frame, notes = _read_file(Path(source), header)
     else:
         frame, notes = _as_pandas(source), []
-    names = [*map(str, frame.columns)]  # of several levels too
+    names = [*map(text_of, frame.columns)]  # of several levels too
     frame = frame.set_axis(names, axis=1)
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise TableError(f"Columns must have different names, but {twice!r} is there twice.")
@@ -121,21 +122,19 @@ def _as_pandas(source: Any) -> Any:
     if hasattr(source, "to_pandas"):  # polars, pyarrow and most others
         return source.to_pandas()
     try:
+        if source is None:
+            raise TypeError  # for pandas an empty frame
         return pandas.DataFrame(source)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # also of an object whose items cannot be read
         raise TableError(
             "A table must be the path of a file or a frame of pandas, polars or pyarrow, but got "
-            f"{type(source).__name__}."
+            f"{brief(source)}."
         ) from error
 
 
 def _read_file(path: Path, header: Header) -> tuple[Any, list[str]]:
     pandas = imported("pandas")
-    if not path.is_file():
-        what = "a folder" if path.is_dir() else "no file"
-        raise TableError(f"A table must be a file, but {path} is {what}.")
-    if path.stat().st_size == 0:
-        raise TableError(f"A table must have rows to learn from, but {path} is empty.")
+    _check_is_file(path)
     endings = [ending.lower() for ending in path.suffixes]
     ending = endings[-1] if endings else ""
     try:
@@ -152,6 +151,17 @@ def _read_file(path: Path, header: Header) -> tuple[Any, list[str]]:
         reason = str(error).strip().splitlines()[0]
         raise TableError(f"{path} cannot be read as a {ending} file: {reason}") from error
     raise TableError(f"A table must be a file of {READABLE}, but got {path.name}.")
+
+
+def _check_is_file(path: Path) -> None:
+    try:
+        what = "" if path.is_file() else "a folder" if path.is_dir() else "no file"
+    except OSError as error:  # the name is too long
+        raise TableError(f"A table must be a file, but got {brief(str(path))}.") from error
+    if what:
+        raise TableError(f"A table must be a file, but {path} is {what}.")
+    if path.stat().st_size == 0:
+        raise TableError(f"A table must have rows to learn from, but {path} is empty.")
 
 
 def _read_text(path: Path, header: Header) -> tuple[Any, list[str]]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import text_of
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import imported
@@ -102,11 +103,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     `rings` has 28 different whole numbers: taken for amounts (task="classification" for classes).
     """
     pandas = imported("pandas")
-    if task not in (None, "auto", "classification", "regression"):
-        raise ValueError(
-            f'`task` must be "classification", "regression" or None, but got {brief(task)}.'
-        )
-    given: Task | None = None if task == "auto" else task
+    given = _checked_task(task)
     name = _column(frame, name)
     column = frame[name]
     kept = column.notna().to_numpy(dtype=bool, copy=True)
@@ -206,11 +203,23 @@ def _of_classes(
     return Target(name, "classification", codes, classes, kept, tuple(notes))
 
 
+def _checked_task(task: Any) -> Task | None:
+    """Return the task, None if it is to be guessed."""
+    if task is None or (isinstance(task, str) and task == "auto"):
+        return None
+    if not isinstance(task, str) or task not in _HELD:
+        raise ValueError(
+            f'`task` must be "classification", "regression" or None, but got {brief(task)}.'
+        )
+    return "classification" if task == "classification" else "regression"
+
+
 def _column(frame: Any, name: Any) -> str:
     names = [*frame.columns]
-    if str(name) in names:
-        return str(name)
-    alike = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1)
+    text = text_of(name)
+    if text in names:
+        return text
+    alike = difflib.get_close_matches(text.lower(), [n.lower() for n in names], n=1)
     close = next((n for n in names if alike and n.lower() == alike[0]), None)
     hint = f" Did you mean {close!r}?" if close else ""
     some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

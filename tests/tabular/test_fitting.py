@@ -17,6 +17,7 @@ import pytest
 
 from optuna_daub import __main__ as program
 from optuna_daub.core import Observation
+from optuna_daub.spaces import SPACES
 from optuna_daub.study import BestLearner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.tabular import TableError
@@ -25,6 +26,9 @@ from optuna_daub.tabular import fit
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.target import checked_target
+from tests import test_arguments as arguments
+from tests.test_arguments import Case
+from tests.test_arguments import Hostile
 
 
 for extra in ("skrub", "lightgbm", "xgboost", "pyarrow"):
@@ -224,13 +228,70 @@ def test_a_table_of_no_use_ends_in_one_sentence_before_training(
         ({"jobs": 0}, "`jobs` must be at least 1"),
         ({"metric": "rmse"}, "is one of regression"),
         ({"ignore": ["z"]}, "`ignore` must have columns of the table, but got 'z'"),
-        ({"models": ["svm"]}, "`among` must have names"),
+        ({"models": ["svm"]}, "`models` must have names of .* but got 'svm'"),
+        ({"models": "linear"}, "`models` must be a list of names"),
+        ({"models": []}, "`models` must have names"),
+        ({"ignore": "a"}, "`ignore` must be a list of columns, but got 'a'"),
+        ({"ignore": [Hostile()]}, "`ignore` must have columns of the table, but got <Hostile"),
+        ({"storage": "yes"}, "`storage` must be a URL such as .* cannot be opened: "),
+        ({"storage": "sqlite:////no/where.db"}, "cannot be opened: .*unable to open database"),
+        ({"target": table().target}, "`target` must be a column of the table, but got 0 "),
         ({"target": "prise"}, "`target` must be a column"),
     ],
 )
 def test_wrong_arguments_are_named(options: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         told(table(), **({"target": "target"} | options))
+
+
+def test_words_for_progress_need_a_function() -> None:
+    with pytest.raises(ValueError, match=r"`say` must be a function or None, but got 'print'"):
+        fit(table(), "target", say="print")  # type: ignore[arg-type]
+
+
+class Ready(Exception):
+    """The error instead of a search: the arguments were taken."""
+
+
+def asked(**given: Any) -> None:
+    """Call `fit` up to its search."""
+
+    def no_search(*_: Any) -> None:
+        raise Ready
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "run", no_search)
+        try:
+            fit(**given)
+        except Ready:
+            return
+
+
+FIT = Case(
+    asked,
+    {"table": table(60), "target": "target", "say": None, "models": ["linear"]},
+    {
+        "target": arguments.one_of("target", "a", "b", "c", "colour"),
+        "seconds": arguments.real(0, np.inf, is_open=True),
+        "task": arguments.none_or(arguments.one_of("auto", "classification", "regression")),
+        "metric": arguments.none_or(lambda value: str(value).strip() in ("accuracy", "f1_macro")),
+        "ignore": arguments.a_list(lambda value: str(value) in ("a", "b", "c", "colour")),
+        "models": arguments.none_or(arguments.a_list(lambda value: value in SPACES, 1)),
+        "jobs": arguments.none_or(arguments.whole()),
+        "seed": arguments.whole(0, 2**32 - 1),
+        "header": arguments.one_of("auto", "yes", "no"),
+        "storage": lambda value: value is None,
+    },
+    frozenset({"storage"}),  # it may hold a password
+)
+
+
+@pytest.mark.parametrize("argument", FIT.rules)
+def test_odd_arguments_are_refused_before_the_search(argument: str) -> None:
+    asked(**FIT.valid)  # skrub takes seconds to load
+    values = (*arguments.ODD, " accuracy ", [["a"]])
+    for value in values:
+        arguments.check("tabular.fit", {argument: value}, FIT)
 
 
 class TestTheCommands:
@@ -293,6 +354,11 @@ class TestTheCommands:
             (["fit", "t.csv", "--target", "z"], "`target` must be a column"),
             (["fit", "t.csv", "--save", "no/where/m"], "`--save` must be in a folder"),
             (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
+            (["fit", "t.csv", "--jobs", "0"], "`jobs` must be at least 1 or None, but got 0"),
+            (["fit", "t.csv", "--seed", "-1"], "`seed` must be an int from 0"),
+            (["fit", "t.csv", "--minutes", "1e307"], "`seconds` must be above 0 and finite"),
+            (["fit", "t.csv", "--storage", "yes"], "`storage` must be a URL"),
+            (["fit", "x" * 5000], "must be a file"),
             (["predict", "t.csv", "--model", "none"], "none is no file"),
             (["predict", "t.csv", "--model", "t.csv"], "cannot be loaded"),
         ],

@@ -164,7 +164,9 @@ def test_names_that_come_twice_are_refused() -> None:
 
 
 def test_what_is_no_table_is_named() -> None:
-    with pytest.raises(TableError, match=r"a frame of pandas, polars or pyarrow, but got int"):
+    with pytest.raises(TableError, match=r"a frame of pandas, polars or pyarrow, but got 3"):
         read_table(3)
+    with pytest.raises(TableError, match=r"a frame of pandas, polars or pyarrow, but got None"):
+        read_table(None)
     with pytest.raises(ValueError, match=r'`header` must be "auto", "yes" or "no"'):
         read_table("t.csv", header="maybe")  # type: ignore[arg-type]
