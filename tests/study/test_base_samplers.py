@@ -330,7 +330,7 @@ def test_generations_are_compared_though_their_members_stay_suspended(
 ) -> None:
     """Parents that lost their values would end the study: no number can be made of None."""
     would_lose = False
-    for seed in (2, 0, 1, 3):  # until some parent would lose its value
+    for seed in (6, 5, 25):  # until some parent would lose its value
         recording = Recording(sampler(seed=seed, population_size=10))
         study = open_study(recording)
         study.optimize(objective, n_trials=80)
