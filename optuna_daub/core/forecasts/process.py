@@ -210,7 +210,7 @@ class Lines(NamedTuple):
     def scores(self, share: float) -> tuple[Numbers, Numbers]:
         """Return means and variances, without noise, of scores with phi `share`.
 
-        It is at most that of a learner's last size.
+        A learner's are right for its last size and all larger ones.
         """
         parts, rest = self._parts(share)
         variance = np.einsum("in,ijn,jn->n", parts, self.covariance, parts) + rest
