@@ -179,7 +179,10 @@ def repeating(
 @host.one_blas_thread()
 def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return a new learner's run as the policy wants it. Its parameters are known by now."""
-    decision = policy.start(worker.pool(policy, trial.number), trial.number, run.size)
+    number = trial.number
+    # The pool that the run was decided on, so the next decision finds it again if this declines.
+    pool = worker.pool(policy, number, proposes=True).put(worker.known.curves[number])
+    decision = policy.start(pool, number, run.size)
     reason = sentence(decision.reason, worker.sign, worker.limit)
     if isinstance(decision, Extend):
         is_same = decision.size == run.size

@@ -213,8 +213,7 @@ class Lines(NamedTuple):
         A learner's are right for its last size and all larger ones.
         """
         parts, rest = self._parts(share)
-        variance = np.einsum("in,ijn,jn->n", parts, self.covariance, parts) + rest
-        return (parts * self.mean).sum(axis=0), np.maximum(variance, 0.0)
+        return (parts * self.mean).sum(axis=0), self._variance(parts, rest)
 
     def look(self, share: float, noise: float) -> Numbers:
         """Return the standard deviation of each level's change by a score at a size.
@@ -223,9 +222,13 @@ class Lines(NamedTuple):
             share: phi of that size.
             noise: variance of the noise of one score.
         """
-        parts, _ = self._parts(share)
+        parts, rest = self._parts(share)
         covariance = (self.covariance[0] * parts).sum(axis=0)
-        return np.asarray(np.abs(covariance) / np.sqrt(self.scores(share)[1] + noise))
+        return np.asarray(np.abs(covariance) / np.sqrt(self._variance(parts, rest) + noise))
+
+    def _variance(self, parts: Numbers, rest: Numbers) -> Numbers:
+        variance = np.einsum("in,ijn,jn->n", parts, self.covariance, parts) + rest
+        return np.maximum(variance, 0.0)
 
     def _parts(self, share: float) -> tuple[Numbers, Numbers]:
         """Return the weights of the three in a score, and the variance of the rest of the walk.
