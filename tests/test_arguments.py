@@ -12,6 +12,7 @@ import reprlib
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -457,29 +458,31 @@ def check(name: str, given: Mapping[str, Any], case: Case | None = None) -> None
     assert told, f"{name} names no argument of {given}: {refusal}"
     if case.tables & {*told}:
         return
-    shown = [form for v in given.values() for form in forms(v)]
-    assert any(form in refusal for form in shown), f"{name} does not show {given}: {refusal}"
+    shown = (form in refusal for v in given.values() for form in forms(v) if form)
+    assert any(shown), f"{name} does not show {given}: {refusal}"
 
 
-def forms(value: Any) -> list[str]:
-    """Return how a message may show a value."""
-    found = [brief(value), reprlib.repr(value)]  # which sort keys, and shorten
+def forms(value: Any) -> Iterator[str]:
+    """Yield how a message may show a value, the usual forms first: some take long to write."""
+    yield brief(value)
+    yield reprlib.repr(value)  # which sort keys, and shorten
     if isinstance(value, Hostile):
-        return found
-    found += [repr(value), str(value)]
+        return
+    yield repr(value)
+    yield str(value)
     if isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64):
-        found.append(f"{value:,}")
+        yield f"{value:,}"
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(
         value, list | tuple | set | frozenset | bytes | dict
     ):  # or the one that is wrong
-        found += [repr([*value]), repr((*value,)), *map(repr, value)]
+        yield from (repr([*value]), repr((*value,)), *map(repr, value))
     if isinstance(value, range):
-        found += [reprlib.repr([*value][1:]), repr(value[0])]  # all but a known one; the first
+        # all but a known one; the first
+        yield from (reprlib.repr([*value][1:]), repr(value[0]))
     if isinstance(value, Fraction):
-        found.append(str(float(value)))
-    return [form for form in found if form]
+        yield str(float(value))
 
 
 @pytest.fixture(scope="module", autouse=True)
