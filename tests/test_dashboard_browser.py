@@ -40,6 +40,8 @@ webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60
 """Seconds after which something that should happen has not happened."""
 

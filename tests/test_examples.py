@@ -84,6 +84,7 @@ def test_a_script_runs(script: str, tmp_path: Path) -> None:
     assert done.stdout
 
 
+@pytest.mark.slow
 def test_quickstart_goes_on_from_where_it_was(tmp_path: Path) -> None:
     first = run(tmp_path, "quickstart.py", "--learners", "6")
     assert first.returncode == 0, first.stderr
@@ -96,6 +97,7 @@ def test_quickstart_goes_on_from_where_it_was(tmp_path: Path) -> None:
     assert table_of(again.stdout) == table_of(first.stdout)
 
 
+@pytest.mark.slow
 def test_quickstart_in_two_threads(tmp_path: Path) -> None:
     done = run(tmp_path, "quickstart.py", "--learners", "6", "--n-jobs", "2")
     assert done.returncode == 0, done.stderr
@@ -103,6 +105,7 @@ def test_quickstart_in_two_threads(tmp_path: Path) -> None:
     assert "all 6 on all the data             12,000" in done.stdout
 
 
+@pytest.mark.slow
 def test_quickstart_reads_a_file(tmp_path: Path) -> None:
     write_table(pytest.importorskip("pandas"), tmp_path / "fruit.csv")
     where = ("--data", "fruit.csv", "--target", "name", "--storage", "sqlite:///fruit.db")
@@ -113,6 +116,7 @@ def test_quickstart_reads_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "fruit.db").exists()
 
 
+@pytest.mark.slow
 def test_quickstart_needs_a_target_with_a_file(tmp_path: Path) -> None:
     done = run(tmp_path, "quickstart.py", "--data", "fruit.csv")
     assert done.returncode == 2
@@ -216,6 +220,7 @@ def test_every_learner_of_the_pool_learns_twice_the_same(
         np.testing.assert_array_equal(one, other, err_msg=learner)
 
 
+@pytest.mark.slow
 def test_automl_saves_a_model_that_reads_tables(tmp_path: Path) -> None:
     for extra in ("skrub", "lightgbm", "xgboost"):
         pytest.importorskip(extra)
@@ -229,6 +234,7 @@ def test_automl_saves_a_model_that_reads_tables(tmp_path: Path) -> None:
     assert {*model.predict(tmp_path / "small.csv")} == {0, 1}
 
 
+@pytest.mark.slow
 def test_automl_ends_in_one_sentence(tmp_path: Path) -> None:
     pytest.importorskip("skrub")
     (tmp_path / "small.csv").write_text("a,b\n1,2\n3,4\n")

@@ -32,6 +32,7 @@ def sets(X: Any, y: Any) -> tuple[Any, Any]:
     return train, lightgbm.Dataset(X[N:], y[N:], reference=train)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("params", "n_classes", "score_of"),
     [

@@ -20,6 +20,7 @@ from optuna_daub.core import ValuePerSecond
 from optuna_daub.study import BestLearner
 
 
+@pytest.mark.slow
 def test_it_passes_in_a_process_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "optuna_daub"],

@@ -60,6 +60,7 @@ def test_a_study_runs_with_it(module: ModuleType) -> None:
     assert study.best_params == {"skill": best}
 
 
+@pytest.mark.slow
 def test_its_example_runs(module: ModuleType, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(PACKAGE / "example.py")],

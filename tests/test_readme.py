@@ -56,6 +56,7 @@ def test_no_block_is_missed(page: str) -> None:
     assert len(blocks(page)) == text.count("```python") > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_the_python_of_a_page_runs(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

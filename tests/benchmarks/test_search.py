@@ -127,6 +127,7 @@ def test_a_run_on_all_data_is_the_sum_of_its_parts() -> None:
     assert row["thinking"] > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*HERE, "ours", "ours, seconds known"])
 def test_methods_find_a_model_before_the_clock_runs_out(method: str) -> None:
     row = race(Made(), method, seed=0, budget=40.0)

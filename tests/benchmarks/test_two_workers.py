@@ -45,6 +45,7 @@ class _Even(Made):
         return super().train(config, size, limit)[0], 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
 def test_simulated_workers_are_busy_all_the_time(n_workers: int) -> None:
     found, sizes = simulated(_Even(), seed=0, n_workers=n_workers, seconds=20.5)

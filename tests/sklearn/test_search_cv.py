@@ -742,6 +742,7 @@ for name, scoring in scorers.items():
 """
 
 
+@pytest.mark.slow
 def test_a_search_by_functions_goes_on_in_another_process(tmp_path: Any) -> None:
     """If addresses, and the order of sets, are others."""
     for n_candidates in (1, 2):

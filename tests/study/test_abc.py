@@ -391,6 +391,7 @@ def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
         assert guess.gap == pytest.approx(1 - lower)  # a learner to come may have any score
 
 
+@pytest.mark.slow
 def test_goes_on_with_new_objects_after_each_trial(tmp_path: Path) -> None:
     undisturbed = abc_study()
     undisturbed.optimize(Known(FOUR))
@@ -412,6 +413,7 @@ def _go_on(url: str) -> None:
     abc_study(storage=url).optimize(Known(FOUR))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [(3, 1000), (0, 16_000), (1, 128_000), (0, 1_000_000)])
 def test_killed_half_way_it_goes_on_in_a_new_process(tmp_path: Path, at: tuple[int, int]) -> None:
     undisturbed = abc_study()

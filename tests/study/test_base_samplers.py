@@ -323,6 +323,7 @@ def test_no_point_of_a_grid_is_proposed_twice_though_some_stay_suspended() -> No
     assert len(study.trials) < 500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [NSGAIISampler, NSGAIIISampler])
 @pytest.mark.parametrize("objective", [flat, conditional])
 def test_generations_are_compared_though_their_members_stay_suspended(
@@ -345,6 +346,7 @@ def test_generations_are_compared_though_their_members_stay_suspended(
     assert would_lose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 @pytest.mark.parametrize("score", [None, math.nan])
 @pytest.mark.parametrize("least", [0.7, -1.0])
@@ -508,6 +510,7 @@ def distance_to_the_optimum(sampler: BaseSampler, *, is_open: bool) -> float:
     return float(np.mean(proposed[MANY // 2 :]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNING)
 def test_in_an_open_pool_samplers_come_as_near_as_on_all_the_data(name: str) -> None:
     """They learn from forecasts what they would learn from scores on all the data.

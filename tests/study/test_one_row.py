@@ -346,6 +346,7 @@ class TestWhatOptunaShows:
         assert {"live", "dead", "kind"} <= {*found}
         assert sum(found.values()) == pytest.approx(1.0)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("evaluator", EVALUATORS)
     @pytest.mark.parametrize("direction", ["maximize", "minimize"])
     def test_a_dead_parameter_weighs_under_a_tenth_of_a_live_one(

@@ -253,6 +253,7 @@ def test_a_timeout_ends_it_between_trials() -> None:
     assert_usable(study)
 
 
+@pytest.mark.slow
 def test_with_seconds_it_ends_in_time_too() -> None:
     study = open_study(seconds=3.0)
     begun = time.monotonic()
@@ -306,6 +307,7 @@ def test_threads_end_with_n_trials_and_with_stop(n_jobs: int) -> None:
     assert all(trial.state.is_finished() for trial in study.trials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 5, 12])
 def test_ctrl_c_loses_no_more_than_the_probe_in_flight(at: int) -> None:
     study = open_study()
@@ -633,6 +635,7 @@ class TestDeclinedNewcomers:
         later = [trial.number in numbers for trial in study.get_trials()[before:]]
         assert later[-12:] == [True] * 12
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [0, 8])
     def test_it_goes_on_while_some_newcomer_would_be_in_time(self, seed: int) -> None:
         """Half of all trainings on all the data take less than 10 of the 300 seconds."""
@@ -647,11 +650,13 @@ class TestDeclinedNewcomers:
         known = {learner.params["trees"] for learner in worker_of(study).known.learners.values()}
         assert known <= {*points["trees"]}  # as many as fit into the time
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", range(8))
     def test_the_last_of_n_trials_is_not_declined(self, seed: int) -> None:
         study, _ = self.search(RandomSampler(seed=seed), n_trials=20)
         assert study.get_trials()[-1] not in self.declined(study)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("seed", [1, 3, 5])
     def test_however_often_it_goes_on_it_ends_in_time(self, seed: int) -> None:
         """An expensive learner among the cheap ones left must not pass for a slow call."""
@@ -782,6 +787,7 @@ def plain(trial: optuna.Trial) -> float:
     return 0.5 + x / 3 - 1 / SIZES[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", [told_by_optuna, plain])
 def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
     objective: Callable[[optuna.Trial], float],
@@ -844,6 +850,7 @@ def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) 
     assert len(learning_curves(study)) == 3 * 3 + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e50, 2.0**-100])
 def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
     """Except scores whose squares are 0: these are searched all the same."""

@@ -81,6 +81,7 @@ def test_stopped_after_every_number_of_trials() -> None:
         assert len(again.trials) <= len(undisturbed.trials) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [MADE[1], (WINNER, SIZES[3])])
 def test_killed_in_the_middle_of_a_probe(tmp_path: Path, at: tuple[int, int]) -> None:
     url = sqlite(tmp_path)
@@ -91,6 +92,7 @@ def test_killed_in_the_middle_of_a_probe(tmp_path: Path, at: tuple[int, int]) ->
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [MADE[2], (WINNER, SIZES[-1])])
 def test_killed_right_after_a_report(tmp_path: Path, at: tuple[int, int]) -> None:
     url = sqlite(tmp_path)
@@ -102,6 +104,7 @@ def test_killed_right_after_a_report(tmp_path: Path, at: tuple[int, int]) -> Non
     assert [*dict.fromkeys(probes(study))] == MADE  # the probe in flight may be repeated
 
 
+@pytest.mark.slow
 def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
     url = sqlite(tmp_path)
     for _ in range(3):
@@ -138,6 +141,7 @@ def test_ctrl_c_after_the_last_report_keeps_the_winner() -> None:
     assert [*dict.fromkeys(probes(study))] == MADE  # the last may have been made again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kth", [1, 2, 4, 6, 8, 10, 11, 12, 22, 34])
 def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -> None:
     """The file is locked for as long as the transaction that was broken off is open.
@@ -168,6 +172,7 @@ def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -
     assert_same_answer(table_study(storage=sqlite(tmp_path)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kth", [1, 13, 23, 25])
 def test_ctrl_c_amid_a_read_from_sqlite_locks_nothing(kth: int, tmp_path: Path) -> None:
     """A statement that was broken off locks the file too, until nothing refers to it."""
@@ -237,6 +242,7 @@ def heartbeat_storage(folder: Path, callback: releases.Callback | None) -> RDBSt
     return RDBStorage(sqlite(folder), **releases.heartbeat(1, grace_period=1, callback=callback))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("n_probes", [0, 1, 3])
 @pytest.mark.parametrize("inherits", [None, False, True])

@@ -33,7 +33,7 @@ MODES = [
     "cached_sqlite",
     "journal",
     "journal_redis",
-    "grpc_rdb",
+    pytest.param("grpc_rdb", marks=pytest.mark.slow),
     "grpc_journal_file",
 ]
 

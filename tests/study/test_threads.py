@@ -103,6 +103,7 @@ def test_spare_threads_sleep_and_end(count: int, n_jobs: int) -> None:
     assert len(idle(study)) <= n_jobs
 
 
+@pytest.mark.slow
 def test_threads_without_a_pause_do_not_trip_over_each_other() -> None:
     """Decisions and verdicts of many threads, as dense as they get."""
     for seed in range(6):

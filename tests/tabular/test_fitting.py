@@ -113,6 +113,7 @@ class TestAModel:
             with pytest.raises(TableError, match=r"compares ratios.*take \"r2\""):
                 fit(frame, "target", metric=metric, say=None)
 
+    @pytest.mark.slow
     def test_all_kinds_of_models_take_part(self) -> None:
         # A second is enough on an idle machine; the rest is for one that is busy.
         model, _ = told(table(), seconds=15.0, models=None)
@@ -183,6 +184,7 @@ ODD: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_table_ends_in_a_model(kind: str) -> None:
     change, phrase = ODD[kind]
@@ -301,6 +303,7 @@ class TestTheCommands:
             code = program.main()
         return code, *capsys.readouterr()
 
+    @pytest.mark.slow
     def test_the_example_says_what_it_found_and_what_it_saved(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -312,6 +315,7 @@ class TestTheCommands:
         code, _, error = self.run(capsys, "example", "--rows", "10")
         assert (code, error) == (2, "`--rows` must be at least 1000, but got 10.\n")
 
+    @pytest.mark.slow
     def test_a_file_becomes_a_model_a_report_and_predictions(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

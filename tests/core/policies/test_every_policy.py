@@ -268,7 +268,13 @@ def test_every_step_of_a_closed_pool(
         assert step.pool.curves[step.decision.learner].size == sizes[-1]
 
 
-@every_open
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name, marks=[pytest.mark.slow] if "example" in name else [])
+        for name, case in OPEN.items()
+    ],
+)
 @some
 @given(data=st.data(), workers=st.integers(1, 4), failures=st.booleans())
 def test_every_step_of_an_open_pool(

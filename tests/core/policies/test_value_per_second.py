@@ -143,6 +143,7 @@ def test_neither_order_nor_history_changes_a_decision_and_asking_twice_neither()
         assert ValuePerSecond(SIZES).decide(anew) == step.decision
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "shift"), [(100.0, 0.0), (0.25, -7.0)])
 @pytest.mark.parametrize("cost", ["seconds", "examples"])
 def test_a_positive_affine_change_of_scores_changes_no_decision(
@@ -208,6 +209,7 @@ def test_the_search_finds_what_lines_hide_at_first() -> None:
 # The first full-data model.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("cost", ["seconds", "examples"])
 def test_a_first_full_model_exists_by_the_cost_of_two_full_trainings(
