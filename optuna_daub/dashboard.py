@@ -53,7 +53,7 @@ _logger = logging.getLogger(__name__)
 
 GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
     "daub-learning-curves": plot_learning_curves,
-    "daub-allocations": partial(plot_allocations, top=24),
+    "daub-allocations": partial(plot_allocations, top=16),
     "daub-search-history": plot_search_history,
     "daub-upper-bounds": plot_upper_bounds,
 }

@@ -117,6 +117,15 @@ class TestPages:
         assert len(axis["tickvals"]) == len(axis["ticktext"]) <= 7
         assert axis["ticktext"][-1] == f"{study.pruner.policy.sizes[-1]:,}"
 
+    def test_names_of_bars_do_not_touch_each_other_in_the_height_of_a_card(self) -> None:
+        study = studies.crowded(40, n_sizes=3)
+        update_dashboard(study)
+        figure = figures(study)["daub-allocations"]
+        names = {name for bars in figure["data"] for name in bars["y"]}
+        room = 450 - figure["layout"]["margin"]["t"] - 80  # below them is the axis
+        assert len(names) > 10
+        assert room / len(names) >= 1.3 * figure["layout"]["yaxis"]["tickfont"]["size"]
+
     def test_a_long_figure_is_cut_and_put_together_again(self) -> None:
         study = studies.finished()
         figure = {"data": [*range(20_000)]}

@@ -101,8 +101,8 @@ class Patience:
     """Limits of waiting: seconds for other workers, proposals for the base sampler."""
 
     recent: float = 60.0
-    """Seconds for which a worker counts as present after its last sign. It may be between two
-    trials."""
+    """Seconds for which a worker counts as present after its last sign: between two trials it
+    gives none."""
     checked: float = 1.0
     """Seconds between two checks that a run is still the worker's own. A check takes some
     milliseconds, and no worker is declared dead faster."""
