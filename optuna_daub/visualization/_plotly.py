@@ -33,6 +33,9 @@ LINE = 54
 MAX_TEXT = 200
 """Largest number of letters of a sentence under the title."""
 
+ROW = 19
+"""Height of a row of the legend in pixels."""
+
 PIXELS = 4 / 3
 """Pixels in a point: 96 to 72 in an inch."""
 
@@ -47,6 +50,8 @@ def draw(picture: Picture) -> go.Figure:
     title = "<br>".join([picture.title, *(f"<sup>{_escaped(line)}</sup>" for line in lines)])
     layout: Trace = {
         "title": {"text": title, "y": 1, "yanchor": "top", "pad": {"t": 40}},
+        # On a phone each learner takes a row of the legend, and curves need room above it.
+        "height": max(450, 330 + ROW * len(picture.legend)),
         "hovermode": "closest",
         "margin": {"t": 60 + 20 * max(1, len(lines)), "r": 20, "l": 20},
         # Under the picture: beside it, it would leave no room on a phone and in a dashboard.

@@ -178,6 +178,15 @@ class TestPlotly:
         assert "Lower bounds" in by_plotly.plot_upper_bounds(studies.minimized()).layout.title.text
 
 
+@pytest.mark.parametrize("plot", ["plot_learning_curves", "plot_upper_bounds"])
+def test_curves_have_room_above_a_legend_of_one_name_in_a_row(plot: str) -> None:
+    """That is the legend on a phone, with rows of 19 pixels; 80 more are below the axis."""
+    figure = getattr(by_plotly, plot)(studies.crowded(20, n_sizes=4))
+    n_rows = len([trace for trace in figure.data if trace.name and trace.showlegend is not False])
+    assert n_rows > 12
+    assert figure.layout.height - figure.layout.margin.t - 80 - 19 * n_rows >= 150
+
+
 @pytest.mark.parametrize("n_learners", [2, 60, 90])
 def test_names_do_not_touch_each_other(n_learners: int) -> None:
     axes = by_matplotlib.plot_allocations(studies.crowded(n_learners, n_sizes=3))
