@@ -228,7 +228,7 @@ class Lines(NamedTuple):
 
     def _variance(self, parts: Numbers, rest: Numbers) -> Numbers:
         variance = np.einsum("in,ijn,jn->n", parts, self.covariance, parts) + rest
-        return np.maximum(variance, 0.0)
+        return np.asarray(np.maximum(variance, 0.0))
 
     def _parts(self, share: float) -> tuple[Numbers, Numbers]:
         """Return the weights of the three in a score, and the variance of the rest of the walk.
