@@ -375,6 +375,7 @@ def test_one_sampler_and_pruner_serve_two_studies() -> None:
         assert probes(study) == MADE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_trials", [None, 3])
 def test_a_study_deleted_and_begun_again_starts_from_nothing(
     tmp_path: Path, n_trials: int | None
@@ -438,6 +439,7 @@ def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
     assert_sound(copied)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_before", [0, 2, 4])
 @pytest.mark.parametrize("first", [0, 3, 6])
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
