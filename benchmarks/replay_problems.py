@@ -7,6 +7,7 @@ covtype       41 learners on covtype, N = 38,500; cost as above
 ..., shaken   the same, the learners in another order, the times those of another day
 lcdb          55 data sets of LCDB 1.1 with N >= 4,096 and 21-27 learners; cost = training examples
 lcdb, small   39 data sets with 1,024 <= N < 4,096
+lcdb, timed   76 data sets of LCDB 1.0 with N >= 4,096 and 10-20 learners; cost = measured seconds
 ============  =================================================================================
 
 On the tables, decisions and the final verdict use the same held-out scores; training scores, which
@@ -14,15 +15,19 @@ were measured on all rows, are charged as on the 5,000 at most that our objectiv
 decisions see validation scores only; the verdict is the test score.
 
 `../shared/tables` has the files: parity.csv and covtype.csv were measured for this project with
-`examples/pool.py`, lcdb11_part.npz has half of the data sets of LCDB 1.1 [1].
+`examples/pool.py`, lcdb11_part.npz has half of the data sets of LCDB 1.1 [1]. LCDB 1.0 [2] has
+seconds of training; `pip install lcdb` brings its files.
 
 [1] C. Yan, F. Mohr, T. Viering, "LCDB 1.1: A Database Illustrating Learning Curves Are More
     Ill-Behaved Than Previously Thought", NeurIPS 2025 (CC BY 4.0). https://arxiv.org/abs/2505.15657
+[2] F. Mohr, T. J. Viering, M. Loog, J. N. van Rijn, "LCDB 1.0: An Extensive Learning Curves
+    Database for Classification Tasks", ECML PKDD 2022 (MIT licence).
 """
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -62,6 +67,9 @@ BASELINES = ("DummyClassifier",)
 """Learners left out. Guessing the majority class is no model to choose."""
 VALIDATION, TEST = 1, 2
 """Places in LCDB's axis (train, validation, test)."""
+
+TIMED_LEARNERS, TIMED_SECONDS = 10, 20.0
+"""Smallest number of learners of LCDB 1.0, and smallest sum of their seconds on all the data."""
 
 MADE_LEARNERS = 12
 MADE_VALIDATION = 4000
@@ -314,6 +322,47 @@ def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) ->
         )
 
 
+def timed_file() -> Path:
+    """Return the file of LCDB 1.0's accuracies, which may be absent."""
+    found = importlib.util.find_spec("lcdb")  # not imported: it needs more packages
+    folders = (found and found.submodule_search_locations) or ["lcdb"]
+    return Path(folders[0], "database-accuracy.csv")
+
+
+def timed_problems(path: Path) -> Iterator[Problem]:
+    """Yield a problem for each data set of LCDB 1.0 with enough examples, learners and seconds.
+
+    The learners are those measured on all the data, at the sizes that all of them have. Scores are
+    means of the splits, seconds their medians.
+    """
+    import pandas as pd
+
+    rows = pd.read_csv(path)
+    parts = rows[rows["size_train"] >= LCDB_FIRST].groupby(["openmlid", "learner", "size_train"])
+    known = parts.agg({"score_valid": "mean", "score_test": "mean", "traintime": "median"})
+    for data_set, own in known.groupby(level=0):
+        valid, test, seconds = (own.loc[data_set][name].unstack() for name in known.columns)
+        full = int(seconds.columns.max())
+        finished = seconds[full].dropna()
+        is_large = full >= LCDB_FULL_SIZES[0] and finished.sum() >= TIMED_SECONDS
+        if not is_large or len(finished) < TIMED_LEARNERS:
+            continue
+        seconds = seconds.loc[finished.index].dropna(axis=1)
+        sizes, names = tuple(map(int, seconds.columns)), list(enumerate(seconds.index))
+        costs = {(i, n): float(seconds.at[name, n]) for i, name in names for n in sizes}
+        curves = tuple(
+            LearningCurve(
+                i,
+                tuple(
+                    Observation(n, float(valid.at[name, n]), seconds=costs[i, n]) for n in sizes
+                ),
+            )
+            for i, name in names
+        )
+        verdicts = {i: float(test.at[name, full]) for i, name in names}
+        yield Problem(f"openml {data_set}", sizes, curves, costs, verdicts, "seconds")
+
+
 # --- All of them ---
 
 
@@ -350,5 +399,6 @@ SOURCES: Mapping[str, Source] = {
     "lcdb, small": Source(
         lambda _: lcdb_problems(lcdb(), full_sizes=LCDB_SMALL_FULL_SIZES), LCDB_FILE, 5
     ),
+    "lcdb, timed": Source(lambda _: timed_problems(timed_file()), timed_file(), 5),
 }
 """The table of problems."""

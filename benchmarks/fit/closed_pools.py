@@ -3,11 +3,11 @@
     OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.04 0.07 ...]
         [--prior joint.json]
 
-The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB's, of
-which every second data set was not fitted on, and the tables. At every moment of a run, once all
-learners have a score, the forecasts on all the data of those that are not there yet are compared
-with where they end: the middle 50, 80, 90 and 95 % should hold as often. *Contenders* are forecast
-within 2 points of the best. Moments of a run are alike, so each data set counts as one.
+The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB 1.1 and
+1.0, of which every second data set chose nothing, and the tables. At every moment of a run, once
+all learners have a score, the forecasts on all the data of those that are not there yet are
+compared with where they end: the middle 50, 80, 90 and 95 % should hold as often. *Contenders* are
+forecast within 2 points of the best. Moments of a run are alike, so each data set counts as one.
 """
 
 from __future__ import annotations
@@ -99,9 +99,12 @@ def _groups(*, is_smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
             name = f"LCDB, N >= {least:,}"
             yield name, problems[::2]
             yield f"{name}, others", problems[1::2]
-    for name in ("parity", "covtype"):
+    for name in ("lcdb, timed", "parity", "covtype"):
         if is_there(name, SOURCES[name].path):
-            yield name, [*SOURCES[name].problems(0)]
+            problems = [*SOURCES[name].problems(0)]
+            yield name, problems[::2]
+            if others := problems[1::2]:
+                yield f"{name}, others", others
 
 
 def run(problem: Problem, price: float, prior: Prior) -> Outcome:

@@ -22,6 +22,7 @@ from benchmarks.replay_problems import made_lcdb
 from benchmarks.replay_problems import made_problem
 from benchmarks.replay_problems import shaken
 from benchmarks.replay_problems import table_problem
+from benchmarks.replay_problems import timed_problems
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import geometric_sizes
 
@@ -179,3 +180,27 @@ def test_the_lcdb_part_has_the_data_sets_that_are_large_enough(
     assert min(problem.full_size for problem in problems) == 4096
     assert {len(problem.curves) for problem in problems} <= {*range(21, 28)}
     assert np.isfinite([seen.score for p in problems for seen in p.curves[0].observations]).all()
+
+
+def test_timed_curves_are_those_of_large_data_sets_with_enough_learners(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    lines = ["openmlid,learner,size_train,traintime,score_valid,score_test"]
+    for data_set, full, count in ((1, 5000, 10), (2, 5000, 9), (3, 4000, 10), (4, 5000, 10)):
+        for learner in range(count):
+            for size in (64, 128, 512, full):
+                seconds = size / 1000 if data_set != 4 else size / 1e6
+                for split, off in enumerate((-0.1, 0.1)):
+                    score = 0.5 + learner / 100 + off
+                    numbers = f"{seconds * (split + 1)},{score},{score - 0.2}"
+                    lines.append(f"{data_set},model{learner},{size},{numbers}")
+    lines.append("1,slow,128,1,0.5,0.5")  # never measured on all the data
+    path = tmp_path / "accuracies.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    (problem,) = timed_problems(path)
+    assert problem.name == "openml 1"
+    assert problem.sizes == (128, 512, 5000)
+    assert len(problem.curves) == 10
+    assert problem.costs[3, 512] == pytest.approx(0.512 * 1.5)
+    assert problem.curves[3].score == pytest.approx(0.53)
+    assert problem.verdicts[3] == pytest.approx(0.33)
+    assert problem.best == 9

@@ -43,7 +43,7 @@ a decision costs the same in a study of 20,000 learners (`benchmarks/decision_co
 GROWTH = 1.15
 """Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
 time (`benchmarks/decision_cost.py`)."""
-WIDER = 1.8
+WIDER = 1.6
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
 four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown:
 `benchmarks/fit/process.py`."""

@@ -10,11 +10,12 @@ first scores is the study's unit, and q_i = U (gap_i / U)^p. Gains are a linear 
 effects,
 
     gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
-    e_i ~ N(0, (o |a + b q_i|)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
+    e_i ~ N(0, (o U)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
 
 and the variances of both are multiplied by a factor of the study. a and b belong to the study. a
 drifts from doubling to doubling, so gains on small samples say less of large ones. e_i belongs to
-the learner, and stays. The factor has an inverse gamma prior: the spread between learners is
+the learner, and stays. It does not shrink with the gain that all share: if the first learner gains
+nothing, others still may. The factor has an inverse gamma prior: the spread between learners is
 learnt from all of them, and one gain changes it little. Each observed gain, from a size to the
 next, is one row of a linear regression with a posterior in closed form. A row contains the gap at
 its start. So the gains of leaders are not applied to learners far behind them, and it does not
@@ -98,7 +99,7 @@ class Prior:
     least: float
     """Share of U in the spread between learners."""
     own: float
-    """o: standard deviation of a learner's own effect, as a share of the expected gain."""
+    """o: standard deviation of a learner's own effect, in U."""
 
 
 @cache
@@ -327,7 +328,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
         doubling = np.clip(np.nan_to_num(np.log2(since / smallest)), 0, DOUBLINGS - 1).astype(int)
         typical = np.abs(shared[doubling] + shared[-1] * of_gap)
         walk = prior.spread * (prior.of_gain * typical + of_gap + prior.least * unit)
-        return walk**2, np.square(prior.own * typical)
+        return walk**2, np.full(len(walk), (prior.own * unit) ** 2)
 
     effect, doubt = nothing, np.ones(n)
     for _ in range(PASSES if len(who) and unit > 0.0 else 0):

@@ -46,9 +46,10 @@ def way(since: float, to: float, first: float, fading: float) -> float:
     return ((first / since) ** fading - (first / to) ** fading) / (1.0 - 16.0**-fading)
 
 
-def test_what_all_gain_is_the_answer_of_a_dense_regression() -> None:
-    # Where the variances do not depend on what is learnt, one system of equations says it all.
-    prior = replace(fitted(), of_gain=0.0, own=1e-9, spread_weight=1e12)
+@pytest.mark.parametrize("own", [1e-9, fitted().own])
+def test_forecasts_are_the_answer_of_a_dense_regression(own: float) -> None:
+    # If the variances do not depend on what is learnt, one system of equations says it all.
+    prior = replace(fitted(), of_gain=0.0, own=own, spread_weight=1e12)
     rng = np.random.default_rng(0)
     curves = [
         curve(i, {n: float(rng.normal(k, 0.3)) for k, n in enumerate((500, 900, 8000)[:length])})
@@ -73,19 +74,19 @@ def test_what_all_gain_is_the_answer_of_a_dense_regression() -> None:
         return np.array([*parts, sum(parts) * q]), walk
 
     rows, walks, gains = [], [], []
-    for known in curves:
+    for place, known in enumerate(curves):
         for one, two in pairwise(known.observations):
             parts, walk = row(one.size, two.size, one.score)
-            rows.append(parts)
+            rows.append(np.append(parts, parts[:-1].sum() * np.eye(len(curves))[place]))
             walks.append(walk)
             gains.append(two.score - one.score)
     X, y = np.array(rows), np.array(gains)
-    mean = np.array([prior.gain * unit] * DOUBLINGS + [prior.closing])
+    # Coefficients: a in each doubling, b, and the effect of each learner.
+    mean = np.array([prior.gain * unit] * DOUBLINGS + [prior.closing] + [0.0] * len(curves))
     steps = np.arange(DOUBLINGS)
-    before = np.zeros((DOUBLINGS + 1, DOUBLINGS + 1))
+    before = np.diag([0.0] * DOUBLINGS + [prior.closing_sd**2] + [(own * unit) ** 2] * len(curves))
     drift = (prior.drift * unit) ** 2 * np.minimum.outer(steps, steps)
-    before[:-1, :-1] = (prior.gain_sd * unit) ** 2 + drift
-    before[-1, -1] = prior.closing_sd**2
+    before[:DOUBLINGS, :DOUBLINGS] = (prior.gain_sd * unit) ** 2 + drift
     gram = X @ before @ X.T + np.diag(walks)
     after = before - before @ X.T @ np.linalg.solve(gram, X @ before)
     mean = mean + before @ X.T @ np.linalg.solve(gram, y - X @ mean)
@@ -93,8 +94,21 @@ def test_what_all_gain_is_the_answer_of_a_dense_regression() -> None:
     for i in (1, 3, 6):
         last = curves[i].observations[-1]
         parts, walk = row(last.size, FULL, last.score)
+        parts = np.append(parts, parts[:-1].sum() * np.eye(len(curves))[i])
         assert float(found[i].mean) == pytest.approx(last.score + parts @ mean, rel=1e-3)
-        assert float(found[i].scale) ** 2 == pytest.approx(walk + parts @ after @ parts, rel=5e-3)
+        if own < 1e-6:  # else the covariance of shared and own effects is left out
+            variance = walk + parts @ after @ parts
+            assert float(found[i].scale) ** 2 == pytest.approx(variance, rel=5e-3)
+
+
+def test_one_learner_without_a_gain_leaves_the_others_their_own() -> None:
+    prior = replace(fitted(), spread=1e-9, spread_weight=1e12)
+    flat = curve(0, dict.fromkeys(SIZES, 0.8))
+    others = [curve(i, {500: 0.8 - i / 50}) for i in range(1, 9)]
+    forecasts = Joint(prior).forecasts(Pool(Curves([flat, *others])), FULL)
+    unit = float(np.mean(np.sqrt(np.arange(9) / 50)) ** 2)
+    least = prior.own * unit * way(500, FULL, 500, prior.fading)
+    assert all(float(forecasts[i].scale) >= least * (1 - 1e-9) for i in range(1, 9))
 
 
 @pytest.mark.parametrize("at", [900, 3798])
