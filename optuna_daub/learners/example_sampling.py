@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,6 @@ from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.boosting import Round
 from optuna_daub.learners.boosting import madaboost_weights
 from optuna_daub.learners.stopping import StoppingRule
-from optuna_daub.learners.stopping import first_stop
 from optuna_daub.learners.stumps import BLOCK
 from optuna_daub.learners.stumps import Bins
 
@@ -45,6 +44,13 @@ WARM_UP = 30
 FIRST_BLOCK = 64
 """Number of draws in a round's first block. Blocks double up to `8 * BLOCK` comparisons of a
 hypothesis with an example, one byte each."""
+
+CHUNK = 128
+"""Number of draws after which balances are compared with the stopping rule."""
+
+GUIDE = 2**12
+"""Number of parts of a running sum. Most lie in one row of a small table, so a draw in them needs
+no search."""
 
 LEAST_ACCEPTANCE = 0.001
 """Share of accepted candidates below which a round ends without a result: the vote is right on
@@ -72,15 +78,92 @@ class Selection:
     largest size."""
 
 
+@dataclass(frozen=True)
+class Hypotheses:
+    """Stumps of one problem, each of which votes +1 inside its bin.
+
+    >>> from optuna_daub.learners.stumps import interval_bins
+    >>> bins = interval_bins(np.array([[0.0], [1.0], [1.0]]), 2, np.array([False]))
+    >>> hypotheses = Hypotheses(bins, np.array([0, 1]), labels=np.array([-1.0, 1.0, -1.0]))
+    >>> hypotheses.outcomes(np.array([0, 2]), np.array([1])).tolist()
+    [[1, -1]]
+    >>> hypotheses.balances(np.array([0, 1, 1])).tolist()
+    [[-3, 3]]
+    """
+
+    bins: Bins
+    stumps: NDArray[np.int64]
+    """Bin of each hypothesis, shape (n_hypotheses,)."""
+    labels: NDArray[np.floating[Any]]
+    """Labels in {-1, +1}, shape (n_rows,)."""
+
+    def outcomes(self, rows: NDArray[np.int64], some: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return +1 for hypotheses right on a row, else -1. Shape (n_some, n_rows)."""
+        stumps = self.stumps[some, np.newaxis]
+        features = np.searchsorted(self.bins.offsets, stumps, side="right") - 1
+        labels = self.labels[rows].astype(np.int64)
+        return np.where(self.bins.codes[features, rows] == stumps, labels, -labels)
+
+    def balances(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return right minus wrong in each `CHUNK` of rows, shape (n_chunks, n_hypotheses)."""
+        n_bins = len(self.bins.upper)
+        group = np.arange(len(rows)) // CHUNK * 2 + (self.labels[rows] > 0.0)
+        n_chunks = int(group[-1]) // 2 + 1
+        counts = np.bincount(
+            (self.bins.codes.take(rows, axis=1) + group * n_bins).ravel(),
+            minlength=2 * n_chunks * n_bins,
+        ).reshape(n_chunks, 2, n_bins)
+        signed = counts[:, 1] - counts[:, 0]
+        every = signed[:, : self.bins.offsets[1]].sum(axis=1, keepdims=True)
+        return np.asarray(2 * signed[:, self.stumps] - every)
+
+
+class NeededBalances:
+    """Smallest balances, right minus wrong, with which a stopping rule holds.
+
+    >>> from optuna_daub.learners.stopping import SizeRule, advantage_size
+    >>> NeededBalances(SizeRule(advantage_size, 0.5, 0.1)).up_to(1000)[[178, 999]].tolist()
+    [91, 225]
+    """
+
+    def __init__(self, rule: StoppingRule) -> None:
+        """Args: a rule that holds for all means further from 1/2 if it holds for one."""
+        self._rule = rule
+        self._known = np.zeros(0, dtype=np.int64)
+
+    def up_to(self, n: int) -> NDArray[np.int64]:
+        """Return the balances after 1, ..., n examples. More than n if no balance is enough."""
+        n_known = len(self._known)
+        if n > n_known:
+            fresh = np.arange(n_known + 1, max(n, 2 * n_known) + 1)
+            self._known = np.concatenate([self._known, self._balances(fresh)])
+        return self._known[:n]
+
+    def _balances(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        low, high = np.zeros_like(sizes), sizes + 1  # the answer is from low to high: bisect
+        while (low < high).any():
+            middle = (low + high) // 2
+            holds = self._rule(sizes, np.minimum(0.5 + middle / (2.0 * sizes), 1.0))
+            low, high = np.where(holds, low, middle + 1), np.where(holds, middle, high)
+        return np.where(sizes > WARM_UP, high, sizes + 1)
+
+
 def select_hypothesis(
-    blocks: Iterable[NDArray[np.int8]], rule: StoppingRule, max_samples: int
+    blocks: Iterable[NDArray[np.int64]],
+    hypotheses: Hypotheses,
+    needed: NeededBalances,
+    max_samples: int,
 ) -> Selection | None:
     """Draw examples until the rule holds for the best hypothesis ([1] Algorithm HSM).
 
+    A balance, right minus wrong, changes by one with each example. So its values at both ends of
+    a chunk bound it in between. One by one, examples are counted only in chunks in which the rule
+    could hold, and for hypotheses for which it could.
+
     Args:
-        blocks: outcomes, shape (n_hypotheses, n_drawn): +1 if a hypothesis is right on a drawn
-            example, -1 if its opposite is. Blocks may be empty.
-        rule: stopping rule, asked after every example beyond `WARM_UP`.
+        blocks: drawn rows. Blocks may be empty.
+        hypotheses: the hypotheses to choose from.
+        needed: balances with which the stopping rule holds.
         max_samples: number of examples after which the round ends in any case, at least 1.
 
     Returns:
@@ -88,26 +171,42 @@ def select_hypothesis(
         the blocks end before.
 
     >>> from optuna_daub.learners.stopping import SizeRule, advantage_size
-    >>> outcomes = np.tile(np.array([[1, 1, 1, -1], [1, -1, 1, -1]], dtype=np.int8), 100)
+    >>> from optuna_daub.learners.stumps import interval_bins
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 1.0]])  # x0 = 0 is right on 3 of 4
+    >>> bins = interval_bins(X, 2, np.array([False, False]))
+    >>> hypotheses = Hypotheses(bins, np.arange(4), labels=np.ones(4))
     >>> rule = SizeRule(advantage_size, epsilon=0.5, delta=0.1)
-    >>> selection = select_hypothesis([outcomes], rule, max_samples=1000)
+    >>> selection = select_hypothesis([np.arange(400) % 4], hypotheses, NeededBalances(rule), 1000)
     >>> selection.hypothesis, selection.n_samples, round(selection.accuracy, 6)
     (0, 179, 0.75419)
     """
     seen = 0
-    balance = np.zeros(1, dtype=np.int64)  # right minus wrong, for each hypothesis
+    balance = np.zeros(len(hypotheses.stumps), dtype=np.int64)
     for block in blocks:
-        fresh = block[:, : max_samples - seen]
-        if fresh.shape[1] == 0:
+        rows = block[: max_samples - seen]
+        if len(rows) == 0:
             continue
-        balances = np.cumsum(fresh, axis=1, dtype=np.int64) + balance[:, np.newaxis]
-        n = np.arange(seen + 1, seen + fresh.shape[1] + 1)
-        lead = 0.5 + np.abs(balances).max(axis=0) / (2.0 * n)
-        skipped = max(0, WARM_UP - seen)
-        stop = first_stop(rule, n[skipped:], lead[skipped:])
-        if stop is not None:
-            return _leader(balances[:, skipped + stop], int(n[skipped + stop]), satisfied=True)
-        seen, balance = int(n[-1]), balances[:, -1]
+        need = needed.up_to(seen + len(rows))[seen:]
+        ends = balance + np.cumsum(hypotheses.balances(rows), axis=0)
+        starts = np.vstack([balance, ends[:-1]])
+        edges = np.arange(0, len(rows), CHUNK)
+        least = np.minimum.reduceat(need, edges)[:, np.newaxis]
+        able = np.abs(starts) + np.abs(ends) + CHUNK >= 2 * least  # each draw changes it by one
+        chunks = np.flatnonzero(able.any(axis=1))
+        if len(chunks):
+            # A chunk at whose end the rule holds is the last one to look at.
+            final = need[np.minimum(edges + CHUNK, len(rows)) - 1]
+            sure = np.flatnonzero(np.abs(ends).max(axis=1) >= final)
+            first, last = chunks[0], min([chunks[-1], *sure[:1]])
+            some = np.flatnonzero(able[first : last + 1].any(axis=0))
+            part = slice(first * CHUNK, (last + 1) * CHUNK)
+            changes = np.cumsum(hypotheses.outcomes(rows[part], some), axis=1)
+            reached = np.abs(starts[first, some, np.newaxis] + changes).max(axis=0) >= need[part]
+            if reached.any():
+                stop = part.start + int(reached.argmax()) + 1
+                total = balance + hypotheses.balances(rows[:stop]).sum(axis=0)
+                return _leader(total, seen + stop, satisfied=True)
+        seen, balance = seen + len(rows), ends[-1]
         if seen == max_samples:
             return _leader(balance, seen, satisfied=False)
     return None
@@ -122,7 +221,7 @@ def _leader(balance: NDArray[np.int64], n: int, *, satisfied: bool) -> Selection
 def accepted_rows(
     rng: np.random.Generator,
     cumulative: NDArray[np.float64],
-    accept: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    accept: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None,
     largest_block: int,
     most: float = math.inf,
 ) -> Iterator[NDArray[np.int64]]:
@@ -135,22 +234,38 @@ def accepted_rows(
     Args:
         rng: source of the draws.
         cumulative: running sum of D_1, shape (n_rows,).
-        accept: function from rows to their probabilities of acceptance, in [0, 1].
+        accept: function from rows to their probabilities of acceptance, in [0, 1]; None accepts
+            every candidate.
         largest_block: largest number of candidates drawn at a time.
         most: largest number of candidates in all.
     """
     size = min(FIRST_BLOCK, largest_block)
     drawn = accepted = 0
+    guide = rows_at(cumulative, np.arange(GUIDE + 1) / GUIDE)
     while drawn < most and (drawn < PATIENCE or accepted >= LEAST_ACCEPTANCE * drawn):
         size = int(min(size, most - drawn))
         place, coin = rng.random((size, 2)).T
-        rows = np.searchsorted(cumulative, place * cumulative[-1], side="right")
-        rows = np.minimum(rows, len(cumulative) - 1)  # the product may round up to the end
-        kept = rows[coin < accept(rows)]
+        part = (place * GUIDE).astype(np.int64)
+        kept = guide[part]
+        # A later place never has an earlier row: a part whose ends agree lies in one row.
+        several = np.flatnonzero(kept < guide[part + 1])
+        kept[several] = rows_at(cumulative, place[several])
+        if accept is not None:
+            kept = kept[coin < accept(kept)]
         drawn += size
         accepted += len(kept)
         yield kept
         size = min(2 * size, largest_block)
+
+
+def rows_at(cumulative: NDArray[np.float64], place: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows at places in [0, 1] of a running sum, shape of `place`.
+
+    >>> rows_at(np.array([1.0, 3.0, 4.0]), np.array([0.0, 0.3, 0.8, 1.0])).tolist()
+    [0, 1, 2, 2]
+    """
+    rows = np.searchsorted(cumulative, place * cumulative[-1], side="right")
+    return np.minimum(rows, len(cumulative) - 1)  # the product may round up to the end
 
 
 class SampleSource:
@@ -171,11 +286,11 @@ class SampleSource:
         self._data = data
         self._bins = bins
         self._rule = rule
+        self._needed = NeededBalances(rule)
         self._max_samples = max_samples
         self._rng = rng
         self._cumulative = np.cumsum(data.weights)
         self._stumps = np.flatnonzero(~bins.is_trivial(slice(None)))
-        self._features = bins.feature_of_bin()[self._stumps]
         self._largest_block = max(FIRST_BLOCK, BLOCK * 8 // len(self._stumps))
         self._votes: list[list[tuple[int, int, float]]] = [[] for _ in data.labels]
         self._proposed: list[Selection | None] = []
@@ -235,8 +350,9 @@ class SampleSource:
         # Each round has its own seed: its draws do not depend on the number of earlier draws.
         rng = np.random.default_rng(int(self._rng.integers(2**63)))
         exact: list[Selection] = []
-        blocks = map(partial(self._outcomes, problem), self._draws(problem, rng, exact))
-        selection = select_hypothesis(blocks, self._rule, self._max_samples)
+        blocks = self._draws(problem, rng, exact)
+        hypotheses = Hypotheses(self._bins, self._stumps, self._data.labels[problem])
+        selection = select_hypothesis(blocks, hypotheses, self._needed, self._max_samples)
         return exact[0] if exact else selection
 
     def _draws(
@@ -265,9 +381,7 @@ class SampleSource:
             exact.append(best)
             return
         # Draws from D itself are never rejected.
-        yield from accepted_rows(
-            rng, np.cumsum(weights), lambda rows: np.ones(len(rows)), self._largest_block
-        )
+        yield from accepted_rows(rng, np.cumsum(weights), None, self._largest_block)
 
     def _best_of_all(self, problem: int, shares: NDArray[np.float64]) -> Selection:
         """Return the hypothesis with the largest advantage on the whole table.
@@ -285,12 +399,6 @@ class SampleSource:
         sign = 1 if balance[best] > 0 else -1
         accuracy = 0.5 + min(abs(float(balance[best])), 1.0) / 2.0
         return Selection(best, sign, accuracy, len(shares), satisfied=True)
-
-    def _outcomes(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Return +1 for hypotheses right on a row, else -1. Shape (n_hypotheses, n_rows)."""
-        label = self._data.labels[problem, rows].astype(np.int8)
-        inside = self._bins.codes[:, rows][self._features] == self._stumps[:, np.newaxis]
-        return np.asarray(np.where(inside, label, -label))
 
     def _choice(self, problem: int) -> Choice:
         selection = self._proposed[problem]
