@@ -123,7 +123,7 @@ class NeededBalances:
 
     >>> from optuna_daub.learners.stopping import SizeRule, advantage_size
     >>> NeededBalances(SizeRule(advantage_size, 0.5, 0.1)).up_to(1000)[[178, 999]].tolist()
-    [91, 225]
+    [91, 229]
     """
 
     def __init__(self, rule: StoppingRule) -> None:
@@ -203,7 +203,7 @@ def select_hypothesis(
             changes = np.cumsum(hypotheses.outcomes(rows[part], some), axis=1)
             reached = np.abs(starts[first, some, np.newaxis] + changes).max(axis=0) >= need[part]
             if reached.any():
-                stop = part.start + int(reached.argmax()) + 1
+                stop = int(part.start + reached.argmax()) + 1
                 total = balance + hypotheses.balances(rows[:stop]).sum(axis=0)
                 return _leader(total, seen + stop, satisfied=True)
         seen, balance = seen + len(rows), ends[-1]
@@ -264,7 +264,7 @@ def rows_at(cumulative: NDArray[np.float64], place: NDArray[np.float64]) -> NDAr
     >>> rows_at(np.array([1.0, 3.0, 4.0]), np.array([0.0, 0.3, 0.8, 1.0])).tolist()
     [0, 1, 2, 2]
     """
-    rows = np.searchsorted(cumulative, place * cumulative[-1], side="right")
+    rows: NDArray[np.int64] = np.searchsorted(cumulative, place * cumulative[-1], side="right")
     return np.minimum(rows, len(cumulative) - 1)  # the product may round up to the end
 
 

@@ -14,9 +14,9 @@ from optuna.trial import TrialState
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.limits import Limits
 from optuna_daub.study import records
-from optuna_daub.study.limit import cut
-from optuna_daub.study.limit import limit_of
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.stored_policy import policy_of
@@ -110,7 +110,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """
     worker = looking(study)
     policy, sign = policy_of(study), worker.sign
-    limit = limit_of(study)
+    limits = limits_of(study)
     with worker.lock:  # so the pool and `known` are of one moment
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
@@ -127,9 +127,10 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
                 params={**(curve.parameters or known.learners[learner].params)},
                 observations=tuple(records.signed(seen, sign) for seen in curve.observations),
                 state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
-                bound=_shown(sign * interval.upper, limit, sign),
-                worst=_shown(sign * interval.lower, limit, sign),
-                reason=reason or status(policy, pool, sign, learner, decision, sign * limit),
+                bound=_shown(sign * interval.upper, limits),
+                worst=_shown(sign * interval.lower, limits),
+                reason=reason
+                or status(policy, pool, sign, learner, decision, limits.signed(sign)),
             )
         )
     return curves
@@ -186,7 +187,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
             has and its pruner is not passed to the study.
     """
     worker = looking(study)
-    policy, sign, limit = policy_of(study), worker.sign, limit_of(study)
+    policy, sign, limits = policy_of(study), worker.sign, limits_of(study)
     pool, decision = worker.answer(policy, is_at_work=False)
     is_final = isinstance(decision, Finish)
     learner = (
@@ -206,10 +207,10 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         params={**curve.parameters},
         score=sign * curve.score,
         size=curve.size,
-        bound=_shown(sign * policy.interval(pool, learner).upper, limit, sign),
-        rival_bound=cut(sign * max(rivals), limit, sign) if rivals else None,
+        bound=_shown(sign * policy.interval(pool, learner).upper, limits),
+        rival_bound=limits.cut(sign * max(rivals)) if rivals else None,
         is_final=is_final,
-        reason=status(policy, pool, sign, learner, decision, sign * limit),
+        reason=status(policy, pool, sign, learner, decision, limits.signed(sign)),
         promise=policy.promise(pool, learner) or "",
         better_size=_better_size(curve),
         examples=pool.spent.examples,
@@ -247,9 +248,9 @@ def _finite(end: float) -> float | None:
     return None if math.isinf(end) else end
 
 
-def _shown(end: float, limit: float, sign: int) -> float | None:
+def _shown(end: float, limits: Limits) -> float | None:
     """Return the end of an interval in the user's direction. None if it is infinite."""
-    return None if math.isinf(end) else cut(end, limit, sign)
+    return None if math.isinf(end) else limits.cut(end)
 
 
 def _state_of(
