@@ -33,6 +33,7 @@ from optuna_daub.study import best_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.ending import message_of
+from optuna_daub.study.storages import opened
 from optuna_daub.tabular import pair
 
 
@@ -147,6 +148,7 @@ def tune(
         raise ValueError(f"`n_trials` must be at least 1 or None, but got {brief(n_trials)}.")
     chosen = _checked_params(package, params)
     held_out = _held_out(package, train_set, valid_sets)
+    storage = opened(storage)
     functions = _functions("callbacks", callbacks)
     if feval is not None:
         feval = feval if callable(feval) else _functions("feval", feval)
@@ -154,7 +156,6 @@ def tune(
         _construct(train_set, chosen)
         search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
         search.probe()
-    storage = pair.opened(storage)
     with _quiet():
         study = optuna.create_study(
             direction="maximize" if search.is_larger_better else "minimize",

@@ -196,7 +196,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         "factor": [Interval(Real, 1, None, closed="neither")],
         "cost": [StrOptions({"seconds", "examples"})],
         "sampler": [BaseSampler, None],
-        "storage": [str, BaseStorage, None],
+        "storage": "no_validation",  # see `opened`
         "study_name": [str, None],
         "random_state": ["random_state"],
     }

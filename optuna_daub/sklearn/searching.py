@@ -38,6 +38,7 @@ from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limits import write_limits
 from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.storages import opened
 
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def study_of(
         # had 0.91 to 0.97, with TPE 0.97.
         sampler = optuna.samplers.TPESampler(seed=seed)
     study = optuna.create_study(
-        storage=search.storage,
+        storage=opened(search.storage),
         study_name=search.study_name,
         load_if_exists=search.study_name is not None,
         direction="maximize",

@@ -1,109 +1,82 @@
-"""The same study on every storage of Optuna."""
+"""A storage that cannot be opened is one sentence, before anything is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import optuna
+import pandas as pd
 import pytest
-from optuna.storages import BaseStorage
+from sklearn.dummy import DummyClassifier
+from sklearn.naive_bayes import GaussianNB
 
-from optuna_daub import best_learner
-from optuna_daub import learning_curves
-from tests.study.table_study import RIVALS
-from tests.study.table_study import TableObjective
-from tests.study.table_study import assert_sound
-from tests.study.table_study import expected
-from tests.study.table_study import probes
-from tests.study.table_study import table_study
+from optuna_daub import tabular
+from optuna_daub.sklearn import DataAllocationSearchCV
+from optuna_daub.study.storages import opened
 
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
-    # Optuna's search for a free port leaves its sockets to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
-MADE, WINNER = expected()
-
-MODES = [
-    "inmemory",
-    "sqlite",
-    "cached_sqlite",
-    "journal",
-    "journal_redis",
-    "grpc_rdb",
-    "grpc_journal_file",
-]
+X = np.random.default_rng(0).random((200, 2))
+Y = np.arange(200) % 2
 
 
-@pytest.fixture(params=MODES)
-def storage(request: pytest.FixtureRequest) -> Iterator[BaseStorage]:
-    testing = pytest.importorskip("optuna.testing.storages", exc_type=ImportError)
-    mode: str = request.param
-    if mode not in testing.STORAGE_MODES:
-        pytest.skip(f"this Optuna has no {mode}")
-    if mode == "journal_redis":
-        pytest.importorskip("lupa")  # fakeredis runs Optuna's Lua scripts with it
-    if mode.startswith("grpc"):
-        pytest.importorskip("grpc")
-    with testing.StorageSupplier(mode) as found:
-        yield found
+class Untrained(DummyClassifier):  # type: ignore[misc]
+    """A classifier that must not be trained."""
+
+    def fit(self, *_: Any) -> None:
+        raise AssertionError("it was trained")
 
 
-def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
-    study = table_study(storage=storage)
-    study.optimize(TableObjective(RIVALS))
-    assert probes(study) == MADE
-    assert study.best_trial.params["row"] == WINNER
-    assert_sound(study)
+def search(storage: Any) -> None:
+    DataAllocationSearchCV(Untrained(), {"constant": [0, 1]}, storage=storage).fit(X, Y)
 
 
-def test_one_trial_at_a_time_is_the_same_everywhere(storage: BaseStorage) -> None:
-    for _ in range(99):
-        study = table_study(storage=storage)
-        study.optimize(TableObjective(RIVALS), n_trials=1)
-        best = best_learner(study)
-        if best is not None and best.is_final:
-            break
-    assert probes(study) == MADE
-    assert_sound(study)
+def fit_table(storage: Any) -> None:
+    tabular.fit(pd.DataFrame(X).add_prefix("x").assign(y=Y), target="y", storage=storage)
 
 
-def test_threads_find_the_winner_everywhere(storage: BaseStorage) -> None:
-    study = table_study(storage=storage)
-    study.optimize(TableObjective(RIVALS), n_jobs=2)
-    assert study.best_trial.params["row"] == WINNER
-    assert_sound(study)
+def tune(storage: Any) -> None:
+    lgb = pytest.importorskip("lightgbm")
+    from optuna_daub.lightgbm import tune
+
+    rows = lgb.Dataset(X, Y)
+    held_out = rows.create_valid(X[:50], Y[:50])
+    tune({"objective": "binary"}, rows, held_out, seconds=1, storage=storage)
 
 
-def test_enqueued_trials_are_learners_everywhere(storage: BaseStorage) -> None:
-    study = table_study(3, storage=storage)
-    study.enqueue_trial({"row": WINNER})
-    study.optimize(TableObjective(RIVALS))
-    assert study.best_trial.params["row"] == WINNER
-    assert len(learning_curves(study)) == 3
-    assert_sound(study)
+FRONT_DOORS = {"search": search, "tabular.fit": fit_table, "lightgbm.tune": tune, "opened": opened}
 
 
-def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
-    def broken(row: int, size: int) -> None:
-        if row == WINNER:
-            raise RuntimeError
+@pytest.mark.parametrize("door", FRONT_DOORS.values(), ids=FRONT_DOORS)
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        ("yes", "cannot be opened: ArgumentError"),
+        ("study.db", "cannot be opened: ArgumentError"),
+        ("", "cannot be opened: ArgumentError"),
+        ("sqlite:////no/where.db", "cannot be opened: .*unable to open database file"),
+        ("nothing://ann:hunter2@host/studies", "cannot be opened"),
+        (Path("study.db"), r"but got PosixPath\('study.db'\)"),
+        (True, "but got True"),
+        (optuna.storages, "but got <module"),
+    ],
+)
+def test_a_storage_that_cannot_be_opened_is_one_sentence(
+    door: Callable[[Any], object], storage: Any, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said) as raised:
+        door(storage)
+    text = str(raised.value)
+    assert text.startswith('`storage` must be a URL such as "sqlite:///study.db", a storage of')
+    assert "hunter2" not in text
+    assert "\n" not in text
 
-    for _ in range(2):
-        with pytest.raises(RuntimeError):
-            table_study(storage=storage).optimize(TableObjective(RIVALS, before=broken))
-    study = table_study(storage=storage)
-    study.optimize(TableObjective(RIVALS))
-    assert WINNER not in {row for row, _ in probes(study)}
 
-
-def test_a_reopened_study_with_other_sizes_is_refused_everywhere(storage: BaseStorage) -> None:
-    table_study(storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
-    n_trials = len(table_study(storage=storage).trials)
-    other = table_study(storage=storage, sizes=[1, 2, 3])
-    with pytest.raises(ValueError, match="started with"):
-        other.optimize(TableObjective(RIVALS), n_trials=1)
-    assert not [t for t in other.trials[n_trials:] if t.state != optuna.trial.TrialState.FAIL]
+def test_storages_of_optuna_are_taken_as_they_are(tmp_path: Path) -> None:
+    own = optuna.storages.InMemoryStorage()
+    assert opened(own) is own
+    url = f"sqlite:///{tmp_path}/study.db"
+    DataAllocationSearchCV(GaussianNB(), {"var_smoothing": [0.1]}, cv=2, storage=url).fit(X, Y)
+    assert len(optuna.get_all_study_names(url)) == 1
