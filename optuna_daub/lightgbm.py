@@ -295,7 +295,7 @@ def _checked_params(package: Any, params: Any) -> dict[str, Any]:
             alike = (
                 difflib.get_close_matches(str(name), known, n=1) if isinstance(name, str) else []
             )
-            hint = f" Did you mean {alike[0]!r}?" if alike else ""
+            hint = f" Did you mean {brief(alike[0])}?" if alike else ""
             raise ValueError(
                 f"`params` must have parameters of LightGBM, but got {brief(name)}.{hint}"
             )

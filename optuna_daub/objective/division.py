@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Classes
@@ -186,6 +187,6 @@ def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
     else:
         return
     raise ValueError(
-        f"`scoring={scoring.given!r}` compares classes, but `y` has {found}. To predict amounts "
-        'pass a scorer of regression, such as `scoring="r2"` or "neg_root_mean_squared_error".'
+        f"`scoring={brief(scoring.given)}` compares classes, but `y` has {found}. To predict "
+        'amounts pass one of regression, as `scoring="r2"` or "neg_root_mean_squared_error".'
     )

@@ -52,7 +52,7 @@ def unknown_scorer(name: str) -> str:
      'neg_root_mean_squared_error'? See `sklearn.metrics.get_scorer_names()`."
     """
     meant = scorer_meant(name, get_scorer_names())
-    hint = f"Did you mean {meant!r}? " if meant else ""
+    hint = f"Did you mean {brief(meant)}? " if meant else ""
     return (
         f"`scoring` must be the name of a scorer of scikit-learn, but got {brief(name)}. {hint}"
         "See `sklearn.metrics.get_scorer_names()`."

@@ -352,9 +352,9 @@ def _cut(name: str, value: Any, training: Rows) -> Any:
     n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
     if training.positions.max() >= n_rows:
         raise SetupError(
-            f"`fit_params` must have a value for each row trained on, but {name!r} has one for "
-            "each row of `X` and none for `X_valid`. Refit without `include_validation`, or pass "
-            "a function as `fit_params`."
+            f"`fit_params` must have a value for each row trained on, but {brief(name)} has one "
+            "for each row of `X` and none for `X_valid`. Refit without `include_validation`, or "
+            "pass a function as `fit_params`."
         )
     return _safe_indexing(value, training.positions)
 
@@ -375,6 +375,6 @@ def _weight_name(estimator: Any) -> str:
 
 def _weighed_twice(name: str) -> str:
     return (
-        f"Rows must be weighed once, but got `sample_weight` and {name!r} of `fit_params`. Leave "
-        "out one or the other."
+        f"Rows must be weighed once, but got `sample_weight` and {brief(name)} of `fit_params`. "
+        "Leave out one or the other."
     )

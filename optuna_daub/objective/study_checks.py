@@ -195,7 +195,7 @@ class StudyChecks:
             before, now = begun_with.get(name), self.fingerprint[name]
             if before not in (None, now):
                 warnings.warn(
-                    f"The winner of study {study.study_name!r} was scored on other rows than "
+                    f"The winner of study {brief(study.study_name)} was scored on other rows than "
                     f"those that it is fitted on now: the {name} of the study is {before}, that "
                     f"of this objective {now}.",
                     UserWarning,

@@ -63,7 +63,7 @@ class Parameter:
     @property
     def description(self) -> str:
         """Description of the distribution, the same in each process."""
-        return f"{self.key!r}: {self.meaning or self.distribution}"
+        return ": ".join([repr(self.key), self.meaning or str(self.distribution)])
 
     @property
     def n_values(self) -> float:
@@ -161,19 +161,19 @@ def _parameter(name: str, given: Any) -> Parameter:
         return _of_scipy(name, given)
     if hasattr(given, "rvs"):
         raise TypeError(
-            f"A distribution must have `ppf`, as those of scipy.stats have, but {name!r} has "
+            f"A distribution must have `ppf`, as those of scipy.stats have, but {brief(name)} has "
             f"{brief(given)}, which can only be drawn from. Pass a distribution of Optuna or "
             "scipy, or a list of values."
         )
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(
-            f"Each parameter must have a distribution or a list of values, but {name!r} has "
+            f"Each parameter must have a distribution or a list of values, but {brief(name)} has "
             f"{brief(given)}. For a single value pass a list of one."
         )
     values = list(given)
     if not values:
         raise ValueError(
-            f"Each parameter must have at least one value, but {name!r} has an empty list."
+            f"Each parameter must have at least one value, but {brief(name)} has an empty list."
         )
     choices = [value.item() if isinstance(value, np.generic) else value for value in values]
     if _is_plain(choices):

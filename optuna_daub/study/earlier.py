@@ -209,8 +209,8 @@ def _warn(worker: Worker, name: str, value: Any, distribution: BaseDistribution)
     """Warn that an earlier value is out of range, once for each parameter."""
     worker.warn(
         f"earlier {name}",
-        f"{name} = {value!r} of an earlier study is left out: it is not in the {distribution} of "
-        "this study.",
+        f"{name} = {brief(value)} of an earlier study is left out: it is not in the "
+        f"{distribution} of this study.",
     )
 
 

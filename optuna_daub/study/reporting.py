@@ -238,9 +238,9 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         name = others[0]
         raise ValueError(
             f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
-            f"learner {run.learner}, suggests {name} = {now.params[name]!r} where the learner has "
-            f"{learner.params[name]!r}. Let ranges not depend on the trial's number, on time or "
-            "on chance."
+            f"learner {run.learner}, suggests {name} = {brief(now.params[name])} where the "
+            f"learner has {brief(learner.params[name])}. Let ranges not depend on the trial's "
+            "number, on time or on chance."
         )
 
 

@@ -18,12 +18,12 @@ from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 from optuna_daub.learners.adaptive import EXPONENTS
 from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.example_sampling import PATIENCE
-from optuna_daub.learners.example_sampling import Hypotheses
-from optuna_daub.learners.example_sampling import NeededBalances
 from optuna_daub.learners.example_sampling import SampleSource
-from optuna_daub.learners.example_sampling import Selection
 from optuna_daub.learners.example_sampling import accepted_rows
-from optuna_daub.learners.example_sampling import select_hypothesis
+from optuna_daub.learners.selection import Hypotheses
+from optuna_daub.learners.selection import NeededBalances
+from optuna_daub.learners.selection import Selection
+from optuna_daub.learners.selection import select_hypothesis
 from optuna_daub.learners.stopping import MadaBoostRule
 from optuna_daub.learners.stopping import SizeRule
 from optuna_daub.learners.stopping import StoppingRule
