@@ -47,6 +47,8 @@ def status(
     """Return why a learner goes on or does not, given the policy's decision."""
     curve = pool.curves[learner]
     at = f"at {curve.size:,}" if curve.observations else "before its first size"
+    if curve.dropped and curve.cause == "ruled out" and curve.size >= policy.sizes[-1]:
+        return f"trained on all {curve.size:,} examples, and ruled out: {curve.dropped}"
     if curve.dropped:
         return f"dropped {at}: {curve.dropped}"
     if isinstance(decision, Finish) and decision.learner == learner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from typing import Literal
 
@@ -13,10 +14,14 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.limits import Limits
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
 from optuna_daub.study.limits import limits_of
+from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.stored_policy import policy_of
@@ -115,6 +120,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
     best = _winner(study, worker, decision) if isinstance(decision, Finish) else None
+    why = partial(_reason, policy, pool, decision, sign, limits.signed(sign))
     running = {run.learner: run.reason for run in known.runs.values()}
     curves = []
     for learner, curve in pool.curves.items():
@@ -129,8 +135,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
                 state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
                 bound=_shown(sign * interval.upper, limits),
                 worst=_shown(sign * interval.lower, limits),
-                reason=reason
-                or status(policy, pool, sign, learner, decision, limits.signed(sign)),
+                reason=reason or why(learner, best),
             )
         )
     return curves
@@ -210,7 +215,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         bound=_shown(sign * policy.interval(pool, learner).upper, limits),
         rival_bound=limits.cut(sign * max(rivals)) if rivals else None,
         is_final=is_final,
-        reason=status(policy, pool, sign, learner, decision, limits.signed(sign)),
+        reason=_reason(policy, pool, decision, sign, limits.signed(sign), learner, learner),
         promise=policy.promise(pool, learner) or "",
         better_size=_better_size(curve),
         examples=pool.spent.examples,
@@ -233,6 +238,26 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
             complete.append((worker.sign * trial.values[0], -trial.number, run.learner))
     chosen = decision.learner
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
+
+
+def _reason(
+    policy: Policy,
+    pool: Pool,
+    decision: Decision,
+    sign: int,
+    limits: Limits,
+    learner: int,
+    best: int | None,
+) -> str:
+    """Return the reason for a learner's state. Another than the rule's answer may be `best`."""
+    answer = decision.learner if isinstance(decision, Finish) else None
+    if None in (answer, best) or answer == best or learner not in (answer, best):
+        return status(policy, pool, sign, learner, decision, limits)
+    said = sentence(decision.reason, sign, limits)
+    if learner == answer:
+        return f"answer of the rule: {said}. Learner {best} has the best score"
+    why = f"no score on {pool.curves[learner].size:,} examples is better"
+    return f"best: {why}. The rule takes learner {answer}: {said}"
 
 
 def _better_size(curve: LearningCurve) -> int | None:
