@@ -20,6 +20,7 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.trial import BaseTrial
+from optuna.trial import FixedTrial
 from optuna.trial import Trial
 
 from optuna_daub import spaces
@@ -175,9 +176,9 @@ def tune(
         if best is None:
             raise RuntimeError("No booster could be trained: see the trials of the study.")
         booster, score = search.best or (None, math.nan)
+        chosen = search.chosen(FixedTrial({**best.params}))
         if booster is None:  # the time ended before the leader was trained on all rows
-            booster, score = search.train(search.chosen(_fixed(best.params)), search.n_rows)
-        chosen = search.chosen(_fixed(best.params))
+            booster, score = search.train(chosen, search.n_rows)
     chosen["num_boost_round"] = chosen.pop("n_estimators")
     return Tuned(booster, MappingProxyType(chosen), score, search.metric, study)
 
@@ -287,14 +288,10 @@ def _checked_params(package: Any, params: Any) -> dict[str, Any]:
             f"`params` must be a dict of LightGBM's parameters, but got {brief(params)}."
         )
     kept = {_bare(name): _bare(value) for name, value in params.items()}
-    aliases = getattr(package.basic, "_ConfigAliases", None)  # None: another LightGBM
-    table: dict[str, list[str]] = getattr(aliases, "_get_all_param_aliases", dict)()
-    known = {*table, *(other for others in table.values() for other in others)}
+    known = _known_names(package)
     for name in kept:
         if known and name not in known:
-            alike = (
-                difflib.get_close_matches(str(name), known, n=1) if isinstance(name, str) else []
-            )
+            alike = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
             hint = f" Did you mean {brief(alike[0])}?" if alike else ""
             raise ValueError(
                 f"`params` must have parameters of LightGBM, but got {brief(name)}.{hint}"
@@ -303,6 +300,16 @@ def _checked_params(package: Any, params: Any) -> dict[str, Any]:
         if name in kept and whole_number(name, kept[name]) < 1:
             raise ValueError(f"`{name}` in `params` must be at least 1, but got {kept[name]}.")
     return kept
+
+
+def _known_names(package: Any) -> set[str]:
+    """Return the names of all parameters; without LightGBM's private table of them, none."""
+    try:
+        table = package.basic._ConfigAliases._get_all_param_aliases()
+        names = {*table, *(other for others in table.values() for other in others)}
+    except Exception:  # the table may go away or look otherwise
+        return set()
+    return names if names >= {*ALIASES} else set()
 
 
 def _bare(value: Any) -> Any:
@@ -350,11 +357,7 @@ def _refusing(params: Any) -> Iterator[None]:
 
 
 def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
-    """Construct the dataset without filters, so trials may have any `min_data_in_leaf`.
-
-    Raises:
-        ValueError: if it was constructed with a filter of features, or has groups.
-    """
+    """Construct the dataset without filters, so trials may have any `min_data_in_leaf`."""
     try:
         train_set.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed
@@ -381,10 +384,6 @@ def _complete(codes: NDArray[Any]) -> int:
     3
     """
     return int(np.unique(codes, return_index=True)[1].max()) + 1
-
-
-def _fixed(params: Mapping[str, Any]) -> BaseTrial:
-    return optuna.trial.FixedTrial(dict(params))
 
 
 @contextmanager

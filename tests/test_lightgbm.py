@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from optuna_daub import learning_curves
 from optuna_daub.lightgbm import ALIASES
+from optuna_daub.lightgbm import _checked_params
 from optuna_daub.lightgbm import tune
 from tests import test_arguments as arguments
 from tests.test_arguments import Case
@@ -103,6 +105,25 @@ def test_the_aliases_are_lightgbm_s() -> None:
             continue
         assert {name, *others} <= known.get(*others, name)
         assert known.get(others[0]) - {name, *others} <= set(), name
+
+
+@pytest.mark.parametrize(
+    "table",
+    [None, {}, {"eta": ["learning_rate"]}, {"eta": 3}, [1], lambda: None],
+    ids=["gone", "empty", "a part", "numbers", "a list", "a function"],
+)
+def test_without_lightgbm_s_private_table_any_name_is_taken(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if table is None:
+        monkeypatch.delattr(lightgbm.basic, "_ConfigAliases")
+    else:
+        aliases = SimpleNamespace(_get_all_param_aliases=lambda: table)
+        monkeypatch.setattr(lightgbm.basic, "_ConfigAliases", aliases)
+    params = {"num_leaves": 5, "nun_leaves": 5, 7: 1}
+    assert _checked_params(lightgbm, params) == params
+    with pytest.raises(ValueError, match="`n_iter` in `params` must be at least 1, but got 0"):
+        _checked_params(lightgbm, {"n_iter": 0})
 
 
 def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
