@@ -154,7 +154,7 @@ def tune(
     if feval is not None:
         feval = feval if callable(feval) else _functions("feval", feval)
     with _quiet(), _refusing(params):
-        _construct(train_set, chosen)
+        _construct(train_set, held_out, chosen)
         search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
         search.probe()
     with _quiet():
@@ -212,9 +212,8 @@ class _Search:
 
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
-        self.train(
-            {**self._params, "n_estimators": 1}, max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
-        )
+        size = max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
+        self.train({**self._params, "n_estimators": 1}, size)
 
     def objective(self, trial: Trial) -> float:
         chosen = self.chosen(trial)
@@ -335,7 +334,6 @@ def _held_out(package: Any, train_set: Any, valid_sets: Any) -> Any:
 
 
 def _functions(name: str, value: Any) -> list[Any]:
-    """Return a list of functions."""
     found = listed(name, value, "functions")
     if wrong := [each for each in found if not callable(each)]:
         raise ValueError(f"`{name}` must be a list of functions, but has {brief(wrong[0])}.")
@@ -356,8 +354,11 @@ def _refusing(params: Any) -> Iterator[None]:
         ) from error
 
 
-def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
+def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None:
     """Construct the dataset without filters, so trials may have any `min_data_in_leaf`."""
+    for name, rows in (("train_set", train_set), ("valid_sets", held_out)):
+        if np.isnan(np.asarray(rows.get_label(), dtype=float)).any():  # for LightGBM they are 0
+            raise ValueError(f"`{name}` must have a label for each row, but some are missing.")
     try:
         train_set.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed

@@ -135,6 +135,11 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
         tune({"objective": "binary"}, train, valid, seconds=0)
     with pytest.raises(ValueError, match=r"must have a metric .* such as \"auc\""):
         tune({**QUIET, "objective": "binary", "metric": "None"}, train, valid, seconds=1)
+    unknown = np.where(np.arange(len(y)) % 3 == 0, np.nan, y)  # for LightGBM these are 0
+    with pytest.raises(ValueError, match=r"`train_set` must have a label for each row"):
+        tune({**QUIET, "objective": "binary"}, *sets(X, unknown), seconds=1)
+    with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
+        tune({**QUIET, "objective": "binary"}, train, sets(X, unknown)[1], seconds=1)
     done = lightgbm.Dataset(X[:N], y[:N], params={"verbose": -1}).construct()
     with pytest.raises(ValueError, match=r"must not be constructed before"):
         tune({**QUIET, "objective": "binary"}, done, valid)

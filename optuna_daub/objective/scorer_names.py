@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 from sklearn.metrics import get_scorer_names
 
@@ -56,6 +57,15 @@ def unknown_scorer(name: str) -> str:
     return (
         f"`scoring` must be the name of a scorer of scikit-learn, but got {brief(name)}. {hint}"
         "See `sklearn.metrics.get_scorer_names()`."
+    )
+
+
+def metric_instead(function: Any) -> str:
+    """Return the error message for a metric function in place of a scorer."""
+    return (
+        "`scoring` must be a scorer, a function (estimator, X, y) -> float, and no metric "
+        f"(y_true, y_pred) -> float, but got {brief(function)}. Pass `make_scorer(...)` of it: it "
+        "also needs to know whether `greater_is_better`."
     )
 
 

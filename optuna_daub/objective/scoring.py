@@ -30,6 +30,7 @@ from optuna_daub.core.checks import brief
 from optuna_daub.core.limits import Limits
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import Task
+from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.study.setup_errors import SetupError
 
@@ -128,11 +129,7 @@ def checked_scoring(scoring: Any) -> Scoring:
         # `check_scoring` only asks the estimator for a `fit`.
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
     except ValueError as error:
-        raise ValueError(
-            "`scoring` must be a scorer, a function (estimator, X, y) -> float, and no metric "
-            f"(y_true, y_pred) -> float, but got {brief(scoring)}. Pass `make_scorer(...)` of it: "
-            "it also needs to know whether `greater_is_better`."
-        ) from error
+        raise ValueError(metric_instead(scoring)) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
         return Scoring(
             scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limits_of(scorer)

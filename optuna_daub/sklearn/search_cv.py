@@ -277,7 +277,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         scorers, refit_metric = self._get_scorers()
         several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else None
         scorer = several[deciding(several, self.refit)] if several else scorers
-        X, y = indexable(*checked_table(X, y))
+        X, y = indexable(*checked_table(X, y, self.estimator, params))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         # Callbacks (scikit-learn 1.9 and newer) see the whole search as one task.

@@ -101,6 +101,12 @@ def study_of(
     Raises:
         ValueError: if the study minimizes, or has another fingerprint.
     """
+    if isinstance(search.sampler, DataAllocationSampler):
+        raise ValueError(
+            "`sampler` must be the sampler that proposes candidates, such as "
+            "`optuna.samplers.TPESampler(seed=0)`, but got a DataAllocationSampler, which the "
+            "search makes itself."
+        )
     sampler = copy.deepcopy(search.sampler)
     if sampler is None and n_candidates is not None:
         # All of few candidates are proposed after their smallest trainings alone. The model

@@ -126,6 +126,12 @@ def checked_space(given: Any) -> Space:
         )
     if not dicts:
         raise ValueError("`param_distributions` must not be an empty list: give one dict or more.")
+    for name in (name for some in dicts for name in some):
+        if not isinstance(name, str):
+            raise TypeError(
+                "`param_distributions` must have names of the estimator's parameters as keys, "
+                f"but got {brief(name)}."
+            )
     sets = [[_parameter(name, values) for name, values in some.items()] for some in dicts]
     for place, some in enumerate(sets):
         for number, parameter in enumerate(some):
@@ -156,7 +162,7 @@ def _parameter(name: str, given: Any) -> Parameter:
     if isinstance(given, _KINDS):
         return Parameter(name, name, given)
     if hasattr(given, "freeze"):  # such as `scipy.stats.uniform`, with its defaults
-        given = given.freeze()
+        given = _frozen(name, given)
     if hasattr(given, "dist") and hasattr(given, "ppf"):
         return _of_scipy(name, given)
     if hasattr(given, "rvs"):
@@ -186,10 +192,28 @@ def _parameter(name: str, given: Any) -> Parameter:
     return Parameter(name, name, among, by_choice.__getitem__, stable(values))
 
 
+def _frozen(name: str, family: Any) -> Any:
+    """Return a distribution of scipy with its defaults."""
+    try:
+        return family.freeze()
+    except TypeError as error:
+        raise TypeError(
+            f"A distribution must have its arguments, as `randint(1, 10)` has, but {brief(name)} "
+            f"has `{family.name}` without any: {error}."
+        ) from error
+
+
 def _of_scipy(name: str, frozen: Any) -> Parameter:
     """Return a frozen distribution of scipy as one of Optuna. If Optuna has none like it, its
     quantiles are used."""
     kind, (low, high) = frozen.dist.name, frozen.support()
+    if not low <= high:  # NaN for arguments that scipy takes and cannot draw from
+        given = [*map(brief, frozen.args), *(f"{k}={brief(v)}" for k, v in frozen.kwds.items())]
+        raise ValueError(
+            f"A distribution must have values to draw, but {brief(name)} has "
+            f"`{kind}({', '.join(given)})`, which has none. The smaller end comes first, and of "
+            "`uniform` the width second."
+        )
     _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
     if kind == "randint":
         return Parameter(name, name, IntDistribution(int(low), int(high)))

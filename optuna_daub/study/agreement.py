@@ -17,6 +17,7 @@ from optuna.distributions import IntDistribution
 from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
@@ -163,6 +164,8 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     curves = [curve for curve in learning_curves(study) if curve.observations]
     policy = policy_of(study)
     full = policy.sizes[-1]
+    if whole_number("seed", seed) < 0:
+        raise ValueError(f"`seed` must be at least 0, but got {seed}.")
     sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
     scored = [curve for curve in curves if all(seen.is_finite for seen in curve.observations)]
     # The study's own pool: in an open one the rule forecasts by the parameters.

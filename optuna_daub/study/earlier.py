@@ -62,7 +62,8 @@ class Earlier:
             ValueError: if the argument is not a list of studies, or a study has no learner that
                 was trained on all the data.
         """
-        if isinstance(studies, str) or not isinstance(studies, Sequence):
+        is_list = isinstance(studies, Sequence) and not isinstance(studies, str)
+        if not is_list or not all(isinstance(study, optuna.Study) for study in studies):
             raise ValueError(
                 "`earlier` must be a list of studies, such as `earlier=[optuna.load_study(...)]`, "
                 f"but got {brief(studies)}."

@@ -117,9 +117,10 @@ class DataAllocationSampler(BaseSampler):
         seed: int | None = None,
         earlier: Sequence[optuna.Study] = (),
     ) -> None:
-        if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
+        is_other = isinstance(base_sampler, BaseSampler | None)
+        if not is_other or isinstance(base_sampler, DataAllocationSampler):
             raise ValueError(
-                "`base_sampler` must be a sampler of Optuna, such as "
+                "`base_sampler` must be another sampler of Optuna, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
         if n_learners is not None:

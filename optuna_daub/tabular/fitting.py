@@ -208,6 +208,8 @@ def _prepared(
     for name in listed("ignore", ignore, "columns"):
         if (text := text_of(name)) not in frame.columns:
             raise TableError(f"`ignore` must have columns of the table, but got {brief(name)}.")
+        if text == goal.name:
+            raise TableError(f"`ignore` must not have the target, but got {brief(name)}.")
         left_out.add(text)
     frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *left_out)]]
     frame = frame.reset_index(drop=True)

@@ -235,6 +235,7 @@ def test_a_table_of_no_use_ends_in_one_sentence_before_training(
         ({"models": []}, "`models` must have names"),
         ({"ignore": "a"}, "`ignore` must be a list of columns, but got 'a'"),
         ({"ignore": [Hostile()]}, "`ignore` must have columns of the table, but got <Hostile"),
+        ({"ignore": ["target"]}, "`ignore` must not have the target, but got 'target'"),
         ({"storage": "yes"}, "`storage` must be a URL such as .* cannot be opened: "),
         ({"storage": "sqlite:////no/where.db"}, "cannot be opened: .*unable to open database"),
         ({"target": table().target}, "`target` must be a column of the table, but got 0 "),
