@@ -106,8 +106,8 @@ def _check_targets(estimator: Any, y: Any) -> None:
         parts = targets[np.isfinite(targets) & (targets != np.rint(targets))]
         if len(parts):
             raise ValueError(
-                f"`y` must hold classes for {name}, a classifier, but has numbers that are not "
-                f"whole, such as {parts[0]:.6g}. Take a regressor to predict amounts."
+                f"`y` must hold classes for {name}, a classifier, but is continuous, with numbers "
+                f"such as {parts[0]:.6g}. Take a regressor to predict amounts."
             )
     check_varies(targets)
 

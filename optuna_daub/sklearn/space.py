@@ -126,12 +126,6 @@ def checked_space(given: Any) -> Space:
         )
     if not dicts:
         raise ValueError("`param_distributions` must not be an empty list: give one dict or more.")
-    for name in (name for some in dicts for name in some):
-        if not isinstance(name, str):
-            raise TypeError(
-                "`param_distributions` must have names of the estimator's parameters as keys, "
-                f"but got {brief(name)}."
-            )
     sets = [[_parameter(name, values) for name, values in some.items()] for some in dicts]
     for place, some in enumerate(sets):
         for number, parameter in enumerate(some):
@@ -158,7 +152,16 @@ def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial],
     return space
 
 
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(
+            "`param_distributions` must have names of the estimator's parameters as keys, but "
+            f"got {brief(name)}."
+        )
+
+
 def _parameter(name: str, given: Any) -> Parameter:
+    _check_name(name)
     if isinstance(given, _KINDS):
         return Parameter(name, name, given)
     if hasattr(given, "freeze"):  # such as `scipy.stats.uniform`, with its defaults
