@@ -115,7 +115,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "called with a study": (lambda: objective()(study()), "`trial` must be the trial .* <optuna"),
     "a pair in a pair": (
         lambda: DataAllocationSampler(DataAllocationSampler()),
-        "`base_sampler` must be another sampler of Optuna",
+        "`base_sampler` must be a sampler of Optuna other than this one",
     ),
     "earlier names": (
         lambda: DataAllocationSampler(earlier=["sqlite:///a.db"]),

@@ -120,7 +120,7 @@ class DataAllocationSampler(BaseSampler):
         is_other = isinstance(base_sampler, BaseSampler | None)
         if not is_other or isinstance(base_sampler, DataAllocationSampler):
             raise ValueError(
-                "`base_sampler` must be another sampler of Optuna, such as "
+                "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
         if n_learners is not None:
