@@ -21,7 +21,8 @@ WARM_UP = 30
 """Number of examples after which the stopping rule is first asked ([1] Algorithm HSM)."""
 
 CHUNK = 128
-"""Number of draws after which balances are compared with the stopping rule."""
+"""Number of draws after which balances are compared with the stopping rule. 200 rounds on 75 rows
+take as long with 32, and an eighth longer with 512."""
 
 
 @dataclass(frozen=True)
