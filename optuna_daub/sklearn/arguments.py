@@ -192,10 +192,9 @@ def fingerprint(
 def _as_numbers(y: Any) -> Any:
     """Return decimals and fractions as floats, all other targets unchanged.
 
-        >>> from fractions import Fraction
-    from inspect import isfunction
-        >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
-        array([0.25, 0.5 ])
+    >>> from fractions import Fraction
+    >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
+    array([0.25, 0.5 ])
     """
     kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))} if _may_be(y) else {}
     is_number = bool(kinds) and all(issubclass(kind, Decimal | Fraction) for kind in kinds)
