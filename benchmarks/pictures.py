@@ -33,7 +33,8 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.study.limit import write_limit
+from optuna_daub.core.limits import Limits
+from optuna_daub.study.limits import write_limits
 from optuna_daub.visualization import matplotlib as plots
 
 
@@ -126,7 +127,7 @@ def looked_up(name: str) -> optuna.Study:
         pruner=DAUBPruner(sizes=problem.sizes),
     )
     study.set_metric_names(["accuracy"])
-    write_limit(study, 1.0)
+    write_limits(study, Limits(0.0, 1.0))
     study.optimize(objective, catch=(RuntimeError,))
     return study
 

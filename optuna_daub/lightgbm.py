@@ -20,6 +20,7 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.trial import BaseTrial
+from optuna.trial import FixedTrial
 from optuna.trial import Trial
 
 from optuna_daub import spaces
@@ -33,6 +34,7 @@ from optuna_daub.study import best_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.ending import message_of
+from optuna_daub.study.storages import opened
 from optuna_daub.tabular import pair
 
 
@@ -147,14 +149,14 @@ def tune(
         raise ValueError(f"`n_trials` must be at least 1 or None, but got {brief(n_trials)}.")
     chosen = _checked_params(package, params)
     held_out = _held_out(package, train_set, valid_sets)
+    storage = opened(storage)
     functions = _functions("callbacks", callbacks)
     if feval is not None:
         feval = feval if callable(feval) else _functions("feval", feval)
     with _quiet(), _refusing(params):
-        _construct(train_set, chosen)
+        _construct(train_set, held_out, chosen)
         search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
         search.probe()
-    storage = pair.opened(storage)
     with _quiet():
         study = optuna.create_study(
             direction="maximize" if search.is_larger_better else "minimize",
@@ -174,9 +176,9 @@ def tune(
         if best is None:
             raise RuntimeError("No booster could be trained: see the trials of the study.")
         booster, score = search.best or (None, math.nan)
+        chosen = search.chosen(FixedTrial({**best.params}))
         if booster is None:  # the time ended before the leader was trained on all rows
-            booster, score = search.train(search.chosen(_fixed(best.params)), search.n_rows)
-        chosen = search.chosen(_fixed(best.params))
+            booster, score = search.train(chosen, search.n_rows)
     chosen["num_boost_round"] = chosen.pop("n_estimators")
     return Tuned(booster, MappingProxyType(chosen), score, search.metric, study)
 
@@ -210,9 +212,8 @@ class _Search:
 
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
-        self.train(
-            {**self._params, "n_estimators": 1}, max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
-        )
+        size = max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
+        self.train({**self._params, "n_estimators": 1}, size)
 
     def objective(self, trial: Trial) -> float:
         chosen = self.chosen(trial)
@@ -286,15 +287,11 @@ def _checked_params(package: Any, params: Any) -> dict[str, Any]:
             f"`params` must be a dict of LightGBM's parameters, but got {brief(params)}."
         )
     kept = {_bare(name): _bare(value) for name, value in params.items()}
-    aliases = getattr(package.basic, "_ConfigAliases", None)  # None: another LightGBM
-    table: dict[str, list[str]] = getattr(aliases, "_get_all_param_aliases", dict)()
-    known = {*table, *(other for others in table.values() for other in others)}
+    known = _known_names(package)
     for name in kept:
         if known and name not in known:
-            alike = (
-                difflib.get_close_matches(str(name), known, n=1) if isinstance(name, str) else []
-            )
-            hint = f" Did you mean {alike[0]!r}?" if alike else ""
+            alike = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
+            hint = f" Did you mean {brief(alike[0])}?" if alike else ""
             raise ValueError(
                 f"`params` must have parameters of LightGBM, but got {brief(name)}.{hint}"
             )
@@ -302,6 +299,16 @@ def _checked_params(package: Any, params: Any) -> dict[str, Any]:
         if name in kept and whole_number(name, kept[name]) < 1:
             raise ValueError(f"`{name}` in `params` must be at least 1, but got {kept[name]}.")
     return kept
+
+
+def _known_names(package: Any) -> set[str]:
+    """Return the names of all parameters; without LightGBM's private table of them, none."""
+    try:
+        table = package.basic._ConfigAliases._get_all_param_aliases()
+        names = {*table, *(other for others in table.values() for other in others)}
+    except Exception:  # the table may go away or look otherwise
+        return set()
+    return names if names >= {*ALIASES} else set()
 
 
 def _bare(value: Any) -> Any:
@@ -327,7 +334,6 @@ def _held_out(package: Any, train_set: Any, valid_sets: Any) -> Any:
 
 
 def _functions(name: str, value: Any) -> list[Any]:
-    """Return a list of functions."""
     found = listed(name, value, "functions")
     if wrong := [each for each in found if not callable(each)]:
         raise ValueError(f"`{name}` must be a list of functions, but has {brief(wrong[0])}.")
@@ -348,12 +354,11 @@ def _refusing(params: Any) -> Iterator[None]:
         ) from error
 
 
-def _construct(train_set: Any, params: Mapping[str, Any]) -> None:
-    """Construct the dataset without filters, so trials may have any `min_data_in_leaf`.
-
-    Raises:
-        ValueError: if it was constructed with a filter of features, or has groups.
-    """
+def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None:
+    """Construct the dataset without filters, so trials may have any `min_data_in_leaf`."""
+    for name, rows in (("train_set", train_set), ("valid_sets", held_out)):
+        if np.isnan(np.asarray(rows.get_label(), dtype=float)).any():  # for LightGBM they are 0
+            raise ValueError(f"`{name}` must have a label for each row, but some are missing.")
     try:
         train_set.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed
@@ -380,10 +385,6 @@ def _complete(codes: NDArray[Any]) -> int:
     3
     """
     return int(np.unique(codes, return_index=True)[1].max()) + 1
-
-
-def _fixed(params: Mapping[str, Any]) -> BaseTrial:
-    return optuna.trial.FixedTrial(dict(params))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ BELOW = {
     "visualization": {"core", "study"},
     "dashboard": {"core", "study", "visualization"},
     "sklearn": {"core", "study", "objective"},
-    "spaces": set[str](),
+    "spaces": {"core"},
     "tabular": {"core", "study", "objective", "visualization", "spaces"},
     "lightgbm": {"core", "study", "objective", "visualization", "spaces", "tabular"},
 }

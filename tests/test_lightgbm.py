@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from optuna_daub import learning_curves
 from optuna_daub.lightgbm import ALIASES
+from optuna_daub.lightgbm import _checked_params
 from optuna_daub.lightgbm import tune
 from tests import test_arguments as arguments
 from tests.test_arguments import Case
@@ -106,6 +108,25 @@ def test_the_aliases_are_lightgbm_s() -> None:
         assert known.get(others[0]) - {name, *others} <= set(), name
 
 
+@pytest.mark.parametrize(
+    "table",
+    [None, {}, {"eta": ["learning_rate"]}, {"eta": 3}, [1], lambda: None],
+    ids=["gone", "empty", "a part", "numbers", "a list", "a function"],
+)
+def test_without_lightgbm_s_private_table_any_name_is_taken(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if table is None:
+        monkeypatch.delattr(lightgbm.basic, "_ConfigAliases")
+    else:
+        aliases = SimpleNamespace(_get_all_param_aliases=lambda: table)
+        monkeypatch.setattr(lightgbm.basic, "_ConfigAliases", aliases)
+    params = {"num_leaves": 5, "nun_leaves": 5, 7: 1}
+    assert _checked_params(lightgbm, params) == params
+    with pytest.raises(ValueError, match="`n_iter` in `params` must be at least 1, but got 0"):
+        _checked_params(lightgbm, {"n_iter": 0})
+
+
 def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
     X, y = make_classification(1200, 8, random_state=0)
     train, valid = sets(X, y)
@@ -115,6 +136,11 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
         tune({"objective": "binary"}, train, valid, seconds=0)
     with pytest.raises(ValueError, match=r"must have a metric .* such as \"auc\""):
         tune({**QUIET, "objective": "binary", "metric": "None"}, train, valid, seconds=1)
+    unknown = np.where(np.arange(len(y)) % 3 == 0, np.nan, y)  # for LightGBM these are 0
+    with pytest.raises(ValueError, match=r"`train_set` must have a label for each row"):
+        tune({**QUIET, "objective": "binary"}, *sets(X, unknown), seconds=1)
+    with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
+        tune({**QUIET, "objective": "binary"}, train, sets(X, unknown)[1], seconds=1)
     done = lightgbm.Dataset(X[:N], y[:N], params={"verbose": -1}).construct()
     with pytest.raises(ValueError, match=r"must not be constructed before"):
         tune({**QUIET, "objective": "binary"}, done, valid)

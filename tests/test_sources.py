@@ -201,3 +201,24 @@ if __name__ == "__main__":
             rate = f"{1000 * count / max(n_words, 1):.2f} in 1,000 words"
             mark = "TOO OFTEN, " if expression in often else ""
             print(f"{name}: {expression!r} {rate} ({mark}at most {MAX_RATES[expression]})")
+
+
+def whole_values(source: str) -> list[int]:
+    """Return the lines in which a message shows a value whole, however long it is."""
+    nodes = [*ast.walk(ast.parse(source))]
+    shown = [n.lineno for n in nodes if isinstance(n, ast.FormattedValue) and n.conversion == 114]
+    raised = [part for n in nodes if isinstance(n, ast.Raise) for part in ast.walk(n)]
+    return shown + [
+        n.lineno
+        for n in raised
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "repr"
+    ]
+
+
+def test_messages_cut_values_that_are_long() -> None:
+    """A value of the user may have a million characters, or a `repr` that fails: see `brief`."""
+    files = [p for p in sorted(PACKAGE.rglob("*.py")) if p != PACKAGE / "__init__.py"]
+    found = {str(p.relative_to(PACKAGE)): whole_values(p.read_text()) for p in files}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+    assert whole_values("raise ValueError(f'but got {x!r}')") == [1]
+    assert whole_values("raise ValueError('but got ' + repr(x))") == [1]

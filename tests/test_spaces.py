@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import optuna
@@ -148,17 +149,38 @@ def test_a_space_is_one_of_the_search_of_scikit_learn() -> None:
         ({"task": "ranking"}, "`task` must be .* but got 'ranking'"),
         ({"among": ["catboost"]}, "`among` must have names of .* but got 'catboost'"),
         ({"among": []}, "`among` must be a list of names"),
-        ({"among": "linear"}, "`among` must"),
+        ({"among": "linear"}, "`among` must be a list of names"),
+        ({"among": 3}, "`among` must be a list of names"),
+        ({"among": [3]}, "`among` must have names of .* but got '3'"),
+        ({"among": ["x" * 10**6]}, "`among` must have names of .* but got 'xxx"),
+        ({"n_rows": "many"}, "`n_rows` must be a whole number, but got 'many'"),
+        ({"n_rows": None}, "`n_rows` must be a whole number, but got None"),
+        ({"task": ["classification"]}, r"`task` must be .* but got \['classification'\]"),
+        ({"task": "x" * 10**6}, "`task` must be .* but got 'xxx"),
+        ({"jobs": "all"}, "`jobs` must be a whole number, but got 'all'"),
+        ({"seed": "today"}, "`seed` must be a whole number, but got 'today'"),
+        ({"trial": 100}, "`trial` must be the trial that Optuna gives .* but got 100"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, object], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        spaces.tabular(asked(), **{"n_rows": 100, **arguments})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=match) as raised:
+        spaces.tabular(**{"trial": asked(), "n_rows": 100, **arguments})  # type: ignore[arg-type]
+    assert len(str(raised.value)) < 500
 
 
-def test_an_unknown_space_has_no_first_points() -> None:
-    with pytest.raises(ValueError, match=r"`space` must be one of .* but got 'svm'"):
-        first_points("svm", 100)
+@pytest.mark.parametrize("space", [spaces.linear, spaces.neighbours])
+@pytest.mark.parametrize("categories", [3, "city", ["city"], {0: "city"}])
+def test_categories_are_column_numbers(space: Any, categories: Any) -> None:
+    with pytest.raises(ValueError, match="`categories` must be a "):
+        space(asked(), 100, categories=categories)
+    assert space(asked(), 100, categories=np.array([0, 2])).steps[0][0] == "columntransformer"
+
+
+@pytest.mark.parametrize("space", ["svm", 3, ["linear"], "x" * 10**6])
+def test_an_unknown_space_has_no_first_points(space: Any) -> None:
+    with pytest.raises(ValueError, match=r"`space` must be one of .* but got ") as raised:
+        first_points(space, 100)
+    assert len(str(raised.value)) < 500
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

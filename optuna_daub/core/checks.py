@@ -20,7 +20,16 @@ import numpy as np
 
 _Choice = TypeVar("_Choice")
 
-_REPR = reprlib.Repr()
+
+class _Repr(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        try:
+            return super().repr_int(x, level)
+        except ValueError:  # Python writes no more than 4,300 digits
+            return f"<int of {x.bit_length():,} bits>"
+
+
+_REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 200  # characters
 
 
@@ -54,14 +63,17 @@ def whole_number(name: str, value: object) -> int:
     5
 
     Raises:
-        ValueError: if it is not a whole number; True and 5.0 are not.
+        ValueError: if it is not a whole number of 64 bits; True and 5.0 are not.
     """
     try:
         if isinstance(value, bool | np.bool_):
             raise TypeError
-        return operator.index(value)  # type: ignore[arg-type]
+        found = operator.index(value)  # type: ignore[arg-type]
     except Exception:  # also of a class whose `__index__` fails
         raise ValueError(f"`{name}` must be a whole number, but got {brief(value)}.") from None
+    if abs(found) >= 2**63:  # of NumPy's and databases' integers
+        raise ValueError(f"`{name}` must be between -2^63 and 2^63, but got {brief(found)}.")
+    return found
 
 
 def number(name: str, value: object) -> float:

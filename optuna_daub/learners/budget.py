@@ -92,7 +92,7 @@ def checked_budget(
     if wrong.size:
         raise ValueError(
             "`feature_costs` must be finite and at least 0, but feature "
-            f"{names[wrong[0]]!r} costs {values[wrong[0]]}."
+            f"{brief(names[wrong[0]])} costs {values[wrong[0]]}."
         )
     limit = np.inf if budget is None else number("budget", budget)
     if not limit >= 0.0:
@@ -108,5 +108,5 @@ def nothing_bought(budget: Budget, names: Sequence[str]) -> str:
     cheapest = int(np.argmin(budget.costs))
     return (
         f"`budget` must pay for the features of at least one hypothesis, but got {budget.limit}; "
-        f"the cheapest feature is {names[cheapest]!r} at {budget.costs[cheapest]}."
+        f"the cheapest feature is {brief(names[cheapest])} at {budget.costs[cheapest]}."
     )

@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils import check_consistent_length
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.limits import Limits
 from optuna_daub.learners.adaptive import EXPONENTS
 from optuna_daub.learners.stopping import SizeRule
 from optuna_daub.learners.stopping import StoppingRule
@@ -70,8 +71,8 @@ class SequentialScorer:
 
     greater_is_better: ClassVar[bool] = True
     """Direction of the score, as `TrainingSizeObjective` asks for it."""
-    limit: ClassVar[float] = 1.0
-    """Best possible score."""
+    limits: ClassVar[Limits] = Limits(0.0, 1.0)
+    """Lowest and highest possible score."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:

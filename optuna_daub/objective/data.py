@@ -241,10 +241,10 @@ def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
     known = {*classes.names.tolist()}
     unknown = [label for label in y_valid.tolist() if label not in known]
     if unknown:
-        some = ", ".join(repr(name) for name in classes.names.tolist()[:5])
+        some = ", ".join(map(brief, classes.names.tolist()[:5]))
         raise ValueError(
             f"Every label of `y_valid` must be one of `y`, but {len(unknown):,} of "
-            f"{len(y_valid):,} are not, such as {unknown[0]!r}, while `y` has {some}"
+            f"{len(y_valid):,} are not, such as {brief(unknown[0])}, while `y` has {some}"
             f"{', ...' if len(known) > 5 else ''}: no learner can be right there. Write labels "
             "alike in both, or leave such rows out (numbers that are amounts: pass a scorer of "
             'regression, such as `scoring="r2"`).'
@@ -355,7 +355,7 @@ def said_of(odd: Mapping[Any, str]) -> str:
     """
     if not odd:
         return ""
-    names = " and ".join(repr(name) for name in odd)
+    names = " and ".join(map(brief, odd))
     kinds = " and ".join(dict.fromkeys(odd.values()))
     which = (
         (f"Column {names} of `X` has", "it")

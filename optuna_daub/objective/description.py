@@ -63,7 +63,7 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
         return f"({', '.join(map(each, value))}{',' * (len(value) == 1)})"
     if isinstance(value, np.ndarray):
         content = stable(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
-        return f"array({value.shape}, {value.dtype.str!r}, checksum {crc32(content)})"
+        return f"array({value.shape}, '{value.dtype.str}', checksum {crc32(content)})"
     if isinstance(value, partial):
         arguments = [*map(each, (value.func, *value.args)), *_named(value.keywords, each)]
         return f"functools.partial({', '.join(arguments)})"

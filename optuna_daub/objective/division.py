@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Classes
@@ -171,13 +172,29 @@ def _check_known(
         check_labels_known(passed.y, classes)
 
 
+def check_varies(y: NDArray[Any]) -> None:
+    """Raise a ValueError if all targets are equal: then all learners are."""
+    if len(y) > 1 and (y == y[0]).all():
+        raise ValueError(
+            f"`y` must have at least two classes or values, but all {len(y):,} are "
+            f"{brief(y.tolist()[0])}."
+        )
+
+
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if a named scorer is for classification and the targets are not.
+    """Raise a ValueError if a named scorer is for classes and the targets are not, or vice versa.
 
     Functions and scorers of `make_scorer` are not checked: they may accept numbers.
     """
-    is_of_classes = isinstance(scoring.given, str) and scoring.task == "classification"
-    if not is_of_classes or y.ndim > 1:
+    if y.ndim > 1 or not isinstance(scoring.given, str | None):
+        return
+    check_varies(y)
+    if scoring.task == "regression" and (y.dtype.kind in "US" or isinstance(y[0], str)):
+        raise ValueError(
+            f"`scoring={brief(scoring.given)}` compares numbers, but `y` has text, such as "
+            f'{brief(str(y[0]))}. To predict classes pass a scorer of them, as "accuracy" is.'
+        )
+    if scoring.given is None or scoring.task != "classification":
         return
     if y.dtype.kind in "mM":
         found = f"dates or durations, such as {y[0]}"
@@ -186,6 +203,6 @@ def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
     else:
         return
     raise ValueError(
-        f"`scoring={scoring.given!r}` compares classes, but `y` has {found}. To predict amounts "
-        'pass a scorer of regression, such as `scoring="r2"` or "neg_root_mean_squared_error".'
+        f"`scoring={brief(scoring.given)}` compares classes, but `y` has {found}. To predict "
+        'amounts pass one of regression, as `scoring="r2"` or "neg_root_mean_squared_error".'
     )

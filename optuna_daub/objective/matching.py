@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from optuna_daub.core.checks import brief
+
 
 def matched(X: Any, like: Any) -> Any:
     """Return the features of `X_valid` in the columns and kinds of those in `X`.
@@ -75,8 +77,8 @@ def check_names_differ(X: Any, name: str) -> None:
     if len({*names}) < len(names):
         twice = next(each for each in names if names.count(each) > 1)
         raise ValueError(
-            f"Columns of `{name}` must have different names, but {twice!r} is there twice. Rename "
-            f"one, or pass `{name}.to_numpy()`."
+            f"Columns of `{name}` must have different names, but {brief(twice)} is there twice. "
+            f"Rename one, or pass `{name}.to_numpy()`."
         )
 
 
@@ -127,7 +129,7 @@ def _check_names(names: list[Any], wanted: list[Any]) -> None:
 
 
 def _listed(names: list[Any]) -> str:
-    shown = ", ".join(repr(name) for name in names[:5])
+    shown = ", ".join(map(brief, names[:5]))
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
@@ -204,13 +206,13 @@ def _of_another_kind(name: Any, value: Any, wanted: Any) -> str:
     categories = getattr(wanted, "categories", None)
     if categories is not None:
         return (
-            f"`X_valid` must have the categories of `X`, but column {name!r} has {value!r}, which "
-            "is no category of that column in `X`. Give both columns the same categories, also "
-            "those that only one of them has."
+            f"`X_valid` must have the categories of `X`, but column {brief(name)} has "
+            f"{brief(value)}, which is no category of that column in `X`. Give both columns the "
+            "same categories, also those that only one of them has."
         )
     return (
-        f"`X_valid` must have values of the kind that `X` has, but column {name!r} has {value!r} "
-        f"where `X` has {wanted}. Convert one of them."
+        f"`X_valid` must have values of the kind that `X` has, but column {brief(name)} has "
+        f"{brief(value)} where `X` has {wanted}. Convert one of them."
     )
 
 

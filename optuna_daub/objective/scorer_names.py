@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 from sklearn.metrics import get_scorer_names
 
@@ -52,10 +53,19 @@ def unknown_scorer(name: str) -> str:
      'neg_root_mean_squared_error'? See `sklearn.metrics.get_scorer_names()`."
     """
     meant = scorer_meant(name, get_scorer_names())
-    hint = f"Did you mean {meant!r}? " if meant else ""
+    hint = f"Did you mean {brief(meant)}? " if meant else ""
     return (
         f"`scoring` must be the name of a scorer of scikit-learn, but got {brief(name)}. {hint}"
         "See `sklearn.metrics.get_scorer_names()`."
+    )
+
+
+def metric_instead(function: Any) -> str:
+    """Return the error message for a metric function in place of a scorer."""
+    return (
+        "`scoring` must be a scorer, a function (estimator, X, y) -> float, and no metric "
+        f"(y_true, y_pred) -> float, but got {brief(function)}. Pass `make_scorer(...)` of it: it "
+        "also needs to know whether `greater_is_better`."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -26,8 +27,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.limits import Limits
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import Task
+from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.study.setup_errors import SetupError
 
@@ -40,6 +43,32 @@ FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 
 _UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
 """Metrics of scikit-learn without a largest score."""
+
+_FROM_ZERO = (
+    "accuracy_score",
+    "average_precision_score",
+    "balanced_accuracy_score",
+    "completeness_score",
+    "f1_score",
+    "fbeta_score",
+    "fowlkes_mallows_score",
+    "homogeneity_score",
+    "jaccard_score",
+    "mutual_info_score",
+    "ndcg_score",
+    "normalized_mutual_info_score",
+    "positive_likelihood_ratio",
+    "precision_score",
+    "rand_score",
+    "recall_score",
+    "roc_auc_score",
+    "top_k_accuracy_score",
+    "v_measure_score",
+)
+"""Metrics of scikit-learn that are never below 0."""
+
+_SHARES_LOST = ("hamming_loss", "zero_one_loss")
+"""Losses of scikit-learn that are never above 1."""
 
 _MADE_BY_SCIKIT_LEARN = type(make_scorer(accuracy_score))
 
@@ -58,8 +87,8 @@ class Scoring:
     """True if better learners have larger scores; None if that is not known."""
     needs_all_classes: bool = False
     """True if it scores probabilities: then each class must be among the rows to score."""
-    limit: float | None = None
-    """Best possible score; None if there is no limit, or none is known."""
+    limits: Limits | None = None
+    """Lowest and highest possible score; None if they are not known."""
 
     def __call__(self, estimator: Any, rows: Rows, *, weighted: bool) -> float:
         """Return the score of a fitted estimator on the rows."""
@@ -100,19 +129,15 @@ def checked_scoring(scoring: Any) -> Scoring:
         # `check_scoring` only asks the estimator for a `fit`.
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
     except ValueError as error:
-        raise ValueError(
-            "`scoring` must be a scorer, a function (estimator, X, y) -> float, and no metric "
-            f"(y_true, y_pred) -> float, but got {brief(scoring)}. Pass `make_scorer(...)` of it: "
-            "it also needs to know whether `greater_is_better`."
-        ) from error
+        raise ValueError(metric_instead(scoring)) from error
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
         return Scoring(
-            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limit_of(scorer)
+            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limits_of(scorer)
         )
     is_greater_better = getattr(scorer, "greater_is_better", None)
     if is_greater_better is not None:
         is_greater_better = bool(is_greater_better)
-    return Scoring(scorer, scoring, None, is_greater_better, limit=limit_of(scorer))
+    return Scoring(scorer, scoring, None, is_greater_better, limits=limits_of(scorer))
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:
@@ -256,31 +281,38 @@ def needs_all_classes(scorer: Any) -> bool:
     return bool({"predict_proba", "decision_function"} & asked)
 
 
-def limit_of(scorer: Any) -> float | None:
-    """Return the best possible score: 0 for losses of scikit-learn, 1 for its shares.
+def limits_of(scorer: Any) -> Limits | None:
+    """Return the limits of scores: 0 and 1 for shares of scikit-learn, at most 0 for its losses.
 
-    Other scorers may tell by an attribute `limit`. None if there is no limit, or it is not known.
+    Other scorers may tell by an attribute `limits`. None if they are not known.
 
     >>> from sklearn.metrics import get_scorer
-    >>> limit_of(get_scorer("r2")), limit_of(get_scorer("neg_log_loss"))
-    (1.0, 0.0)
+    >>> tuple(limits_of(get_scorer("f1"))), tuple(limits_of(get_scorer("r2")))
+    ((0.0, 1.0), (-inf, 1.0))
     """
     if not isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
-        return getattr(scorer, "limit", None)
+        own = getattr(scorer, "limits", None)
+        return own if isinstance(own, Limits) else None
     function = scorer._score_func
     if not (getattr(function, "__module__", None) or "").startswith("sklearn.metrics."):
         return None
+    name, is_plain = function.__name__, not {"adjusted", "normalize"} & {*scorer._kwargs}
     if scorer._sign < 0:
-        return 0.0
-    return None if function.__name__ in _UNBOUNDED else 1.0
+        return Limits(-1.0 if name in _SHARES_LOST and is_plain else -math.inf, 0.0)
+    return Limits(
+        0.0 if name in _FROM_ZERO and is_plain else -math.inf,
+        math.inf if name in _UNBOUNDED else 1.0,
+    )
 
 
-def own_limit(estimator: Any) -> float | None:
-    """Return the best possible score by an estimator's own `score`.
+def own_limits(estimator: Any) -> Limits | None:
+    """Return the limits of an estimator's own `score`; None if they are not known.
 
-    None if it is not known. 1 for accuracy of classifiers and R^2 of regressors.
+    It is the accuracy of classifiers and the R^2 of regressors.
     """
-    return 1.0 if is_classifier(estimator) or is_regressor(estimator) else None
+    if is_classifier(estimator):
+        return Limits(0.0, 1.0)
+    return Limits(highest=1.0) if is_regressor(estimator) else None
 
 
 def _task(scorer: Any) -> Task | None:
@@ -317,9 +349,9 @@ def _cut(name: str, value: Any, training: Rows) -> Any:
     n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
     if training.positions.max() >= n_rows:
         raise SetupError(
-            f"`fit_params` must have a value for each row trained on, but {name!r} has one for "
-            "each row of `X` and none for `X_valid`. Refit without `include_validation`, or pass "
-            "a function as `fit_params`."
+            f"`fit_params` must have a value for each row trained on, but {brief(name)} has one "
+            "for each row of `X` and none for `X_valid`. Refit without `include_validation`, or "
+            "pass a function as `fit_params`."
         )
     return _safe_indexing(value, training.positions)
 
@@ -340,6 +372,6 @@ def _weight_name(estimator: Any) -> str:
 
 def _weighed_twice(name: str) -> str:
     return (
-        f"Rows must be weighed once, but got `sample_weight` and {name!r} of `fit_params`. Leave "
-        "out one or the other."
+        f"Rows must be weighed once, but got `sample_weight` and {brief(name)} of `fit_params`. "
+        "Leave out one or the other."
     )

@@ -24,11 +24,11 @@ from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
 from optuna_daub.objective.scoring import FitParams
 from optuna_daub.objective.scoring import Scoring
-from optuna_daub.objective.scoring import own_limit
+from optuna_daub.objective.scoring import own_limits
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import host
-from optuna_daub.study.limit import write_limit
+from optuna_daub.study.limits import write_limits
 from optuna_daub.study.setup_errors import SetupError
 
 
@@ -163,7 +163,7 @@ class StudyChecks:
             self._agreed[study] = now
 
     def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
-        """Log what a set-up loses, and store the best possible score. Both are done once for each
+        """Log what a set-up loses, and store the limits of scores. Both are done once for each
         study."""
         if study in self._told:
             return
@@ -184,9 +184,9 @@ class StudyChecks:
                 f"{largest:,}",
             )
         is_own = self._scoring.given is None
-        limit = own_limit(estimator) if is_own else self._scoring.limit
-        if limit is not None:
-            write_limit(study, limit)
+        limits = own_limits(estimator) if is_own else self._scoring.limits
+        if limits is not None:
+            write_limits(study, limits)
 
     def warn_of_other_rows(self, study: optuna.Study) -> None:
         """Warn if the study's scores are of other rows than the winner's fit."""
@@ -195,7 +195,7 @@ class StudyChecks:
             before, now = begun_with.get(name), self.fingerprint[name]
             if before not in (None, now):
                 warnings.warn(
-                    f"The winner of study {study.study_name!r} was scored on other rows than "
+                    f"The winner of study {brief(study.study_name)} was scored on other rows than "
                     f"those that it is fitted on now: the {name} of the study is {before}, that "
                     f"of this objective {now}.",
                     UserWarning,

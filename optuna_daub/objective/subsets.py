@@ -279,10 +279,10 @@ def check_all_scored(
             where = f" of fold {number}" if len(folds) > 1 else ""
             label = classes.names.tolist()[code]
             raise ValueError(
-                f"`scoring={scoring!r}` scores probabilities, so each class must be among the "
-                f"rows to score, but class {label!r}, with {count} examples in all, is not among "
-                f"the {len(targets):,} rows to score{where}. Add examples of it, leave it out, "
-                'score more rows, or take a scorer of predictions, such as "accuracy".'
+                f"`scoring={brief(scoring)}` scores probabilities, so each class must be among "
+                f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
+                f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
+                "leave it out, score more rows, or take a scorer of predictions, as `accuracy` is."
             )
 
 

@@ -37,6 +37,8 @@ from optuna_daub.objective.winner import winner_of
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
+from optuna_daub.study.log import check_study
+from optuna_daub.study.reporting import check_trial
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import ending_study
 
@@ -280,6 +282,7 @@ class TrainingSizeObjective:
                 models = training.models(trial, estimator, self.n_train, None)
                 score, _ = training.scores(models, self.n_train, validation, unscored)
             return score
+        check_trial(trial)
         with ending_study(trial.study):
             return self._run(trial)
 
@@ -342,6 +345,7 @@ class TrainingSizeObjective:
             ValueError: if nothing was scored yet, all learners were dropped, or only the training
                 rows have weights.
         """
+        check_study(study)
         self._checks.warn_of_other_rows(study)
         params, number = winner_of(study)
         rows, validation = self._division.for_refit(include_validation=include_validation)
@@ -354,6 +358,7 @@ class TrainingSizeObjective:
         None unless this process trained it on all `n_train` rows, with a held-out or a fixed
         validation set.
         """
+        check_study(study)
         if not self._best:
             return None
         winner, _ = winner_of(study)

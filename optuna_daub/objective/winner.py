@@ -8,6 +8,7 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import brief
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
@@ -32,11 +33,11 @@ def winner_of(study: optuna.Study) -> tuple[dict[str, Any], int]:
         if reasons:
             raise ValueError(
                 "A learner must be left to be fitted again, but all those of study "
-                f"{study.study_name!r} were dropped: {'; '.join(reasons)}."
+                f"{brief(study.study_name)} were dropped: {'; '.join(reasons)}."
             )
         raise ValueError(
             "A learner must have been trained to be fitted again, but no trial of study "
-            f"{study.study_name!r} has a score yet. Continue it with `study.optimize`."
+            f"{brief(study.study_name)} has a score yet. Continue it with `study.optimize`."
         )
     full_size = policy_of(study).sizes[-1]
     if leader.size < full_size:

@@ -8,13 +8,16 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
+from inspect import isfunction
 from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 from sklearn.metrics import get_scorer_names
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import check_features
@@ -24,8 +27,10 @@ from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
 from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
+from optuna_daub.objective.division import check_varies
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.objective.scoring import needs_all_classes
 from optuna_daub.objective.subsets import check_all_scored
@@ -43,20 +48,28 @@ MIN_CANDIDATES, MAX_CANDIDATES = 10, 100
 
 
 def check_scorer_names(scoring: Any) -> None:
-    """Raise a ValueError if a scorer's name is unknown. It suggests the name that may be meant."""
+    """Raise a ValueError if a scorer is an unknown name or a metric.
+
+    It suggests the name that may be meant.
+    """
     asked = [scoring] if isinstance(scoring, str) else scoring
     asked = asked.values() if isinstance(asked, Mapping) else asked
     for name in asked if isinstance(asked, Iterable) else ():
         if isinstance(name, str) and name not in get_scorer_names():
             raise ValueError(unknown_scorer(name))
+    values = scoring.values() if isinstance(scoring, Mapping) else [scoring]
+    for each in values:
+        if isfunction(each) and each.__module__.startswith("sklearn.metrics."):
+            raise ValueError(metric_instead(each))
 
 
-def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
+def checked_table(X: Any, y: Any, estimator: Any, params: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return features and targets; decimals and fractions among targets as floats.
 
     Raises:
         ValueError: if either is a text, features do not have two dimensions or two columns have
-            one name, or targets are dates stored as objects.
+            one name, targets are none that the estimator learns from, or weights are not one for
+            each row.
     """
     check_features(X)
     for name, value in (("X", X), ("y", y)):
@@ -67,7 +80,36 @@ def checked_table(X: Any, y: Any) -> tuple[Any, Any]:
             )
     if _may_be(y):
         check_no_objects_of_time(np.asarray(y, dtype=object))
-    return X, _as_numbers(y)
+    y = _as_numbers(y)
+    _check_targets(estimator, y)
+    for name, value in params.items():
+        is_weight = name.rpartition("__")[2] == "sample_weight" and value is not None
+        if is_weight and (isinstance(value, str) or np.shape(value)[:1] != (_num_samples(X),)):
+            raise ValueError(
+                f"`{name}` must have one weight for each of the {_num_samples(X):,} rows, but got "
+                f"{brief(value)}."
+            )
+    return X, y
+
+
+def _check_targets(estimator: Any, y: Any) -> None:
+    """Raise a ValueError if there is nothing that a classifier or regressor could learn."""
+    if not (is_classifier(estimator) or is_regressor(estimator)):
+        return
+    name = type(estimator).__name__
+    if y is None:
+        raise ValueError(f"`y` must hold a target for each example to fit {name}, but got None.")
+    targets = np.asarray(y)
+    if targets.ndim != 1 or targets.dtype.kind not in "biufOUS" or len(targets) == 0:
+        return
+    if is_classifier(estimator) and targets.dtype.kind == "f":
+        parts = targets[np.isfinite(targets) & (targets != np.rint(targets))]
+        if len(parts):
+            raise ValueError(
+                f"`y` must hold classes for {name}, a classifier, but is continuous, with numbers "
+                f"such as {parts[0]:.6g}. Take a regressor to predict amounts."
+            )
+    check_varies(targets)
 
 
 def number_of_candidates(

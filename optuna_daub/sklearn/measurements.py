@@ -18,6 +18,7 @@ from optuna.trial import TrialState
 from scipy.stats import rankdata
 from sklearn.exceptions import FitFailedWarning
 
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import odd_columns
 from optuna_daub.objective.data import said_of
 from optuna_daub.sklearn.folds import Evaluation
@@ -87,7 +88,7 @@ def measurements(study: optuna.Study, n_splits: int) -> Measurements:
         columns = log.read_mark(trials[probe.trial], f"{_FOLDS}{seen.size}")
         if columns is None or len(columns["test_scores"]) != n_splits:
             raise ValueError(
-                f"Study {study.study_name!r} must have been started by a search with the "
+                f"Study {brief(study.study_name)} must have been started by a search with the "
                 f"same `cv`, {n_splits} folds, but trial {probe.trial} has others. Take "
                 "another `study_name`."
             )

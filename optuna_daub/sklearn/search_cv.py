@@ -26,8 +26,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _check_method_params
 
-from optuna_daub.objective.scoring import limit_of
-from optuna_daub.objective.scoring import own_limit
+from optuna_daub.objective.scoring import limits_of
+from optuna_daub.objective.scoring import own_limits
 from optuna_daub.sklearn.arguments import check_classes_scored
 from optuna_daub.sklearn.arguments import check_scorer_names
 from optuna_daub.sklearn.arguments import checked_table
@@ -196,7 +196,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         "factor": [Interval(Real, 1, None, closed="neither")],
         "cost": [StrOptions({"seconds", "examples"})],
         "sampler": [BaseSampler, None],
-        "storage": [str, BaseStorage, None],
+        "storage": "no_validation",  # see `opened`
         "study_name": [str, None],
         "random_state": ["random_state"],
     }
@@ -277,7 +277,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         scorers, refit_metric = self._get_scorers()
         several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else None
         scorer = several[deciding(several, self.refit)] if several else scorers
-        X, y = indexable(*checked_table(X, y))
+        X, y = indexable(*checked_table(X, y, self.estimator, params))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         # Callbacks (scikit-learn 1.9 and newer) see the whole search as one task.
@@ -307,14 +307,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.error_score,
             self.return_train_score,
         )
-        limit = own_limit(self.estimator) if self.scoring is None else limit_of(scorer)
+        limits = own_limits(self.estimator) if self.scoring is None else limits_of(scorer)
         n_candidates = number_of_candidates(self, space, grid)
         arguments = {**routed.estimator.fit, **routed.scorer.score}
         started_with = fingerprint(self, X, y, folds, space, arguments)
         candidates = Candidates(space)
         with quiet(self.verbose):
             # Set the study before it runs, so it is there after Ctrl-C.
-            self.study_ = study_of(self, n_candidates, grid, seed_of_sampler, started_with, limit)
+            self.study_ = study_of(self, n_candidates, grid, seed_of_sampler, started_with, limits)
             run(self, candidates, evaluate)
             best = best_learner(self.study_)
             results = self._results(candidates, evaluate, has_best=best is not None)

@@ -26,6 +26,7 @@ from optuna.trial import Trial
 from sklearn import config_context
 from sklearn import get_config
 
+from optuna_daub.core.limits import Limits
 from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
@@ -35,8 +36,9 @@ from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
-from optuna_daub.study.limit import write_limit
+from optuna_daub.study.limits import write_limits
 from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.storages import opened
 
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ def study_of(
     grid: tuple[int, ...],
     seed: int,
     started_with: Mapping[str, str],
-    limit: float | None,
+    limits: Limits | None,
 ) -> optuna.Study:
     """Return a new study, or the one of that name.
 
@@ -94,11 +96,17 @@ def study_of(
         grid: training sizes.
         seed: seed of the sampler, unless the user passed one.
         started_with: fingerprint that all searches of the study share.
-        limit: best possible score, None if it is not known.
+        limits: limits of scores, None if they are not known.
 
     Raises:
         ValueError: if the study minimizes, or has another fingerprint.
     """
+    if isinstance(search.sampler, DataAllocationSampler):
+        raise ValueError(
+            "`sampler` must be the sampler that proposes candidates, such as "
+            "`optuna.samplers.TPESampler(seed=0)`, but got a DataAllocationSampler, which the "
+            "search makes itself."
+        )
     sampler = copy.deepcopy(search.sampler)
     if sampler is None and n_candidates is not None:
         # All of few candidates are proposed after their smallest trainings alone. The model
@@ -106,7 +114,7 @@ def study_of(
         # had 0.91 to 0.97, with TPE 0.97.
         sampler = optuna.samplers.TPESampler(seed=seed)
     study = optuna.create_study(
-        storage=search.storage,
+        storage=opened(search.storage),
         study_name=search.study_name,
         load_if_exists=search.study_name is not None,
         direction="maximize",
@@ -123,8 +131,8 @@ def study_of(
             "another `study_name`."
         )
     check_fingerprint(study, started_with)
-    if limit is not None:
-        write_limit(study, limit)
+    if limits is not None:
+        write_limits(study, limits)
     return study
 
 

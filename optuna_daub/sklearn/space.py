@@ -63,7 +63,7 @@ class Parameter:
     @property
     def description(self) -> str:
         """Description of the distribution, the same in each process."""
-        return f"{self.key!r}: {self.meaning or self.distribution}"
+        return ": ".join([repr(self.key), self.meaning or str(self.distribution)])
 
     @property
     def n_values(self) -> float:
@@ -152,28 +152,37 @@ def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial],
     return space
 
 
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise TypeError(
+            "`param_distributions` must have names of the estimator's parameters as keys, but "
+            f"got {brief(name)}."
+        )
+
+
 def _parameter(name: str, given: Any) -> Parameter:
+    _check_name(name)
     if isinstance(given, _KINDS):
         return Parameter(name, name, given)
     if hasattr(given, "freeze"):  # such as `scipy.stats.uniform`, with its defaults
-        given = given.freeze()
+        given = _frozen(name, given)
     if hasattr(given, "dist") and hasattr(given, "ppf"):
         return _of_scipy(name, given)
     if hasattr(given, "rvs"):
         raise TypeError(
-            f"A distribution must have `ppf`, as those of scipy.stats have, but {name!r} has "
+            f"A distribution must have `ppf`, as those of scipy.stats have, but {brief(name)} has "
             f"{brief(given)}, which can only be drawn from. Pass a distribution of Optuna or "
             "scipy, or a list of values."
         )
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(
-            f"Each parameter must have a distribution or a list of values, but {name!r} has "
+            f"Each parameter must have a distribution or a list of values, but {brief(name)} has "
             f"{brief(given)}. For a single value pass a list of one."
         )
     values = list(given)
     if not values:
         raise ValueError(
-            f"Each parameter must have at least one value, but {name!r} has an empty list."
+            f"Each parameter must have at least one value, but {brief(name)} has an empty list."
         )
     choices = [value.item() if isinstance(value, np.generic) else value for value in values]
     if _is_plain(choices):
@@ -186,10 +195,28 @@ def _parameter(name: str, given: Any) -> Parameter:
     return Parameter(name, name, among, by_choice.__getitem__, stable(values))
 
 
+def _frozen(name: str, family: Any) -> Any:
+    """Return a distribution of scipy with its defaults."""
+    try:
+        return family.freeze()
+    except TypeError as error:
+        raise TypeError(
+            f"A distribution must have its arguments, as `randint(1, 10)` has, but {brief(name)} "
+            f"has `{family.name}` without any: {error}."
+        ) from error
+
+
 def _of_scipy(name: str, frozen: Any) -> Parameter:
     """Return a frozen distribution of scipy as one of Optuna. If Optuna has none like it, its
     quantiles are used."""
     kind, (low, high) = frozen.dist.name, frozen.support()
+    if not low <= high:  # NaN for arguments that scipy takes and cannot draw from
+        given = [*map(brief, frozen.args), *(f"{k}={brief(v)}" for k, v in frozen.kwds.items())]
+        raise ValueError(
+            f"A distribution must have values to draw, but {brief(name)} has "
+            f"`{kind}({', '.join(given)})`, which has none. The smaller end comes first, and of "
+            "`uniform` the width second."
+        )
     _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
     if kind == "randint":
         return Parameter(name, name, IntDistribution(int(low), int(high)))

@@ -9,6 +9,8 @@ from typing import Any
 
 from optuna.trial import BaseTrial
 
+from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import listed
 from optuna_daub.spaces.models import SPACES
 from optuna_daub.spaces.ranges import Ask
 from optuna_daub.spaces.ranges import Task
@@ -129,8 +131,8 @@ def tabular(
     >>> type(tabular(study.ask(), 1000)).__name__
     'RandomForestClassifier'
     """
-    names = _among(n_rows, among)
-    name = Ask(trial, n_rows, task).word("model", names)
+    ask = Ask(trial, n_rows, task, jobs, seed)
+    name = ask.word("model", _among(n_rows, among))
     return SPACES[name](trial, n_rows, task=task, jobs=jobs, seed=seed, categories=categories)
 
 
@@ -156,9 +158,9 @@ def first_points(
     60
     """
     check(n_rows, task)
+    if not isinstance(space, str) or space not in {*SPACES, "tabular"}:
+        raise ValueError(f"`space` must be one of {[*SPACES, 'tabular']}, but got {brief(space)}.")
     if space != "tabular":
-        if space not in SPACES:
-            raise ValueError(f"`space` must be one of {[*SPACES, 'tabular']}, but got {space!r}.")
         most = limits(n_rows)
         points = [
             {name: min(value, most.get(name, value)) for name, value in point.items()}
@@ -179,8 +181,10 @@ def first_points(
 def _among(n_rows: int, among: Sequence[str] | None) -> list[str]:
     if among is None:
         return [n for n in SPACES if n != "neighbours" or n_rows <= MAX_ROWS_OF_NEIGHBOURS]
-    if strangers := [name for name in among if name not in SPACES]:
-        raise ValueError(f"`among` must have names of {[*SPACES]}, but got {strangers[0]!r}.")
-    if isinstance(among, str) or not among:
-        raise ValueError(f"`among` must be a list of names of {[*SPACES]}, but got {among!r}.")
-    return [*among]
+    of = f"names of {[*SPACES]}"
+    names = [name if isinstance(name, str) else brief(name) for name in listed("among", among, of)]
+    if strangers := [name for name in names if name not in SPACES]:
+        raise ValueError(f"`among` must have {of}, but got {brief(strangers[0])}.")
+    if not names:
+        raise ValueError(f"`among` must be a list of {of}, but got {brief(among)}.")
+    return names

@@ -11,6 +11,8 @@ from typing import Any
 
 from optuna.trial import BaseTrial
 
+from optuna_daub.core.checks import listed
+from optuna_daub.core.checks import whole_number
 from optuna_daub.spaces.ranges import Ask
 from optuna_daub.spaces.ranges import Task
 from optuna_daub.spaces.ranges import limits
@@ -41,7 +43,7 @@ def lightgbm(
 
     Raises:
         ImportError: if LightGBM is not installed, with the line that installs it.
-        ValueError: if `task` is unknown, or `n_rows` is not at least 1.
+        ValueError: if an argument is none that is described here.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()
@@ -51,7 +53,7 @@ def lightgbm(
     250
     """
     del categories
-    ask = Ask(trial, n_rows, task)
+    ask = Ask(trial, n_rows, task, jobs, seed)
     options = ask.boosted(seed) | {"n_jobs": jobs}
     options |= {"num_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_samples": ask.whole("leaf_rows", 2, 128)}
@@ -80,7 +82,7 @@ def xgboost(
     'XGBClassifier'
     """
     del categories
-    ask = Ask(trial, n_rows, task)
+    ask = Ask(trial, n_rows, task, jobs, seed)
     options = ask.boosted(seed) | {"n_jobs": jobs}
     options |= {"max_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_weight": ask.real("leaf_weight", 0.001, 128.0)}
@@ -111,7 +113,7 @@ def random_forest(
     del categories
     from sklearn import ensemble
 
-    ask = Ask(trial, n_rows, task)
+    ask = Ask(trial, n_rows, task, jobs, seed)
     kinds = ensemble.RandomForestClassifier, ensemble.RandomForestRegressor
     return kinds[not ask.has_classes](n_jobs=jobs, **ask.forest(seed))
 
@@ -138,7 +140,7 @@ def extra_trees(
     del categories
     from sklearn import ensemble
 
-    ask = Ask(trial, n_rows, task)
+    ask = Ask(trial, n_rows, task, jobs, seed)
     kinds = ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor
     return kinds[not ask.has_classes](n_jobs=jobs, **ask.forest(seed))
 
@@ -171,11 +173,10 @@ def linear(
     >>> linear(trial, 1000, task="regression").steps[-1][0]
     'ridge'
     """
-    del jobs, seed
     from sklearn.linear_model import LogisticRegression
     from sklearn.linear_model import Ridge
 
-    ask = Ask(trial, n_rows, task)
+    ask = Ask(trial, n_rows, task, jobs, seed)
     strength = ask.real("strength", 2**-5, 2**15)
     if ask.has_classes:
         return _scaled(LogisticRegression(C=strength, max_iter=200, tol=1e-3), categories)
@@ -202,11 +203,10 @@ def neighbours(
     >>> neighbours(trial, 1000).steps[-1][0]
     'kneighborsclassifier'
     """
-    del seed
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.neighbors import KNeighborsRegressor
 
-    ask = Ask(trial, n_rows, task)
+    ask = Ask(trial, n_rows, task, jobs, seed)
     asked = ask.whole("neighbours", 1, limits(n_rows)["neighbours"])
     weights = ask.word("weights", ["uniform", "distance"])
     kind = KNeighborsClassifier if ask.has_classes else KNeighborsRegressor
@@ -235,11 +235,14 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     from sklearn.preprocessing import OneHotEncoder
     from sklearn.preprocessing import StandardScaler
 
+    columns = listed("categories", categories, "column numbers")
+    for column in columns:
+        whole_number("categories", column)
     numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
-    if not categories:
+    if not columns:
         return make_pipeline(numbers, model)
     codes = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)
-    prepared = make_column_transformer((codes, [*categories]), remainder=numbers)
+    prepared = make_column_transformer((codes, columns), remainder=numbers)
     return make_pipeline(prepared, model)
 
 

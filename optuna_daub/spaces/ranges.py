@@ -11,6 +11,9 @@ from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.trial import BaseTrial
 
+from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import whole_number
+
 
 Task = Literal["classification", "regression"]
 
@@ -32,10 +35,12 @@ MAX_NEIGHBOURS = 100
 
 def check(n_rows: int, task: str) -> None:
     """Raise a ValueError if a number of rows or a task breaks its rule."""
-    if task not in ("classification", "regression"):
-        raise ValueError(f'`task` must be "classification" or "regression", but got {task!r}.')
-    if not n_rows >= 1:
-        raise ValueError(f"`n_rows` must be at least 1, but got {n_rows!r}.")
+    if not isinstance(task, str) or task not in ("classification", "regression"):
+        raise ValueError(
+            f'`task` must be "classification" or "regression", but got {brief(task)}.'
+        )
+    if whole_number("n_rows", n_rows) < 1:
+        raise ValueError(f"`n_rows` must be at least 1, but got {brief(n_rows)}.")
 
 
 def limits(n_rows: int) -> dict[str, int]:
@@ -55,8 +60,15 @@ def limits(n_rows: int) -> dict[str, int]:
 class Ask:
     """Suggestions of a trial by kind of range. A parameter that it has already keeps its range."""
 
-    def __init__(self, trial: BaseTrial, n_rows: int, task: Task) -> None:
+    def __init__(self, trial: BaseTrial, n_rows: int, task: Task, jobs: int, seed: int) -> None:
+        if not isinstance(trial, BaseTrial):
+            raise ValueError(
+                "`trial` must be the trial that Optuna gives to an objective, but got "
+                f"{brief(trial)}."
+            )
         check(n_rows, task)
+        whole_number("jobs", jobs)
+        whole_number("seed", seed)
         self._trial, self._known, self._n_rows = trial, trial.distributions, n_rows
         self.has_classes = task == "classification"
 

@@ -17,12 +17,13 @@ from optuna.distributions import IntDistribution
 from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
+from optuna_daub.core.checks import whole_number
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
-from optuna_daub.study.limit import limit_of
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
@@ -132,7 +133,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     """Return how well scores on each size rank learners on all the data.
 
     Learners trained on all the data have their scores there. For all others, scores are drawn from
-    the forecasts of the study's rule, and cut at the best possible score. So intervals are wide if
+    the forecasts of the study's rule, and cut at the limits of scores. So intervals are wide if
     forecasts are uncertain. Each size compares the learners that were scored on it. On large sizes
     these are the better ones, which are closer together and harder to rank.
 
@@ -163,12 +164,14 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     curves = [curve for curve in learning_curves(study) if curve.observations]
     policy = policy_of(study)
     full = policy.sizes[-1]
+    if whole_number("seed", seed) < 0:
+        raise ValueError(f"`seed` must be at least 0, but got {seed}.")
     sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
     scored = [curve for curve in curves if all(seen.is_finite for seen in curve.observations)]
     # The study's own pool: in an open one the rule forecasts by the parameters.
     pool = looking(study).pool(policy, is_at_work=False)
     drawn = _draws(policy, pool, scored, sign, np.random.default_rng(seed))
-    drawn = np.minimum(drawn, sign * limit_of(study))
+    drawn = np.clip(drawn, *limits_of(study).signed(sign))
     at = {s: [i for i, c in enumerate(scored) if _score(c, s) is not None] for s in policy.sizes}
     sizes = [
         _of_size(size, full, [scored[i] for i in at[size]], drawn[:, at[size]], sign)

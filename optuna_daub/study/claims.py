@@ -183,7 +183,7 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     # The pool that the run was decided on, so the next decision finds it again if this declines.
     pool = worker.pool(policy, number, proposes=True).put(worker.known.curves[number])
     decision = policy.start(pool, number, run.size)
-    reason = sentence(decision.reason, worker.sign, worker.limit)
+    reason = sentence(decision.reason, worker.sign, worker.limits)
     if isinstance(decision, Extend):
         is_same = decision.size == run.size
         return run if is_same else replace(run, size=decision.size, reason=reason)
@@ -263,7 +263,7 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
     copied = records.read_run(trial)  # the record of a run that died and was retried
     wanted = None if copied is None else copied.learner
     decision = _decide(worker, policy, number)
-    reason = sentence(decision.reason, worker.sign, worker.limit)
+    reason = sentence(decision.reason, worker.sign, worker.limits)
     match decision:
         case Extend(learner, size) if wanted in (None, learner):
             return asking.run(reason, learner, size)

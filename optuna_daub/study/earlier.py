@@ -62,7 +62,8 @@ class Earlier:
             ValueError: if the argument is not a list of studies, or a study has no learner that
                 was trained on all the data.
         """
-        if isinstance(studies, str) or not isinstance(studies, Sequence):
+        is_list = isinstance(studies, Sequence) and not isinstance(studies, str)
+        if not is_list or not all(isinstance(study, optuna.Study) for study in studies):
             raise ValueError(
                 "`earlier` must be a list of studies, such as `earlier=[optuna.load_study(...)]`, "
                 f"but got {brief(studies)}."
@@ -209,8 +210,8 @@ def _warn(worker: Worker, name: str, value: Any, distribution: BaseDistribution)
     """Warn that an earlier value is out of range, once for each parameter."""
     worker.warn(
         f"earlier {name}",
-        f"{name} = {value!r} of an earlier study is left out: it is not in the {distribution} of "
-        "this study.",
+        f"{name} = {brief(value)} of an earlier study is left out: it is not in the "
+        f"{distribution} of this study.",
     )
 
 

@@ -29,7 +29,7 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
-from optuna_daub.study.limit import limit_of
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Failure
@@ -100,7 +100,7 @@ def close(
         log.write_seconds(study, trial, turn.size, turn.since)
     _refuse_steps(study, trial, policy, turn, values)
     known = worker.look()
-    worker.limit = worker.sign * limit_of(study)
+    worker.limits = limits_of(study).signed(worker.sign)
     run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return
@@ -283,11 +283,11 @@ def _close_run(ending: _Ending) -> None:
     pool, decision = worker.answer(policy, number)
     summary: dict[str, Any] = {
         "training_size": found.curve.size,
-        "reason": status(policy, pool, worker.sign, learner, decision, worker.limit),
+        "reason": status(policy, pool, worker.sign, learner, decision, worker.limits),
     }
     upper = policy.interval(pool, learner).upper
     if math.isfinite(upper):
-        summary["bound"] = worker.sign * min(upper, worker.limit)
+        summary["bound"] = worker.sign * worker.limits.cut(upper)
     log.write_summary(study, trial, summary)
 
 

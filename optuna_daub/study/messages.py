@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from optuna_daub.core.decision import Decision
@@ -10,6 +9,8 @@ from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import why_not
+from optuna_daub.core.limits import UNLIMITED
+from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
@@ -17,13 +18,13 @@ from optuna_daub.core.pool import Pool
 GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
 
 
-def sentence(reason: Reason, sign: int, limit: float = math.inf) -> str:
+def sentence(reason: Reason, sign: int, limits: Limits = UNLIMITED) -> str:
     """Return a reason of the core in the direction of the user: `sign` is -1 for minimize.
 
-    Scores that it names are cut at the limit, the best one that there can be (larger is better).
+    Scores that it names are cut at the limits, in the direction of the core (larger is better).
     """
-    scores = tuple(min(score, limit) for score in reason.scores)
-    # Two different scores beyond the limit are equal now: "1.000 < 1.000" would be false.
+    scores = tuple(map(limits.cut, reason.scores))
+    # Two different scores beyond a limit are equal now: "1.000 < 1.000" would be false.
     are_equal = len({*scores}) < len({*reason.scores})
     text = reason.sentence.replace("{less}", "{less}=") if are_equal else reason.sentence
     reason = replace(reason, sentence=text, scores=scores)
@@ -41,19 +42,21 @@ def status(
     sign: int,
     learner: int,
     decision: Decision,
-    limit: float = math.inf,
+    limits: Limits = UNLIMITED,
 ) -> str:
     """Return why a learner goes on or does not, given the policy's decision."""
     curve = pool.curves[learner]
     at = f"at {curve.size:,}" if curve.observations else "before its first size"
+    if curve.dropped and curve.cause == "ruled out" and curve.size >= policy.sizes[-1]:
+        return f"trained on all {curve.size:,} examples, and ruled out: {curve.dropped}"
     if curve.dropped:
         return f"dropped {at}: {curve.dropped}"
     if isinstance(decision, Finish) and decision.learner == learner:
-        return f"best: {sentence(decision.reason, sign, limit)}"
+        return f"best: {sentence(decision.reason, sign, limits)}"
     if isinstance(decision, Extend) and decision.learner == learner:
-        return f"next is {decision.size:,}: {sentence(decision.reason, sign, limit)}"
+        return f"next is {decision.size:,}: {sentence(decision.reason, sign, limits)}"
     if curve.size >= policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"
     if curve.observations:
-        return f"suspended {at}: {sentence(why_not(decision, learner), sign, limit)}"
-    return f"suspended {at}: {sentence(decision.reason, sign, limit)}"
+        return f"suspended {at}: {sentence(why_not(decision, learner), sign, limits)}"
+    return f"suspended {at}: {sentence(decision.reason, sign, limits)}"

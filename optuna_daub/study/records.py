@@ -23,6 +23,7 @@ from typing import TypeVar
 
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
 from optuna_daub.study.setup_errors import SetupError
@@ -373,8 +374,9 @@ def _record(kind: type[_Record], stored: Any) -> _Record:
     """Return a stored record; raise a ValueError that names what it lacks."""
     if not isinstance(stored, Mapping):
         raise ValueError(
-            f"A stored {kind.__name__.lower()} must be a mapping, but this study has {stored!r}. "
-            "It was changed by hand or by another program: start a study with another name."
+            f"A stored {kind.__name__.lower()} must be a mapping, but this study has "
+            f"{brief(stored)}. It was changed by hand or by another program: start a study with "
+            "another name."
         )
     if missing := [name for name in _REQUIRED[kind] if name not in stored]:
         raise ValueError(

@@ -71,7 +71,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     >>> [sorted(trial.intermediate_values) for trial in study.trials[:2]]
     [[250], [250]]
     """
-    _check_trial(trial)
+    check_trial(trial)
     study, pruner, worker = trial.study, _pruner_of(trial), worker_of(trial.study)
     run = worker.known.runs.get(trial.number)
     if run is None and records.read_run(log.as_stored(study, trial)) is None:
@@ -113,7 +113,7 @@ def report(
         optuna.TrialPruned: if other workers have declared this one dead and resumed its learner;
             do not catch it.
     """
-    _check_trial(trial)
+    check_trial(trial)
     worker, study, place = worker_of(trial.study), trial.study, trial.number
     with _ending_before_first(worker):
         size = whole_number("size", size)
@@ -144,10 +144,10 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
     pruner = trial.study.pruner
     if isinstance(pruner, AllocationPruner):
         return pruner
+    found = "the class itself" if isinstance(pruner, type) else type(pruner).__name__
     raise SetupError(
-        "The pruner of the study must be one of optuna_daub, but got "
-        f"{type(pruner).__name__}: pass `pruner=DAUBPruner(max_resource=...)` to "
-        "`optuna.create_study`."
+        f"The pruner of the study must be one of optuna_daub, but got {found}: pass "
+        "`pruner=DAUBPruner(max_resource=...)` to `optuna.create_study`."
     )
 
 
@@ -238,9 +238,9 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         name = others[0]
         raise ValueError(
             f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
-            f"learner {run.learner}, suggests {name} = {now.params[name]!r} where the learner has "
-            f"{learner.params[name]!r}. Let ranges not depend on the trial's number, on time or "
-            "on chance."
+            f"learner {run.learner}, suggests {name} = {brief(now.params[name])} where the "
+            f"learner has {brief(learner.params[name])}. Let ranges not depend on the trial's "
+            "number, on time or on chance."
         )
 
 
@@ -259,7 +259,8 @@ def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
             )
 
 
-def _check_trial(trial: object) -> None:
+def check_trial(trial: object) -> None:
+    """Raise a ValueError unless it is a trial that can report."""
     if not isinstance(trial, optuna.Trial):
         raise ValueError(
             "`trial` must be the trial that Optuna hands to the objective, or `study.ask()` "

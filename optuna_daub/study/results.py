@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from typing import Literal
 
@@ -13,10 +14,14 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.limits import Limits
+from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
-from optuna_daub.study.limit import cut
-from optuna_daub.study.limit import limit_of
+from optuna_daub.study.limits import limits_of
+from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.stored_policy import policy_of
@@ -110,11 +115,12 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """
     worker = looking(study)
     policy, sign = policy_of(study), worker.sign
-    limit = limit_of(study)
+    limits = limits_of(study)
     with worker.lock:  # so the pool and `known` are of one moment
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
     best = _winner(study, worker, decision) if isinstance(decision, Finish) else None
+    why = partial(_reason, policy, pool, decision, sign, limits.signed(sign))
     running = {run.learner: run.reason for run in known.runs.values()}
     curves = []
     for learner, curve in pool.curves.items():
@@ -127,9 +133,9 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
                 params={**(curve.parameters or known.learners[learner].params)},
                 observations=tuple(records.signed(seen, sign) for seen in curve.observations),
                 state=_state_of(curve, policy.sizes[-1], learner == best, learner in running),
-                bound=_shown(sign * interval.upper, limit, sign),
-                worst=_shown(sign * interval.lower, limit, sign),
-                reason=reason or status(policy, pool, sign, learner, decision, sign * limit),
+                bound=_shown(sign * interval.upper, limits),
+                worst=_shown(sign * interval.lower, limits),
+                reason=reason or why(learner, best),
             )
         )
     return curves
@@ -186,7 +192,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
             has and its pruner is not passed to the study.
     """
     worker = looking(study)
-    policy, sign, limit = policy_of(study), worker.sign, limit_of(study)
+    policy, sign, limits = policy_of(study), worker.sign, limits_of(study)
     pool, decision = worker.answer(policy, is_at_work=False)
     is_final = isinstance(decision, Finish)
     learner = (
@@ -206,10 +212,10 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         params={**curve.parameters},
         score=sign * curve.score,
         size=curve.size,
-        bound=_shown(sign * policy.interval(pool, learner).upper, limit, sign),
-        rival_bound=cut(sign * max(rivals), limit, sign) if rivals else None,
+        bound=_shown(sign * policy.interval(pool, learner).upper, limits),
+        rival_bound=limits.cut(sign * max(rivals)) if rivals else None,
         is_final=is_final,
-        reason=status(policy, pool, sign, learner, decision, sign * limit),
+        reason=_reason(policy, pool, decision, sign, limits.signed(sign), learner, learner),
         promise=policy.promise(pool, learner) or "",
         better_size=_better_size(curve),
         examples=pool.spent.examples,
@@ -234,6 +240,26 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
 
 
+def _reason(
+    policy: Policy,
+    pool: Pool,
+    decision: Decision,
+    sign: int,
+    limits: Limits,
+    learner: int,
+    best: int | None,
+) -> str:
+    """Return the reason for a learner's state. Another than the rule's answer may be `best`."""
+    answer = decision.learner if isinstance(decision, Finish) else None
+    if None in (answer, best) or answer == best or learner not in (answer, best):
+        return status(policy, pool, sign, learner, decision, limits)
+    said = sentence(decision.reason, sign, limits)
+    if learner == answer:
+        return f"answer of the rule: {said}. Learner {best} has the best score"
+    why = f"no score on {pool.curves[learner].size:,} examples is better"
+    return f"best: {why}. The rule takes learner {answer}: {said}"
+
+
 def _better_size(curve: LearningCurve) -> int | None:
     """Return the size with the best score on as many examples. None if that is the last one."""
     last = curve.observations[-1]
@@ -247,9 +273,9 @@ def _finite(end: float) -> float | None:
     return None if math.isinf(end) else end
 
 
-def _shown(end: float, limit: float, sign: int) -> float | None:
+def _shown(end: float, limits: Limits) -> float | None:
     """Return the end of an interval in the user's direction. None if it is infinite."""
-    return None if math.isinf(end) else cut(end, limit, sign)
+    return None if math.isinf(end) else limits.cut(end)
 
 
 def _state_of(

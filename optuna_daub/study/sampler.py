@@ -22,6 +22,7 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
+from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import LikeRecent
@@ -38,7 +39,7 @@ from optuna_daub.study.claims import assign
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.earlier import FromEarlier
 from optuna_daub.study.exploring import Exploring
-from optuna_daub.study.limit import limit_of
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
@@ -116,9 +117,10 @@ class DataAllocationSampler(BaseSampler):
         seed: int | None = None,
         earlier: Sequence[optuna.Study] = (),
     ) -> None:
-        if base_sampler is not None and not isinstance(base_sampler, BaseSampler):
+        is_other = isinstance(base_sampler, BaseSampler | None)
+        if not is_other or isinstance(base_sampler, DataAllocationSampler):
             raise ValueError(
-                "`base_sampler` must be a sampler of Optuna, such as "
+                "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
         if n_learners is not None:
@@ -183,8 +185,8 @@ class DataAllocationSampler(BaseSampler):
             self._earlier.check(study)
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, worker, self._seconds)
-            if math.isinf(worker.limit):
-                worker.limit = worker.sign * limit_of(study)
+            if worker.limits == UNLIMITED:
+                worker.limits = limits_of(study).signed(worker.sign)
             worker.proposer = LikeRecent()
             if self._proposes:
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)

@@ -15,6 +15,7 @@ from typing import Any
 
 import optuna
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.projection import Projection
@@ -123,7 +124,7 @@ def _described(value: Any) -> Any:
     which = type(value) if is_value else value
     names = [name for name, known in _NAMED.items() if known is which]
     if not names:
-        raise ValueError(f"`value` must have a stored name, but got {value!r}.")
+        raise ValueError(f"`value` must have a stored name, but got {brief(value)}.")
     found: dict[str, Any] = {_NAME: names[0]}
     if is_value:
         found[_FIELDS] = {

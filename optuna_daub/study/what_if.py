@@ -26,7 +26,7 @@ from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
-from optuna_daub.study.limit import within
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.stored_policy import policy_of
@@ -136,13 +136,14 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     failed = {learner for learner, curve in pool.curves.items() if curve.has_failed}
     whole = _completed(pool, other.sizes, failed)
     full_size = own.sizes[-1]
+    limits = limits_of(study)
     winner, made, guessed = _replayed(other, pool, whole)
 
     def outcome(learner: int | None, cost: Cost, trainings: Sequence[Observation]) -> Outcome:
         there = None if learner is None else whole[learner].at(full_size)
         return Outcome(
             learner=learner,
-            score=None if there is None else within(study, worker.sign * there.score),
+            score=None if there is None else limits.cut(worker.sign * there.score),
             is_forecast=learner is not None and full_size not in pool.curves[learner],
             probes=len(trainings),
             full_trainings=sum(seen.size == full_size for seen in trainings),

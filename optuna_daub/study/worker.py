@@ -1,7 +1,6 @@
 """The state of one process: trials it has read, its own runs, and signs of other workers.
 
-All of it can be computed again from the storage by a new process, except times and the runs of
-this process.
+A new process can compute all of it from the storage, except times and the runs of this process.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
@@ -164,8 +164,8 @@ class Worker:
     """Rule for the points that could become learners, given by this process's sampler."""
     horizon: float | None = None
     """Time at which the sampler's seconds are over; None without a limit."""
-    limit: float = math.inf
-    """Best possible score, larger is better; infinity if unknown. Reasons show none beyond it."""
+    limits: Limits = field(default_factory=Limits)
+    """Limits of scores (larger is better). Reasons show none beyond them."""
     asked_since: float | None = None
     """Time of the first trial asked for outside `study.optimize`; None if there was none."""
     begin: tuple[datetime | None, int] = None, 0
@@ -288,7 +288,7 @@ class Worker:
                 decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return pool, decision
-                reason = sentence(decision.reason, self.sign, self.limit)
+                reason = sentence(decision.reason, self.sign, self.limits)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
     @host.one_blas_thread()
@@ -306,7 +306,7 @@ class Worker:
         pool, decision = self.answer(policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return Go(decision.size)
-        return End(status(policy, pool, self.sign, run.learner, decision, self.limit))
+        return End(status(policy, pool, self.sign, run.learner, decision, self.limits))
 
     def warn(self, kind: str, text: str) -> None:
         """Log a warning, once of each kind."""

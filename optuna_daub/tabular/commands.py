@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +64,37 @@ def add_commands(commands: Any) -> None:
     )
     _add_header(apply)
     apply.set_defaults(run=_predict)
+    for parser in (made, train, apply):
+        parser.add_argument(
+            "--traceback", action="store_true", help="show where an error was raised"
+        )
 
 
 def run(asked: argparse.Namespace, say: Any) -> int:
-    """Run a command and return 0. After a wrong argument or table, print why and return 2."""
+    """Run a command and return 0. After a wrong argument or table, print why and return 2.
+
+    Errors that other packages raise are faults, and pass through with their traceback.
+    """
     try:
         asked.run(asked, say)
-    except (ValueError, ImportError) as error:  # a TableError is one
-        sys.stderr.write(f"{error}\n")
-        return 2
-    except RuntimeError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+    except (ValueError, ImportError, RuntimeError) as error:
+        if asked.traceback or not _is_raised_here(error):
+            raise
+        hint = "" if isinstance(error, TableError) else " (`--traceback` shows where this is.)"
+        sys.stderr.write(f"{error}{hint}\n")
+        return 1 if isinstance(error, RuntimeError) else 2
     return 0
+
+
+def _is_raised_here(error: Exception) -> bool:
+    """Return whether the innermost call of a traceback is one of this package."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "optuna_daub"
+
+
+def _check_path(name: str, path: Path | None) -> None:
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise TableError(f"`{name}` must be a file in a folder that is there, but got {path}.")
 
 
 def _example(asked: argparse.Namespace, say: Any) -> None:
@@ -93,9 +112,8 @@ def _example(asked: argparse.Namespace, say: Any) -> None:
 
 
 def _fit(asked: argparse.Namespace, say: Any) -> None:
-    for name, path in (("--save", asked.save), ("--report", asked.report)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise TableError(f"`{name}` must be in a folder that is there, but got {path}.")
+    _check_path("--save", asked.save)
+    _check_path("--report", asked.report)
     if asked.report is not None:
         imported("plotly")
     model = fit(
@@ -124,6 +142,7 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
 
 def _predict(asked: argparse.Namespace, say: Any) -> None:
     pandas, joblib = imported("pandas"), imported("joblib")
+    _check_path("--out", asked.out)
     if not asked.model.is_file():
         raise TableError(
             f"`--model` must be a file that `fit` has saved, but {asked.model} is no file."

@@ -28,7 +28,7 @@ from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
-from optuna_daub.tabular import pair
+from optuna_daub.study.storages import opened
 from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.metrics import check_measures_times
@@ -122,12 +122,12 @@ def fit(
         seed=seed,
         categories=ready.preparation.categories_,
     )
-    opened = pair.opened(storage)
+    storage = opened(storage)
     left = seconds - (time.monotonic() - began)
     if left <= 0:
         say(f"Reading the table took all of the {said_time(seconds)}: one model is trained.")
     with _quiet():
-        study, objective = search.run((1 - LAST_SHARE) * max(left, 0.0), opened, say)
+        study, objective = search.run((1 - LAST_SHARE) * max(left, 0.0), storage, say)
         best = best_learner(study)
         curves = learning_curves(study)
         failures = _failures(curves)
@@ -208,6 +208,8 @@ def _prepared(
     for name in listed("ignore", ignore, "columns"):
         if (text := text_of(name)) not in frame.columns:
             raise TableError(f"`ignore` must have columns of the table, but got {brief(name)}.")
+        if text == goal.name:
+            raise TableError(f"`ignore` must not have the target, but got {brief(name)}.")
         left_out.add(text)
     frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *left_out)]]
     frame = frame.reset_index(drop=True)

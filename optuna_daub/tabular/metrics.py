@@ -162,7 +162,7 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
                 f'`task="{other}"`, or one of {", ".join(_SHORT[task])}.'
             )
         meant = scorer_meant(key, OWN[task])
-        hint = f"did you mean {meant!r}" if meant else f"such as {', '.join(_SHORT[task])}"
+        hint = f"did you mean {brief(meant)}" if meant else f"such as {', '.join(_SHORT[task])}"
         raise TableError(f"`metric` must be a metric of {task}, but got {brief(name)}: {hint}?")
     if n_classes > 2 and scoring == "roc_auc":
         scoring = "roc_auc_ovr"
@@ -180,7 +180,7 @@ def check_measures_times(metric: Metric, times: Times | None) -> None:
     """Raise a TableError if a metric compares dates by their ratio: no date is 0."""
     if times is not None and times.first is not None and metric.scoring.endswith(OF_RATIOS):
         raise TableError(
-            f"`metric={metric.name!r}` compares ratios, but the target has dates, which have "
+            f"`metric={brief(metric.name)}` compares ratios, but the target has dates, which have "
             'none: take "r2", or "mae" or "rmse" in days.'
         )
 

@@ -105,7 +105,7 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
     names = [*map(text_of, frame.columns)]  # of several levels too
     frame = frame.set_axis(names, axis=1)
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise TableError(f"Columns must have different names, but {twice!r} is there twice.")
+        raise TableError(f"Columns must have different names, but {brief(twice)} is there twice.")
     if len(frame) == 0:
         raise TableError("A table must have rows to learn from, but this one has none.")
     if not isinstance(frame.index, type(frame.reset_index(drop=True).index)):

@@ -112,7 +112,8 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     kind, known = _kind(column[kept], name, pandas)
     if given == "regression" and kind == "text":
         raise TableError(
-            f'`task="regression"` needs numbers, but `{name}` has text, such as {known.iloc[0]!r}.'
+            f'`task="regression"` needs numbers, but `{name}` has text, such as '
+            f"{brief(known.iloc[0])}."
         )
     if kind in ("numbers", "yes or no"):
         finite = np.isfinite(known.to_numpy(dtype=np.float64))
@@ -221,7 +222,7 @@ def _column(frame: Any, name: Any) -> str:
         return text
     alike = difflib.get_close_matches(text.lower(), [n.lower() for n in names], n=1)
     close = next((n for n in names if alike and n.lower() == alike[0]), None)
-    hint = f" Did you mean {close!r}?" if close else ""
+    hint = f" Did you mean {brief(close)}?" if close else ""
     some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     raise TableError(
         f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."

@@ -14,8 +14,8 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.curve import Observation
-from optuna_daub.study.limit import cut
-from optuna_daub.study.limit import limit_of
+from optuna_daub.core.limits import Limits
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.visualization import _plotly
@@ -176,7 +176,7 @@ def learning_curves_record(
     if learners is None:
         ranked = [*ranked[:top], *thinned(ranked[top:])]
     colors = learner_colors(curve.learner for curve in ranked[:top])
-    bands = _bands(study, ranked, limit_of(study))
+    bands = _bands(study, ranked, limits_of(study))
     banded = [curve.learner for curve in ranked if bands[curve.learner]][:MAX_BANDS]
     lines = tuple(
         CurveLine(
@@ -212,9 +212,9 @@ def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None
 
 
 def _bands(
-    study: optuna.Study, curves: Sequence[LearnerCurve], limit: float
+    study: optuna.Study, curves: Sequence[LearnerCurve], limits: Limits
 ) -> Mapping[int, tuple[Edge, ...]]:
-    """Return the forecast of each learner's later scores, cut at the limit.
+    """Return the forecast of each learner's later scores, cut at the limits.
 
     Both ends at the full size are those that the study reports. If the policy forecasts scores,
     the band widens between as the forecasts do; otherwise it is a wedge.
@@ -254,7 +254,7 @@ def _bands(
                     inner[learner].append(Edge(size, worst, middle + share * (end.best - mean)))
     return {
         learner: tuple(
-            edge._replace(best=cut(edge.best, limit, sign))
+            Edge(edge.size, limits.cut(edge.worst), limits.cut(edge.best))
             for edge in (band[0], *inner[learner], band[-1])
         )
         if band

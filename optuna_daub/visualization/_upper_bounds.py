@@ -16,8 +16,7 @@ import optuna
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
-from optuna_daub.study.limit import cut
-from optuna_daub.study.limit import limit_of
+from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
@@ -190,7 +189,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     sequence = allocations(study)  # before the curves, so these know every learner in it
     curves = learning_curves(study)
     sign = rules_of(study).sign
-    limit = limit_of(study)
+    limits = limits_of(study)
     ranked = foremost(curves, learners, sign)
     n_learners = len(ranked)
     if learners is None:
@@ -200,7 +199,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     for step in _bound_steps(study, sequence, curves):
         own[step.learner].append(step)
     for curve in curves:
-        steps = [step._replace(bound=cut(step.bound, limit, sign)) for step in own[curve.learner]]
+        steps = [step._replace(bound=limits.cut(step.bound)) for step in own[curve.learner]]
         own[curve.learner] = _ended(steps, curve, len(sequence))
     leads = _leads(own, curves, sign)
     if not leads:
@@ -211,14 +210,14 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         )
         for curve in ranked
     )
-    limits = _limits(tracks, leads, sign, half=len(sequence) / 2)
+    axis = axis_of(study, _limits(tracks, leads, sign, half=len(sequence) / 2))
     best = best_learner(study)
     return BoundsRecord(
         tracks,
         n_learners,
         tuple(leads),
         len(sequence),
-        axis_of(study, limits),
+        axis,
         best.promise if best else "",
     )
 

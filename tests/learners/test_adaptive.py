@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -16,11 +15,15 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.intervals import chernoff
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
+from optuna_daub.learners.adaptive import EXPONENTS
 from optuna_daub.learners.boosting import Choice
 from optuna_daub.learners.example_sampling import PATIENCE
 from optuna_daub.learners.example_sampling import SampleSource
 from optuna_daub.learners.example_sampling import accepted_rows
-from optuna_daub.learners.example_sampling import select_hypothesis
+from optuna_daub.learners.selection import Hypotheses
+from optuna_daub.learners.selection import NeededBalances
+from optuna_daub.learners.selection import Selection
+from optuna_daub.learners.selection import select_hypothesis
 from optuna_daub.learners.stopping import MadaBoostRule
 from optuna_daub.learners.stopping import SizeRule
 from optuna_daub.learners.stopping import StoppingRule
@@ -31,12 +34,15 @@ from tests.learners.transcriptions import Interval
 from tests.learners.transcriptions import boost_by_sampling
 
 
-def pattern_blocks(first: str, second: str, size: int) -> Iterator[NDArray[np.int8]]:
-    """Yield the outcomes of two hypotheses that repeat patterns of right (1) and wrong (0)."""
-    period = np.array([list(map(int, first)), list(map(int, second))], dtype=np.int8) * 2 - 1
-    stream = np.tile(period, 200_000 // period.shape[1])
-    for start in range(0, stream.shape[1], size):
-        yield stream[:, start : start + size]
+def select_on_patterns(
+    first: str, second: str, rule: StoppingRule, size: int, most: int = 10**6
+) -> Selection | None:
+    """Choose between two hypotheses that repeat patterns of right (1) and wrong (0)."""
+    X = 1.0 - np.array([list(map(int, first)), list(map(int, second))]).T  # right: lowest bin
+    bins = interval_bins(X, 2, np.zeros(2, dtype=bool))
+    hypotheses = Hypotheses(bins, np.array([0, 2]), np.ones(len(X)))
+    rows = (np.arange(start, start + size) % len(X) for start in range(0, 200_000, size))
+    return select_hypothesis(rows, hypotheses, NeededBalances(rule), most)
 
 
 def rules(epsilon: float) -> list[StoppingRule]:
@@ -65,7 +71,7 @@ def test_rounds_on_patterns_end_where_published(
     for rule, n in zip(rules(epsilon), expected, strict=True):
         if size < n / 10_000:
             continue  # one by one only where that is quick
-        selection = select_hypothesis(pattern_blocks(*patterns, size), rule, 10**6)
+        selection = select_on_patterns(*patterns, rule, size)
         assert selection is not None
         assert (selection.hypothesis, selection.sign, selection.n_samples) == (0, 1, n)
         assert selection.satisfied
@@ -74,22 +80,98 @@ def test_rounds_on_patterns_end_where_published(
 def test_accuracy_on_patterns_is_the_published_one() -> None:
     expected = [0.754190, 0.755556, 0.752809, 0.750636]
     for rule, accuracy in zip(rules(0.5), expected, strict=True):
-        selection = select_hypothesis(pattern_blocks("1110", "1010", 64), rule, 10**6)
+        selection = select_on_patterns("1110", "1010", rule, 64)
         assert selection is not None
         assert selection.accuracy == pytest.approx(accuracy, abs=5e-7)
 
 
 def test_a_hypothesis_that_is_mostly_wrong_votes_the_other_way() -> None:
-    selection = select_hypothesis(pattern_blocks("0001", "1010", 64), rules(0.5)[0], 10**6)
+    selection = select_on_patterns("0001", "1010", rules(0.5)[0], 64)
     assert selection is not None
     assert (selection.sign, selection.n_samples) == (-1, 179)
 
 
 def test_a_round_ends_at_its_largest_size() -> None:
-    selection = select_hypothesis(pattern_blocks("1110", "1010", 64), rules(0.1)[0], 100)
+    selection = select_on_patterns("1110", "1010", rules(0.1)[0], 64, 100)
     assert selection is not None
     assert (selection.n_samples, selection.satisfied) == (100, False)
     assert selection.accuracy == 0.75
+
+
+@settings(max_examples=40)
+@given(
+    rule=st.sampled_from(rules(0.9) + rules(0.5)),
+    seed=st.integers(0, 10**6),
+    n_rows=st.integers(2, 300),
+    weak=st.booleans(),
+)
+def test_the_round_ends_at_the_first_draw_at_which_the_rule_holds(
+    rule: StoppingRule, seed: int, n_rows: int, weak: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (n_rows, 3)).astype(float)
+    X[0], X[1] = 0.0, 2.0  # no column is constant
+    bins = interval_bins(X, 3, np.zeros(3, dtype=bool))
+    wrong = rng.random(n_rows) < (0.45 if weak else 0.1)
+    hypotheses = Hypotheses(
+        bins, np.arange(len(bins.upper)), np.where((X[:, 0] == 0.0) ^ wrong, 1.0, -1.0)
+    )
+    blocks = [rng.integers(0, n_rows, n) for n in (0, 1, 29, 40, 0, 127, 128, 129, 1500, 3000)]
+    selection = select_hypothesis(blocks, hypotheses, NeededBalances(rule), 4000)
+    rows = np.concatenate(blocks)[:4000]
+    balance = hypotheses.outcomes(rows, np.arange(len(bins.upper))).cumsum(axis=1)
+    n = np.arange(1, len(rows) + 1)
+    holds = rule(n, 0.5 + np.abs(balance).max(axis=0) / (2.0 * n)) & (n > 30)
+    stop = int(holds.argmax()) if holds.any() else len(rows) - 1
+    assert selection is not None
+    assert (selection.n_samples, selection.satisfied) == (stop + 1, bool(holds.any()))
+    assert selection.hypothesis == np.abs(balance[:, stop]).argmax()
+    assert selection.sign == (1 if balance[selection.hypothesis, stop] > 0 else -1)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.2, 0.5, 0.99])
+@pytest.mark.parametrize("delta", [1e-6, 0.1, 0.9])
+def test_needed_balances_are_the_smallest_with_which_the_rule_holds(
+    epsilon: float, delta: float
+) -> None:
+    for kind in (*EXPONENTS.values(), None):
+        rule: StoppingRule = (
+            SizeRule(advantage_size, epsilon, delta, kind)
+            if kind
+            else MadaBoostRule(epsilon, delta)
+        )
+        needed = NeededBalances(rule)
+        some = needed.up_to(50).tolist()
+        needs = needed.up_to(400)
+        assert needs[:50].tolist() == some
+        assert (needs[:30] > np.arange(1, 31)).all()
+        for n in range(31, 401):
+            balances = np.arange(n + 1)
+            holds = rule(np.full(n + 1, n), 0.5 + balances / (2.0 * n))
+            assert holds.tolist() == (balances >= needs[n - 1]).tolist()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("rule", ["massart", "madaboost"])
+def test_few_examples_of_many_rounds_are_counted_one_by_one(
+    monkeypatch: pytest.MonkeyPatch, rule: Any, n_classes: int
+) -> None:
+    X, y = noisy(75, 4, seed=5, n_classes=n_classes)
+    counted: list[int] = []
+    outcomes = Hypotheses.outcomes
+
+    def counting(self: Hypotheses, rows: Any, some: Any) -> Any:
+        counted.append(len(rows) * len(some))
+        return outcomes(self, rows, some)
+
+    monkeypatch.setattr(Hypotheses, "outcomes", counting)
+    model = AdaptiveSamplingBoostClassifier(rule, n_estimators=60, random_state=0)
+    with warnings.catch_warnings():  # no stump may be better than guessing in the end
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    sizes = model.n_samples_per_round_
+    assert sizes.sum() > 100_000
+    assert sum(counted) < sizes.sum() * model.n_hypotheses_ / 2 / 20
 
 
 def holds_by_definition(name: str, epsilon: float, delta: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import optuna
 import pytest
 from sklearn.metrics import accuracy_score
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import hamming_loss
 from sklearn.metrics import make_scorer
 from sklearn.naive_bayes import GaussianNB
 
@@ -16,14 +19,16 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core.limits import UNLIMITED
+from optuna_daub.core.limits import Limits
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 from optuna_daub.learners import sequential_score
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.sklearn import DataAllocationSearchCV
-from optuna_daub.study.limit import read_limit
-from optuna_daub.study.limit import within
-from optuna_daub.study.limit import write_limit
+from optuna_daub.study.limits import limits_of
+from optuna_daub.study.limits import read_limits
+from optuna_daub.study.limits import write_limits
 from tests.objective.studies import SIZES
 from tests.objective.studies import X_REG
 from tests.objective.studies import Y_REG
@@ -77,52 +82,71 @@ def _own(estimator: Any, X: Any, y: Any) -> float:
     return float(np.mean(estimator.predict(X) == y))
 
 
+SHARE, LOSS = (0.0, 1.0), (-math.inf, 0.0)
+
+
 @pytest.mark.parametrize(
-    ("scoring", "limit"),
+    ("scoring", "limits"),
     [
-        ("accuracy", 1.0),
-        ("f1_macro", 1.0),
-        ("roc_auc_ovr", 1.0),
-        ("neg_log_loss", 0.0),
-        (make_scorer(accuracy_score), 1.0),
-        (sequential_score(epsilon=0.1, delta=0.1), 1.0),
-        (None, 1.0),
+        ("accuracy", SHARE),
+        ("f1_macro", SHARE),
+        ("roc_auc_ovr", SHARE),
+        ("balanced_accuracy", SHARE),
+        ("matthews_corrcoef", (-math.inf, 1.0)),
+        ("neg_log_loss", LOSS),
+        (make_scorer(accuracy_score), SHARE),
+        (make_scorer(balanced_accuracy_score, adjusted=True), (-math.inf, 1.0)),
+        (make_scorer(hamming_loss, greater_is_better=False), (-1.0, 0.0)),
+        (sequential_score(epsilon=0.1, delta=0.1), SHARE),
+        (None, SHARE),
         (_own, None),
         (make_scorer(lambda y, predicted: 3.0), None),
     ],
 )
-def test_the_best_score_that_there_can_be_is_a_fact_of_the_study(
-    scoring: Any, limit: float | None
+def test_the_limits_of_scores_are_a_fact_of_the_study(
+    scoring: Any, limits: tuple[float, float] | None
 ) -> None:
     study = study_of(TrainingSizeObjective(build, X, Y, scoring=scoring))
-    assert read_limit(study) == limit
-    # Without a known limit the scores show it: shares are at most 1, and 3.0 is none.
-    shown = 7.0 if study.best_value > 1.0 else 1.0
-    assert within(study, 7.0) == (shown if limit is None else limit)
-    assert within(study, -7.0) == -7.0
-    if scoring is not None and not hasattr(scoring, "limit"):
+    assert read_limits(study) == limits
+    # Without known limits the scores show them: shares are from 0 to 1, and 3.0 is none.
+    shown = UNLIMITED if study.best_value > 1.0 else SHARE
+    assert limits_of(study) == (shown if limits is None else limits)
+    if scoring is not None and not hasattr(scoring, "limits"):
         search = DataAllocationSearchCV(
             GaussianNB(), {"var_smoothing": [0.1]}, cv=2, scoring=scoring, random_state=0
         )
-        assert read_limit(search.fit(X, Y).study_) == limit
+        assert read_limits(search.fit(X, Y).study_) == limits
 
 
 def test_the_limit_of_a_study_that_minimizes_is_below() -> None:
     study = optuna.create_study(direction="minimize")
-    write_limit(study, 0.0)
-    assert (within(study, -0.1), within(study, 0.1)) == (0.0, 0.1)
-    regression = TrainingSizeObjective(build_linear, X_REG, Y_REG, scoring="r2")
-    assert read_limit(study_of(regression)) == 1.0
+    write_limits(study, Limits(lowest=0.0))
+    assert [limits_of(study).cut(score) for score in (-0.1, 0.1, 7.0)] == [0.0, 0.1, 7.0]
 
 
-def test_no_search_shows_an_accuracy_above_1() -> None:
+@pytest.mark.parametrize("scoring", ["r2", None])
+def test_a_regression_may_be_worse_than_any_number(scoring: str | None) -> None:
+    regression = TrainingSizeObjective(build_linear, X_REG, Y_REG, scoring=scoring)
+    assert read_limits(study_of(regression)) == (-math.inf, 1.0)
+
+
+def _wrong_answers(y: Any, predicted: Any) -> float:
+    return float(np.mean(y != predicted))
+
+
+@pytest.mark.parametrize("is_sure", [True, False])
+def test_no_search_shows_an_accuracy_beyond_0_and_1(is_sure: bool) -> None:
     sure = np.column_stack([Y, X])
     search = DataAllocationSearchCV(
-        GaussianNB(), {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]}, cv=2, random_state=0
+        GaussianNB(),
+        {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]},
+        cv=2,
+        scoring=None if is_sure else make_scorer(_wrong_answers),
+        random_state=0,
     )
     results = search.fit(sure, Y).cv_results_
     for name in ("forecast_test_score", "lower_test_score", "upper_test_score"):
-        assert not (results[name] > 1).any()
+        assert not ((results[name] > 1) | (results[name] < 0)).any()
 
 
 @pytest.mark.parametrize("front", ["objective", "search"])

@@ -284,7 +284,7 @@ def test_a_study_that_has_begun_is_not_led_back() -> None:
     [
         (3, r"`earlier` must be a list of studies, .* but got 3"),
         ("study", r"`earlier` must be a list of studies"),
-        (["study"], r"`study` must be a study of Optuna, but got 'study'"),
+        (["study"], r"`earlier` must be a list of studies, .* but got \['study'\]"),
         ([optuna.create_study(study_name="empty")], r"study 'empty' has none.*enqueue_trial"),
     ],
 )

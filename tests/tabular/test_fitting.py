@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from optuna_daub.study import BestLearner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.tabular import TableError
 from optuna_daub.tabular import TabularModel
+from optuna_daub.tabular import commands
 from optuna_daub.tabular import fit
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.search import Search
@@ -235,6 +237,7 @@ def test_a_table_of_no_use_ends_in_one_sentence_before_training(
         ({"models": []}, "`models` must have names"),
         ({"ignore": "a"}, "`ignore` must be a list of columns, but got 'a'"),
         ({"ignore": [Hostile()]}, "`ignore` must have columns of the table, but got <Hostile"),
+        ({"ignore": ["target"]}, "`ignore` must not have the target, but got 'target'"),
         ({"storage": "yes"}, "`storage` must be a URL such as .* cannot be opened: "),
         ({"storage": "sqlite:////no/where.db"}, "cannot be opened: .*unable to open database"),
         ({"target": table().target}, "`target` must be a column of the table, but got 0 "),
@@ -356,7 +359,10 @@ class TestTheCommands:
         [
             (["fit", "absent.csv"], "absent.csv is no file"),
             (["fit", "t.csv", "--target", "z"], "`target` must be a column"),
-            (["fit", "t.csv", "--save", "no/where/m"], "`--save` must be in a folder"),
+            (["fit", "t.csv", "--save", "no/where/m"], "`--save` must be a file in a folder"),
+            (["fit", "t.csv", "--save", "."], "`--save` must be a file in a folder"),
+            (["fit", "t.csv", "--report", "."], "`--report` must be a file in a folder"),
+            (["predict", "t.csv", "--out", "no/where.csv"], "`--out` must be a file in a folder"),
             (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
             (["fit", "t.csv", "--jobs", "0"], "`jobs` must be at least 1 or None, but got 0"),
             (["fit", "t.csv", "--seed", "-1"], "`seed` must be an int from 0"),
@@ -381,6 +387,47 @@ class TestTheCommands:
         assert code == 2
         assert match in error
         assert error.count("\n") == 1
+
+    @pytest.mark.parametrize("command", ["fit", "predict", "example"])
+    @pytest.mark.parametrize("fault", ["int('five')", "np.zeros(2) + np.zeros(3)", "1 / 0"])
+    def test_a_fault_of_ours_can_be_seen(
+        self,
+        command: str,
+        fault: str,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        """A ValueError that nobody meant for the user: of a package, or of a line of ours."""
+
+        def broken(*_: Any, **__: Any) -> None:
+            eval(fault, {"np": np, "__name__": "optuna_daub.tabular.fitting"})
+
+        monkeypatch.chdir(tmp_path)
+        table().to_csv("t.csv", index=False)
+        monkeypatch.setattr(commands, "fit", broken)
+        monkeypatch.setattr(commands, "imported", broken)
+        words = [command] if command == "example" else [command, "t.csv"]
+        if fault == "1 / 0":
+            with pytest.raises(ZeroDivisionError):
+                self.run(capsys, *words)
+            return
+        code, _, error = self.run(capsys, *words)
+        assert code == 2
+        assert error.endswith("(`--traceback` shows where this is.)\n")
+        with pytest.raises(ValueError, match=r"five|broadcast"):
+            self.run(capsys, *words, "--traceback")
+
+    def test_an_error_of_another_package_passes_through(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        table().to_csv("t.csv", index=False)
+        monkeypatch.setattr(commands, "fit", lambda *_, **__: statistics.NormalDist(0, -1))
+        with pytest.raises(ValueError, match="sigma must be non-negative"):
+            self.run(capsys, "fit", "t.csv")
+        with pytest.raises(SystemExit, match="2"):
+            self.run(capsys, "fit", "t.csv", "--traceback", "5")
 
     def test_help_names_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit, match=r"0"):

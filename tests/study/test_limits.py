@@ -1,4 +1,4 @@
-"""No forecast, and no end of an interval, is shown beyond the best score that there can be."""
+"""No forecast, and no end of an interval, is shown beyond the scores that there can be."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Reason
+from optuna_daub.core.limits import UNLIMITED
+from optuna_daub.core.limits import Limits
 from optuna_daub.dashboard import update_dashboard
-from optuna_daub.study.limit import limit_of
-from optuna_daub.study.limit import within
-from optuna_daub.study.limit import write_limit
+from optuna_daub.study.limits import limits_of
+from optuna_daub.study.limits import write_limits
 from optuna_daub.study.messages import sentence
+from optuna_daub.study.stored_policy import policy_of
+from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_upper_bounds
 
@@ -69,22 +72,28 @@ def error(x: float, n: int) -> float:
     return 1 - accuracy(x, n)
 
 
-KINDS = {"maximize": accuracy, "minimize": error}
+def weak(x: float, n: int) -> float:
+    """Return shares near 0 whose gains differ: intervals would go below it."""
+    return 0.03 * x * (n / 1600) ** (0.2 + x) * (1 - 0.9 * (x > 0.5) * (n == 200))
+
+
+KINDS = {"maximize": accuracy, "minimize": error, "near 0": weak}
 RULES = {
     "default": lambda: DAUBPruner(sizes=SIZES, cost="examples"),
     "paper": lambda: DAUBPruner.paper(sizes=SIZES, use_training_score=False),
 }
 
 
-@pytest.mark.parametrize("direction", KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("n_learners", [8, None])
 def test_shares_are_never_shown_beyond_the_scale(
-    direction: str, rule: str, n_learners: int | None
+    kind: str, rule: str, n_learners: int | None
 ) -> None:
     if rule == "paper" and n_learners is None:
         return  # which needs a number
-    study = study_of(KINDS[direction], direction, n_learners, RULES[rule]())
+    direction = "minimize" if kind == "minimize" else "maximize"
+    study = study_of(KINDS[kind], direction, n_learners, RULES[rule]())
     shown: list[float | None] = [trial.value for trial in one_row_per_learner(study).trials]
     best = best_learner(study)
     assert best is not None
@@ -110,33 +119,39 @@ def test_the_forecasts_themselves_go_beyond_it() -> None:
     """Or the test above could not fail."""
     pool = Pool(Curves([LearningCurve(0, (Observation(100, accuracy(0.5, 100)),))]), to_come=None)
     assert RULES["default"]().policy.interval(pool, 0).upper > 1.0
+    study = study_of(weak, n_learners=None)
+    pool = looking(study).pool(policy_of(study), is_at_work=False)
+    assert min(policy_of(study).interval(pool, each).lower for each in pool.curves) < 0.0
 
 
 def test_a_limit_that_a_scorer_tells_goes_before_what_the_scores_show() -> None:
     study = study_of(lambda x, n: 10 * accuracy(x, n))
-    assert limit_of(study) == math.inf
-    write_limit(study, 10.0)
-    assert (limit_of(study), within(study, 10.5), within(study, 9.0)) == (10.0, 10.0, 9.0)
-    write_limit(study, 5.0)  # which scores have passed
-    assert (limit_of(study), within(study, 10.5)) == (math.inf, 10.5)
+    assert limits_of(study) == (-math.inf, math.inf)
+    write_limits(study, Limits(0.0, 10.0))
+    assert [limits_of(study).cut(score) for score in (-0.1, 9.0, 10.5)] == [0.0, 9.0, 10.0]
+    write_limits(study, Limits(0.0, 5.0))  # which scores have passed
+    assert limits_of(study) == (0.0, math.inf)
+    write_limits(study, Limits(8.0, 10.0))
+    assert limits_of(study) == (-math.inf, 10.0)
 
 
 @pytest.mark.parametrize(
-    ("scores", "direction", "limit"),
+    ("scores", "direction", "limits"),
     [
-        ((0.5, 0.9), "maximize", 1.0),  # accuracies
-        ((0.5, 1.1), "maximize", math.inf),  # amounts that happen to be small
-        ((-0.5, 0.9), "maximize", math.inf),  # R2: known to the scorer only
-        ((-3.0, -0.2), "maximize", 0.0),  # neg_log_loss
-        ((3.0, 0.2), "minimize", 0.0),  # losses
-        ((3.0, -0.2), "minimize", -math.inf),
-        ((0.5, math.inf), "maximize", 1.0),  # a failure tells nothing
-        ((), "maximize", math.inf),
-        ((), "minimize", -math.inf),
+        ((0.5, 0.9), "maximize", (0.0, 1.0)),  # accuracies
+        ((0.5, 1.1), "maximize", UNLIMITED),  # amounts that happen to be small
+        ((-0.5, 0.9), "maximize", UNLIMITED),  # R2: known to the scorer only
+        ((-3.0, -0.2), "maximize", (-math.inf, 0.0)),  # neg_log_loss
+        ((3.0, 0.2), "minimize", (0.0, math.inf)),  # losses
+        ((0.9, 0.2), "minimize", (0.0, math.inf)),  # shares lost, or small amounts
+        ((3.0, -0.2), "minimize", UNLIMITED),
+        ((0.5, math.inf), "maximize", (0.0, 1.0)),  # a failure tells nothing
+        ((), "maximize", UNLIMITED),
+        ((), "minimize", UNLIMITED),
     ],
 )
-def test_the_best_possible_score_is_known_from_the_scores(
-    scores: tuple[float, ...], direction: str, limit: float
+def test_the_limits_are_known_from_the_scores(
+    scores: tuple[float, ...], direction: str, limits: tuple[float, float]
 ) -> None:
     study = optuna.create_study(
         direction=direction,
@@ -147,29 +162,32 @@ def test_the_best_possible_score_is_known_from_the_scores(
         trial = study.ask()
         trial.suggest_float("x", 0, 1)
         report(trial, next(iter(training_sizes(trial))), score)
-    assert limit_of(study) == limit
+    assert limits_of(study) == limits
 
 
 @pytest.mark.parametrize(
-    ("sign", "scores", "limit", "said"),
+    ("sign", "scores", "limits", "said"),
     [
-        (1, (1.05, 1.10), 1.0, "1.000 <= 1.000"),
-        (-1, (0.05, 0.10), 0.0, "0.000 >= 0.000"),
-        (1, (0.90, 1.10), 1.0, "0.900 < 1.000"),
-        (1, (0.90, 1.10), math.inf, "0.900 < 1.100"),
+        (1, (1.05, 1.10), (0.0, 1.0), "1.000 <= 1.000"),
+        (1, (-0.3, -0.1), (0.0, 1.0), "0.000 <= 0.000"),
+        (1, (-0.3, 0.10), (0.0, 1.0), "0.000 < 0.100"),
+        (-1, (0.05, 0.10), (-math.inf, 0.0), "0.000 >= 0.000"),
+        (-1, (-1.2, -1.1), (-1.0, 0.0), "1.000 >= 1.000"),
+        (1, (0.90, 1.10), (0.0, 1.0), "0.900 < 1.000"),
+        (1, (0.90, 1.10), UNLIMITED, "0.900 < 1.100"),
     ],
 )
-def test_scores_that_the_limit_makes_equal_are_not_said_to_differ(
-    sign: int, scores: tuple[float, float], limit: float, said: str
+def test_scores_that_a_limit_makes_equal_are_not_said_to_differ(
+    sign: int, scores: tuple[float, float], limits: tuple[float, float], said: str
 ) -> None:
-    assert sentence(Reason("{0} {less} {1}", scores), sign, limit) == said
+    assert sentence(Reason("{0} {less} {1}", scores), sign, Limits(*limits)) == said
 
 
 def test_sentences_speak_in_the_direction_of_the_user() -> None:
     reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (1.05, 0.25))
-    assert sentence(reason, 1, 1.0) == "pays up to 1.000, < 0.250, the largest"
+    assert sentence(reason, 1, Limits(0.0, 1.0)) == "pays up to 1.000, < 0.250, the largest"
     reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (0.05, -0.25))
-    assert sentence(reason, -1, 0.0) == "pays down to 0.000, > 0.250, the smallest"
+    assert sentence(reason, -1, Limits(highest=0.0)) == "pays down to 0.000, > 0.250, the smallest"
 
 
 def test_a_study_that_minimizes_pays_down_to_something() -> None:
