@@ -11,6 +11,7 @@ from dataclasses import field
 import numpy as np
 import optuna
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import number
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
@@ -243,13 +244,13 @@ def _times_of(
         ValueError: if `probe_seconds`, those of the smallest size, is out of its range.
     """
     if probe_seconds is not None:
-        probe_seconds = number("probe_seconds", probe_seconds)
-        if not MIN_SECONDS <= probe_seconds <= MAX_SECONDS:
+        seconds = number("probe_seconds", probe_seconds)
+        if not MIN_SECONDS <= seconds <= MAX_SECONDS:
             raise ValueError(
                 f"`probe_seconds` must be from {MIN_SECONDS:g} to {MAX_SECONDS:g}, but got "
-                f"{probe_seconds}."
+                f"{brief(probe_seconds)}."
             )
-        return [probe_seconds * size / sizes[0] for size in sizes]
+        return [seconds * size / sizes[0] for size in sizes]
     times = [[*typical_seconds(curves, size, sizes[-1]).values()] for size in sizes]
     return [math.fsum(of_size) / len(of_size) if of_size else None for of_size in times]
 

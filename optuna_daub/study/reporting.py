@@ -338,7 +338,7 @@ def _checked(
         )
     most = records.LONGEST
     if seen.seconds is not None and not 0 <= seen.seconds <= most:
-        raise ValueError(f"`seconds` must be from 0 to {most:g}, but got {seen.seconds}.")
+        raise ValueError(f"`seconds` must be from 0 to {most:g}, but got {brief(seconds)}.")
     return seen
 
 
