@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 from scipy.stats import loguniform
 from scipy.stats import randint
@@ -68,6 +69,8 @@ def optimized(objective: Any, **kwargs: Any) -> None:
 
 
 WORDS = np.where(Y == 1, "yes", "no")
+GAPS = np.where(Y == 1, X[:, 0], np.nan)
+RIDGE = {"space": {"alpha": [1, 2]}, "estimator": UntrainedRidge()}
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a parameter by number": (search({1: [1, 2]}), "names of the estimator's .* but got 1"),
     "several, one by number": (search([{"a": [1]}, {None: [1]}]), "names of the .* but got None"),
@@ -94,6 +97,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         search({"alpha": [1, 2]}, y=np.full(120, 0.5), estimator=UntrainedRidge()),
         "at least two classes or values, but all 120 are 0.5",
     ),
+    "gaps": (search(y=GAPS, **RIDGE), "a finite value for each row, but got nan"),
+    "gaps of pandas": (
+        search(y=pd.Series([None, 1, 0] * 40, dtype="Int64"), **RIDGE),
+        "a finite value for each row, but got nan|a value for each row, but got <NA>",
+    ),
+    "gaps among words": (search(y=[*WORDS[1:], None]), "a value for each row, but got None"),
+    "classes with a gap": (search(y=[np.nan, *Y[1:]]), "a finite value for each row, but got nan"),
+    "an endless amount": (search(y=[np.inf, *X[1:, 0]], **RIDGE), "each row, but got inf"),
     "few weights": (search(fit={"sample_weight": WEIGHTS}), "one weight for each of the 120 rows"),
     "a word as weights": (search(fit={"sample_weight": "balanced"}), "but got 'balanced'"),
     "one weight": (search(fit={"sample_weight": 2.0}), "each of the 120 rows, but got 2.0"),

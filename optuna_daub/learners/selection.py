@@ -90,7 +90,7 @@ class NeededBalances:
     """
 
     def __init__(self, rule: StoppingRule) -> None:
-        """Args: a rule that holds for all means further from 1/2 if it holds for one."""
+        """The rule must hold for all means further from 1/2 if it holds for one."""
         self._rule = rule
         self._known = np.zeros(0, dtype=np.int64)
 

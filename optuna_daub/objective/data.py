@@ -50,8 +50,7 @@ class Rows:
     y: NDArray[Any]
     """Targets: shape (n,), or (n, number of outputs)."""
     positions: Indices
-    """Row numbers in `X` as it was passed, from 0, shape (n,). A fixed validation set counts on
-    from there, as if it stood below."""
+    """Row numbers in `X` as passed, from 0, shape (n,); a fixed validation set counts on."""
     sample_weight: NDArray[np.float64] | None = None
     """Weights, at least 0, shape (n,); None if all examples weigh the same."""
 
@@ -295,7 +294,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     if given is not None and (not isinstance(given, np.dtype) or given.kind == "T"):
         # Nullable columns, categories, fixed-length strings: scikit-learn changes or refuses them.
         values = np.asarray(values, dtype=object)
-        _check_none_missing(values, name)
+        check_none_missing(values, name)
     try:
         array = check_array(values, ensure_2d=False, dtype=dtype, input_name=name)
     except Exception as error:  # also of values that raise their own
@@ -309,7 +308,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
         objects = array
     else:
         return np.asarray(array)
-    _check_none_missing(objects, name)
+    check_none_missing(objects, name)
     kinds = {_kind(value): value for value in objects.flat}
     if len(kinds) > 1:
         examples = " and ".join(f"{brief(value)}" for value in kinds.values())
@@ -375,7 +374,8 @@ def checked_seed(seed: Any) -> int:
     return int(seed)
 
 
-def _check_none_missing(objects: NDArray[Any], name: str) -> None:
+def check_none_missing(objects: NDArray[Any], name: str) -> None:
+    """Raise a ValueError if a value is missing: None, NaN or another package's."""
     for value in objects.flat:
         is_nan = isinstance(value, float) and math.isnan(value)
         if value is None or is_nan or type(value).__name__ in ("NAType", "NaTType"):

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _num_samples
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import check_features
 from optuna_daub.objective.data import check_no_objects_of_time
+from optuna_daub.objective.data import check_none_missing
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
@@ -102,8 +103,15 @@ def _check_targets(estimator: Any, y: Any) -> None:
     targets = np.asarray(y)
     if targets.ndim != 1 or targets.dtype.kind not in "biufOUS" or len(targets) == 0:
         return
+    if targets.dtype.kind == "O":
+        check_none_missing(targets, "y")
+    if targets.dtype.kind == "f" and not np.isfinite(targets).all():
+        odd = targets[~np.isfinite(targets)][0]
+        raise ValueError(
+            f"`y` must have a finite value for each row, but got {odd}. Drop such rows."
+        )
     if is_classifier(estimator) and targets.dtype.kind == "f":
-        parts = targets[np.isfinite(targets) & (targets != np.rint(targets))]
+        parts = targets[targets != np.rint(targets)]
         if len(parts):
             raise ValueError(
                 f"`y` must hold classes for {name}, a classifier, but is continuous, with numbers "

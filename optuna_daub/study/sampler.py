@@ -117,8 +117,8 @@ class DataAllocationSampler(BaseSampler):
         seed: int | None = None,
         earlier: Sequence[optuna.Study] = (),
     ) -> None:
-        is_other = isinstance(base_sampler, BaseSampler | None)
-        if not is_other or isinstance(base_sampler, DataAllocationSampler):
+        is_sampler = isinstance(base_sampler, BaseSampler | None)
+        if not is_sampler or isinstance(base_sampler, DataAllocationSampler):
             raise ValueError(
                 "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
