@@ -29,33 +29,20 @@ from pathlib import Path
 import numpy as np
 import optuna
 import psutil
+from optuna import storages
 from optuna.distributions import FloatDistribution
-from optuna.samplers import RandomSampler
-from optuna.storages import BaseStorage
-from optuna.storages import InMemoryStorage
-from optuna.storages import JournalStorage
-from optuna.storages import RDBStorage
-from optuna.storages.journal import JournalFileBackend
-from optuna.trial import FrozenTrial
-from optuna.trial import TrialState
-from optuna.trial import create_trial
 
 from benchmarks.rows import Row
 from benchmarks.rows import Run as Part
 from benchmarks.rows import parser_of
-from benchmarks.rows import results_of
-from benchmarks.rows import run_all
+from benchmarks.rows import record
 from benchmarks.rows import table
-from benchmarks.rows import write_report
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
+from optuna_daub import core
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from optuna_daub.core import Curves
-from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
-from optuna_daub.core import Pool
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
@@ -73,10 +60,12 @@ BLOCK, N_BLOCKS = 50, 5
 N_DECISIONS = 30
 """Decisions that are timed on each pool."""
 MEGABYTE = 2**20
-STORAGES: Mapping[str, Callable[[str], BaseStorage]] = {
-    "memory": lambda folder: InMemoryStorage(),
-    "sqlite": lambda folder: RDBStorage(f"sqlite:///{folder}/study.db"),
-    "journal": lambda folder: JournalStorage(JournalFileBackend(f"{folder}/study.journal")),
+STORAGES: Mapping[str, Callable[[str], storages.BaseStorage]] = {
+    "memory": lambda folder: storages.InMemoryStorage(),
+    "sqlite": lambda folder: storages.RDBStorage(f"sqlite:///{folder}/study.db"),
+    "journal": lambda folder: storages.JournalStorage(
+        storages.journal.JournalFileBackend(f"{folder}/study.journal")
+    ),
 }
 POOLS = (200, 20_000)
 """Numbers of learners in the pools on which the rule decides."""
@@ -115,8 +104,9 @@ def decide(n_learners: int, n_decisions: int) -> Row:
     for learner in range(n_learners):
         point = dict(zip("xy", rng.random(2).tolist(), strict=True))
         seen = tuple(_observation(point["x"], n) for n in SIZES[: int(rng.integers(1, 4))])
-        curves.append(LearningCurve(learner, seen, parameters=point))
-    pool = Pool(Curves(curves), to_come=None, space=SPACE, proposer=AroundBest(SIZES[-1], 0))
+        curves.append(core.LearningCurve(learner, seen, parameters=point))
+    proposer = AroundBest(SIZES[-1], 0)
+    pool = core.Pool(core.Curves(curves), to_come=None, space=SPACE, proposer=proposer)
     policy.decide(pool)
     taken: list[float] = []
     while len(taken) < n_decisions:
@@ -131,11 +121,11 @@ def decide(n_learners: int, n_decisions: int) -> Row:
     return {"median": float(np.median(taken)), "p95": float(np.quantile(taken, 0.95))}
 
 
-def _observation(x: float, size: int) -> Observation:
-    return Observation(size, score(x, size), 0.99, seconds=1e-3 * size)
+def _observation(x: float, size: int) -> core.Observation:
+    return core.Observation(size, score(x, size), 0.99, seconds=1e-3 * size)
 
 
-def trials(n_learners: int) -> Iterator[FrozenTrial]:
+def trials(n_learners: int) -> Iterator[optuna.trial.FrozenTrial]:
     """Yield the finished trials of a study: first runs, then second and third ones."""
     for number in range(round(RUNS_PER_LEARNER * n_learners)):
         learner, place = number % n_learners, number // n_learners
@@ -143,8 +133,8 @@ def trials(n_learners: int) -> Iterator[FrozenTrial]:
         inherited = seen[-2] if place else 0
         run = Run(learner, seen[-1], inherited, None, SIZES[-1], "", "filled|1|1", number)
         facts = {"training_score": None, "n_validation": None, "seconds": 1e-3 * seen[-1]}
-        yield create_trial(
-            state=TrialState.PRUNED,
+        yield optuna.trial.create_trial(
+            state=optuna.trial.TrialState.PRUNED,
             params={"x": x},
             distributions={"x": FloatDistribution(0, 1)},
             intermediate_values={size: score(x, size) for size in seen},
@@ -157,12 +147,12 @@ def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     process = psutil.Process()
     with tempfile.TemporaryDirectory() as folder:
-        storage = optuna.storages.get_storage(STORAGES[kind](folder))
+        storage = storages.get_storage(STORAGES[kind](folder))
+        sampler, pruner = optuna.samplers.RandomSampler(seed=0), optuna.pruners.NopPruner()
+        if is_ours:
+            sampler, pruner = DataAllocationSampler(seed=0), DAUBPruner(sizes=SIZES)
         study = optuna.create_study(
-            storage=storage,
-            direction="maximize",
-            sampler=DataAllocationSampler(seed=0) if is_ours else RandomSampler(seed=0),
-            pruner=DAUBPruner(sizes=SIZES) if is_ours else optuna.pruners.NopPruner(),
+            storage=storage, direction="maximize", sampler=sampler, pruner=pruner
         )
         if kind == "sqlite":  # one by one it takes ten minutes
             bulk.replace_trials(storage, study._study_id, [*trials(n_learners)])
@@ -206,9 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.smoke:
         options.storages, options.learners = ["memory", "journal"], [0, 20]
-    results = results_of(options)
-    rows = run_all(parts(options), results / "decision_cost.jsonl", options.time_limit)
-    write_report(results / "decision_cost.md", rows, _report)
+    record("decision_cost", parts(options), options, _report)
 
 
 def parts(options: argparse.Namespace) -> Iterator[Part]:
@@ -228,14 +216,12 @@ def parts(options: argparse.Namespace) -> Iterator[Part]:
 def _report(rows: list[Row]) -> Iterator[str]:
     """Yield the tables in Markdown."""
     yield "CPU milliseconds of a decision of the default rule after one more observation:"
-    decisions = [row for row in rows if "p95" in row]
-    yield table(
-        ["learners", "median", "95 %"],
-        (
-            [f"{row['key']['learners']:,}", f"{row['median']:.1f}", f"{row['p95']:.1f}"]
-            for row in decisions
-        ),
-    )
+    lines = [
+        [f"{row['key']['learners']:,}", f"{row['median']:.1f}", f"{row['p95']:.1f}"]
+        for row in rows
+        if "p95" in row
+    ]
+    yield table(["learners", "median", "95 %"], lines)
     yield "Trials of an objective that does nothing:"
     names = ("ms per trial, first block", "last block", "wall-clock ms, last block", "MB in all")
     yield table(

@@ -2,7 +2,7 @@
 
     python benchmarks/replay.py [--smoke] [--time-limit S] [--problems ...] [--methods ...]
 
-Each run is one row of results/replay.jsonl; from all rows follow the tables of results/replay.md.
+Each run is one row of results/replay.jsonl; the tables of results/replay.md follow from them.
 Rows that are there are not run again: delete the file of rows to start over. Without ../shared
 there are made curves.
 """
@@ -28,11 +28,8 @@ from benchmarks.rows import Run
 from benchmarks.rows import grouped
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
-from benchmarks.rows import read_rows
-from benchmarks.rows import results_of
-from benchmarks.rows import run_all
+from benchmarks.rows import record
 from benchmarks.rows import table
-from benchmarks.rows import write_report
 
 
 MADE = "made"
@@ -54,11 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.problems = [MADE]
     asked = options.problems or [name for name in SOURCES if name != MADE]
     sources = [name for name in asked if is_there(name, SOURCES[name].path)] or [MADE]
-    results = results_of(options)
-    path = results / "replay.jsonl"
     methods = [name for name in METHODS if name in options.methods]
-    run_all(runs(sources, methods, most=2 if options.smoke else None), path, options.time_limit)
-    write_report(results / "replay.md", read_rows(path), report)
+    record("replay", runs(sources, methods, 2 if options.smoke else None), options, report)
 
 
 def runs(
@@ -66,7 +60,7 @@ def runs(
 ) -> Iterator[Run]:
     """Yield runs of all methods on all problems, with at most so many seeds.
 
-    A run that depends on no seed is done once. What depends on no seed is run once.
+    What depends on no seed is run once.
     """
     for source in sources:
         for seed in range(most or SOURCES[source].seeds):

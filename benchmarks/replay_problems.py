@@ -259,28 +259,6 @@ def lcdb() -> Lcdb:
         )
 
 
-def made_lcdb(n_data_sets: int = 10, seed: int = 0) -> Lcdb:
-    """Return power laws in the form of LCDB, for machines without it. N is 1,024 to 8,192."""
-    rng = np.random.default_rng(seed)
-    names = ("KNN", "SVM_RBF", "LDA", "GaussianNB", "Decision Tree", "MLP", "QDA", *BASELINES)
-    size = np.ceil(16 * 2 ** (np.arange(73) / 8)).astype(np.int64)
-    shape = (n_data_sets, len(names), 1)
-    # On one data set all gain alike, a little more or less.
-    rate = rng.uniform(0.2, 0.8, (n_data_sets, 1, 1)) * rng.uniform(0.8, 1.25, shape)
-    limit, lost = rng.uniform(0.05, 0.3, shape), rng.uniform(0.1, 0.4, shape)
-    falling = lost * (size / size[0]) ** -rate
-    errors = np.stack([limit - limit * falling / lost, limit + falling, limit + falling], -1)
-    full = rng.choice(np.arange(48, 73, 4), n_data_sets)
-    full[:2] = 48, 72
-    errors[np.arange(73) > full[:, None, None].repeat(len(names), 1)] = np.nan
-    return Lcdb(
-        np.stack([errors, np.full_like(errors, 0.005)], axis=2),
-        np.arange(1, n_data_sets + 1),
-        np.array(names),
-        size,
-    )
-
-
 def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) -> Iterator[Problem]:
     """Yield a problem for each data set of LCDB with enough examples.
 

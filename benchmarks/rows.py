@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version
 from pathlib import Path
+from statistics import mean
+from statistics import stdev
 from typing import Any
 from typing import TypeAlias
 
@@ -64,9 +67,9 @@ def parser_of(doc: str | None, prog: str | None = None) -> argparse.ArgumentPars
 
 def results_of(options: argparse.Namespace) -> Path:
     """Return the folder to write to. A smoke run has a folder of its own."""
-    if options.results:
-        return Path(options.results)
-    return Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+    if not options.results:
+        options.results = Path(tempfile.mkdtemp()) if options.smoke else RESULTS
+    return Path(options.results)
 
 
 def is_there(name: str, path: Path | None) -> bool:
@@ -156,30 +159,37 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {' | '.join(header)} |", rule, *cells])
 
 
-def write_report(
-    path: Path, rows: list[Row], report: Callable[[list[Row]], Iterable[str]]
+def shown(values: Collection[float], decimals: int) -> str:
+    """Return the mean, with its standard error if there are several values.
+
+    >>> shown([1.0, 2.0, 6.0], 1), shown([0.5], 2)
+    ('3.0 ± 1.5', '0.50')
+    """
+    text = f"{mean(values):.{decimals}f}"
+    if len(values) == 1:
+        return text
+    return f"{text} ± {stdev(values) / len(values) ** 0.5:.{decimals}f}"
+
+
+def record(
+    name: str,
+    runs: Iterable[Run],
+    options: argparse.Namespace,
+    report: Callable[[list[Row]], Iterable[str]],
 ) -> None:
-    """Write the tables and the origin of their rows in Markdown, and print them."""
+    """Do the runs. Write their rows, and the tables and the origin of these in Markdown."""
+    path = results_of(options) / f"{name}.jsonl"
+    rows = run_all(runs, path, options.time_limit)
     if not rows:
         sys.exit("There is nothing to report: no run was done, and no row is there.")
     text = "\n\n".join([provenance(rows), *report(rows)]) + "\n"
-    path.write_text(text, encoding="utf-8")
-    print(text)
-    print(path)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(text, path.with_suffix(".md"), sep="\n")
 
 
 def stamp() -> Row:
     """Return time, machine, versions and commit of a row."""
     return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), **_setting()}
-
-
-def versions(packages: Iterable[str]) -> Row:
-    """Return the versions of those packages that are installed."""
-    found = {}
-    for package in packages:
-        with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
 
 
 def provenance(rows: Iterable[Row]) -> str:
@@ -199,12 +209,11 @@ def provenance(rows: Iterable[Row]) -> str:
 
 @cache
 def _setting() -> Row:
-    return {
-        "commit": _commit(),
-        "python": platform.python_version(),
-        **versions(PACKAGES),
-        "machine": f"{platform.system()}, {os.cpu_count()} cores, {_processor()}",
-    }
+    found = {"commit": _commit(), "python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return {**found, "machine": f"{platform.system()}, {os.cpu_count()} cores, {_processor()}"}
 
 
 def _processor() -> str:

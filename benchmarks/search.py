@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from functools import cache
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from zlib import crc32
 
@@ -37,16 +36,17 @@ from zlib import crc32
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per training
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from benchmarks.environments import environment
 from benchmarks.rows import RESULTS
 from benchmarks.rows import ROOT
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import read_rows
 from benchmarks.rows import results_of
 from benchmarks.rows import run_all
 from benchmarks.search_methods import METHODS
-from benchmarks.search_methods import environment
 from benchmarks.search_methods import quiet
 from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import Problem
@@ -78,21 +78,23 @@ def main() -> None:
 
 def runs(options: argparse.Namespace, path: Path) -> Iterator[Run]:
     """Yield, for each seed and problem, the reference and then every method."""
-    methods = [name for name in options.methods if _can_run(name)]
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for name in options.problems:
             known = partial(lambda name: _opened(name, 0).reference(), name)
             yield Run({"problem": name, "method": REFERENCE}, known)
-            for method in methods:
+            for method in options.methods:
                 chosen, is_real = METHODS[method], PROBLEMS[name].is_real
                 if chosen.is_for_surrogates_only if is_real else chosen.is_for_rows_only:
                     continue
                 given = options.seconds if PROBLEMS[name].is_real else options.budget
                 key = {"problem": name, "method": method, "seed": seed, "budget": given}
-                yield Run(key, partial(measure, name, method, seed, given, path))
+                run = partial(measure, name, method, seed, given, path)
+                yield Run(key, partial(run, is_finished=options.overrun))
 
 
-def measure(name: str, method: str, seed: int, given: float, path: Path) -> Row:
+def measure(
+    name: str, method: str, seed: int, given: float, path: Path, *, is_finished: bool = False
+) -> Row:
     """Run a method once. The budget is in units, on real data in seconds."""
     unit = next(
         row["unit"]
@@ -101,18 +103,22 @@ def measure(name: str, method: str, seed: int, given: float, path: Path) -> Row:
     )
     budget = given if PROBLEMS[name].is_real else given * unit
     begun = time.monotonic()
-    # Were it the seed itself, all problems would see the same first proposals.
-    mixed = crc32(f"{name}, {seed}".encode()) % 2**31
-    result = race(_opened(name, seed), method, mixed, budget)
+    grace = budget if is_finished else 0.0
+    result = race(_opened(name, seed), method, mixed(name, seed), budget, grace)
     result |= {"wall": time.monotonic() - begun, "load": os.getloadavg()[0]}
     shown = {k: v for k, v in result.items() if k != "curve"}
     print(name, method, seed, result["curve"][-1:], shown, flush=True)
     return result
 
 
-def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
+def mixed(name: str, seed: int) -> int:
+    """Return a method's seed. Were it `seed`, all problems would see the same first proposals."""
+    return crc32(f"{name}, {seed}".encode()) % 2**31
+
+
+def race(problem: Problem, method: str, seed: int, budget: float, grace: float = 0.0) -> Row:
     """Run a method on a problem until its seconds are used up. It may end earlier by itself."""
-    one = Race(problem, budget)
+    one = Race(problem, budget, grace)
     chosen = METHODS[method]
     begun = time.process_time()
     failed = {}
@@ -140,6 +146,7 @@ def race(problem: Problem, method: str, seed: int, budget: float) -> Row:
         "thinking": thinking,
         "trainings": one.trainings,
         "full_trainings": one.full_trainings,
+        **one.facts,
         **failed,
     }
 
@@ -179,13 +186,6 @@ def _opened(name: str, seed: int) -> Problem:
     return PROBLEMS[name].open(seed)
 
 
-def _can_run(method: str) -> bool:
-    missing = [module for module in METHODS[method].needs if find_spec(module) is None]
-    if missing:
-        print(f"{method} is left out; it needs: {', '.join(missing)}")
-    return not missing
-
-
 def _problems(asked: Sequence[str]) -> list[str]:
     """Return the problems asked for, by name or by the word before the hyphen."""
     found = [name for name in PROBLEMS if {name, name.split("-")[0]} & {*asked}]
@@ -194,10 +194,7 @@ def _problems(asked: Sequence[str]) -> list[str]:
         raise SystemExit(
             f"--problems must be among {', '.join(PROBLEMS)}, but got {', '.join(unknown)}."
         )
-    for name in found:
-        if not PROBLEMS[name].is_there:
-            print(f"{name} is left out: {PROBLEMS[name].path} is not there; it is never copied")
-    return [name for name in found if PROBLEMS[name].is_there]
+    return [name for name in found if is_there(name, PROBLEMS[name].path)]
 
 
 def _options() -> argparse.Namespace:
@@ -210,6 +207,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0, help="so several processes share")
     parser.add_argument("--budget", type=float, default=100.0, help="in units; but on real data")
     parser.add_argument("--seconds", type=float, default=180.0, help="of CPU, on real data")
+    parser.add_argument("--overrun", action="store_true", help="see how long last trainings take")
     parser.add_argument("--report", action="store_true", help="only the tables, of known rows")
     options = parser.parse_args()
     if options.smoke:

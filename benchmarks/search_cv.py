@@ -71,10 +71,10 @@ from benchmarks.rows import grouped
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import read_rows
+from benchmarks.rows import record
 from benchmarks.rows import results_of
-from benchmarks.rows import run_all
+from benchmarks.rows import shown
 from benchmarks.rows import table
-from benchmarks.rows import write_report
 from optuna_daub.sklearn import DataAllocationSearchCV
 
 
@@ -211,7 +211,6 @@ def affordable(units: float, fixed: float) -> int:
     """Return the largest number of candidates of halving that fits into the time.
 
     The time is in full trainings. The last round, of the candidates that are left, is on all rows.
-    Its last round is on all rows, of the candidates that are left.
 
     >>> affordable(1.9, 0.0), affordable(2.0, 0.0), affordable(4.1, 0.0), affordable(4.1, 0.2)
     (0, 3, 27, 4)
@@ -237,9 +236,8 @@ def _cost(n: int, fixed: float) -> float:
     return sum(map(operator.mul, counts, per_candidate))
 
 
-OURS = "DataAllocationSearchCV"
 METHODS: dict[str, Callable[[Part, int, float, Costs], Found]] = {
-    OURS: allocation,
+    "DataAllocationSearchCV": allocation,
     "HalvingRandomSearchCV": halving,
     "RandomizedSearchCV": random_search,
 }
@@ -387,15 +385,15 @@ def report(rows: list[Row]) -> Iterable[str]:
             seeds = set.intersection(*({r["key"]["seed"] for r in of.get(m, [])} for m in METHODS))
             if not seeds:
                 continue
-            tests = {m: [r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in METHODS}
-            best = max(map(mean, tests.values()))
-            wins += mean(tests[OURS]) == best
+            tests = [
+                [100 * r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in METHODS
+            ]
+            wins += mean(tests[0]) == max(map(mean, tests))
             head = [f"{problem} ({some[0]['n_train']:,} rows)", f"{units[problem]:.2f}"]
-            shown = [_shown(tests[m], mean(tests[m]) == best) for m in METHODS]
-            lines.append([*head, str(len(seeds)), *shown])
+            lines.append([*head, str(len(seeds)), *(shown(each, 2) for each in tests)])
         yield f"{budget:g} units of time:"
         yield table(["data", "unit, s", "seeds", *METHODS], lines)
-        yield f"`{OURS}` has the largest mean on {wins} of {len(lines)}."
+        yield f"`DataAllocationSearchCV` has the largest mean on {wins} of {len(lines)}."
         lines = [
             [
                 method,
@@ -411,13 +409,6 @@ def report(rows: list[Row]) -> Iterable[str]:
         yield table(head, lines)
 
 
-def _shown(tests: Sequence[float], is_best: bool) -> str:
-    text = f"**{100 * mean(tests):.2f}**" if is_best else f"{100 * mean(tests):.2f}"
-    if len(tests) == 1:
-        return text
-    return f"{text} ± {100 * np.std(tests, ddof=1) / math.sqrt(len(tests)):.2f}"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Do what the command line asks for."""
     parser: argparse.ArgumentParser = parser_of(__doc__)
@@ -427,11 +418,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     path = results_of(options) / "search_cv.jsonl"
     if options.smoke:
-        rows = run_all(runs(["made"], 1, 8.0, path), path, options.time_limit)
-    else:
-        names = [name for name in options.problems if is_there(name, PROBLEMS[name])]
-        rows = run_all(runs(names, options.seeds, options.units, path), path, options.time_limit)
-    write_report(path.with_suffix(".md"), rows, report)
+        options.problems, options.seeds, options.units = ["made"], 1, 8.0
+    names = [name for name in options.problems if is_there(name, PROBLEMS.get(name))]
+    record("search_cv", runs(names, options.seeds, options.units, path), options, report)
 
 
 if __name__ == "__main__":

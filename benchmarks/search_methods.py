@@ -14,12 +14,9 @@ for evaluations through pipes:
 from __future__ import annotations
 
 import logging
-import os
 import random
-import subprocess
 import sys
 import time
-import venv
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -37,6 +34,8 @@ from typing import Any
 from typing import Literal
 from unittest.mock import patch
 
+from benchmarks.search_automl import autogluon
+from benchmarks.search_automl import flaml_automl
 from benchmarks.search_space import Config
 from benchmarks.search_space import Evaluated
 from benchmarks.search_space import OutOfBudgetError
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
     from benchmarks.search_problems import Race
 
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optuna_daub_benchmarks"
-"""Folder of the environments of peers that need their own."""
 MANY = 100_000
 """Number of evaluations for peers that ask for one. The clock ends runs long before."""
 
@@ -109,19 +106,15 @@ def _tpe(seed: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.TPESampler(multivariate=True, group=True, seed=seed)
 
 
-def _sampler(name: str, seed: int, **options: Any) -> optuna.samplers.BaseSampler:
+def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
     """Return a sampler of Optuna with its defaults.
 
-    https://optuna.readthedocs.io/en/stable/reference/samplers/index.html. CmaEsSampler draws
-    categories and conditional parameters at random, as documented.
+    https://optuna.readthedocs.io/en/stable/reference/samplers/index.html
     """
     import optuna
 
-    made: optuna.samplers.BaseSampler = getattr(optuna.samplers, name)(seed=seed, **options)
+    made: optuna.samplers.BaseSampler = getattr(optuna.samplers, name)(seed=seed)
     return made
-
-
-CMA_ES = partial(_sampler, "CmaEsSampler", warn_independent_sampling=False)
 
 
 def on_all_data(
@@ -136,22 +129,11 @@ def on_all_data(
 
 
 def _pruned(
-    pruner: optuna.pruners.BasePruner,
-    steps: dict[int, int],
-    is_average: bool,
-    problem: Evaluated,
-    seed: int,
+    pruner: optuna.pruners.BasePruner, steps: dict[int, int], problem: Evaluated, seed: int
 ) -> None:
-    """Run TPE with a pruner that is told the score after each size.
+    """Run TPE with a pruner that is told the score after each size, as steps of its own.
 
     https://optuna.readthedocs.io/en/stable/tutorial/10_key_features/003_efficient_optimization_algorithms.html
-
-    Args:
-        pruner: one of Optuna's.
-        steps: steps of the pruner, by training size.
-        is_average: True if a stopped trial returns its last score and is not pruned.
-        problem: what to train.
-        seed: seed of the sampler.
     """
     import optuna
 
@@ -161,8 +143,6 @@ def _pruned(
             score, _ = problem.evaluate(config, size)
             trial.report(score, step)
             if size < problem.full and trial.should_prune():
-                if is_average:
-                    break
                 raise optuna.TrialPruned
         return score
 
@@ -180,7 +160,7 @@ def successive_halving(problem: Evaluated, seed: int) -> None:
     grown = (problem.smallest * 4**k for k in range(30))
     found = [*takewhile(lambda size: size < problem.full, grown), problem.full]
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=problem.smallest)
-    _pruned(pruner, {size: size for size in found}, False, problem, seed)
+    _pruned(pruner, {size: size for size in found}, problem, seed)
 
 
 def hyperband(problem: Evaluated, seed: int) -> None:
@@ -193,31 +173,22 @@ def hyperband(problem: Evaluated, seed: int) -> None:
     parts = Parts.of(problem)
     steps = {size: 3**k for k, size in enumerate(sizes(problem, 3))}
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=parts.whole)
-    _pruned(pruner, steps, False, problem, seed)
+    _pruned(pruner, steps, problem, seed)
 
 
-def wilcoxon(problem: Evaluated, seed: int) -> None:
-    """Run TPE with WilcoxonPruner, training sizes as its problem instances.
+def one_sample(
+    sampler: Callable[[int], optuna.samplers.BaseSampler],
+    share: float,
+    problem: Evaluated,
+    seed: int,
+) -> None:
+    """Tune on one sample for half of the budget, then train the best k on all the data.
 
-    https://optuna.readthedocs.io/en/stable/reference/generated/optuna.pruners.WilcoxonPruner.html
-    It compares two trials instance by instance and was made for folds or inputs; with one split,
-    sizes are the only instances there are. A step of 1.5 gives it enough of them for its test to
-    reject anything. As documented, a trial that it stops returns an estimate, here its last
-    score, and is not pruned.
-    """
-    import optuna
-
-    steps = {size: k for k, size in enumerate(sizes(problem, 1.5))}
-    _pruned(optuna.pruners.WilcoxonPruner(), steps, True, problem, seed)
-
-
-def one_sample(share: float, problem: Evaluated, seed: int) -> None:
-    """Tune on one sample for half of the budget, then train the best on all the data.
-
-    Optuna's default sampler tunes. Users do so by hand, and arXiv 2307.15422 asks to compare
-    every such method with it.
+    Users do so by hand, and arXiv 2307.15422 asks to compare every such method with it. The clock
+    says how many are trained on all the data: the best one first.
 
     Args:
+        sampler: function from a seed to the sampler that tunes.
         share: share of the training rows in the sample.
         problem: what to train.
         seed: seed of the sampler.
@@ -234,10 +205,15 @@ def one_sample(share: float, problem: Evaluated, seed: int) -> None:
             trial.study.stop()
         return score
 
-    study = _study(problem, seed, _sampler("TPESampler", seed))
+    study = _study(problem, seed, sampler(seed))
     study.optimize(objective)
     for trial in sorted(study.trials, key=lambda trial: trial.values, reverse=True):
         problem.evaluate(known[trial.number], problem.full)
+
+
+def floor(algorithm: str, problem: Evaluated, seed: int) -> None:
+    """Train one classifier of real training on all the data, with its defaults."""
+    problem.evaluate({"algorithm": algorithm}, problem.full)
 
 
 # --- FLAML ---
@@ -286,62 +262,6 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
         seed=seed,
     )
     flaml.tune.run(evaluate, search_alg=search, num_samples=-1, verbose=0)
-
-
-def flaml_automl(problem: Race, seed: int) -> None:
-    """Run FLAML's AutoML: its own learners, spaces, portfolio of starts and samples of rows.
-
-    https://microsoft.github.io/FLAML/docs/Use-Cases/Task-Oriented-AutoML (`X_val`, "Optimization
-    metric" for the function that scores, `retrain_full="budget"`, which trains the best on all
-    rows before the time is up). Its clock, by which it plans, is made to show CPU seconds, since
-    others use this machine; its thinking is on the clock, as the two can't be told apart.
-    """
-    from flaml import AutoML
-
-    from benchmarks.search_problems import Training
-    from benchmarks.search_problems import accuracy
-
-    training = problem.problem
-    assert isinstance(training, Training)
-    data = training.data
-    unseen = 0.0  # CPU seconds of scoring on test rows, which are not charged
-    origin = time.process_time()
-
-    def now() -> float:
-        return time.process_time() - origin - unseen
-
-    def note(model: Any, n_rows: int, score: float) -> None:
-        nonlocal unseen
-        training.model, seconds, begun = model, now() - problem.seconds, time.process_time()
-        try:
-            problem.note(score, min(n_rows, problem.full), seconds)
-        finally:
-            unseen += time.process_time() - begun
-            problem.cpu = problem.seconds + unseen
-
-    def metric(X_val: Any, y_val: Any, model: Any, *given: Any, **_: Any) -> tuple[float, Any]:
-        score = accuracy(model, X_val, y_val)
-        note(model, len(given[2]), score)  # labels, X_train, y_train, ...
-        return 1.0 - score, {}
-
-    automl = AutoML()
-    begun = time.time()
-    with patch("time.time", lambda: begun + now()):
-        automl.fit(
-            data.X,
-            data.y,
-            X_val=data.X_valid,
-            y_val=data.y_valid,
-            task="classification",
-            metric=metric,
-            time_budget=problem.budget,
-            retrain_full="budget",
-            n_jobs=1,
-            seed=seed,
-            verbose=0,
-        )
-        if automl.model is not None:
-            note(automl, problem.full, accuracy(automl, data.X_valid, data.y_valid))
 
 
 # --- scikit-learn ---
@@ -662,36 +582,36 @@ class Method:
     environment it is a `Remote`."""
     home: str = ""
     """Name of the environment to run in; empty for the program's own."""
-    needs: tuple[str, ...] = ()
-    """Modules that must be importable."""
     is_for_rows_only: bool = False
-    """True if it runs on real data only: it trains by itself, or looks at the wall clock."""
+    """True if it runs on real data only: it has learners of its own."""
     is_for_surrogates_only: bool = False
     """True if it searches other problems of the same space first."""
 
-
-HOMES: dict[str, tuple[str, ...]] = {
-    "gp": ("torch==2.13.*", "optuna", "cmaes", "scikit-learn", "scipy"),  # torch is large
-    "smac": ("smac==2.4.1",),
-    "dehb": ("dehb==0.1.2",),  # wants numpy below 2
-    "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
-}
-"""Packages for pip, by environment."""
 
 METHODS: dict[str, Method] = {
     "random": Method(partial(on_all_data, partial(_sampler, "RandomSampler"))),
     "TPE": Method(partial(on_all_data, _tpe)),
     "TPE, its defaults": Method(partial(on_all_data, partial(_sampler, "TPESampler"))),
     "GP": Method(partial(on_all_data, partial(_sampler, "GPSampler")), home="gp"),
-    "CMA-ES": Method(partial(on_all_data, CMA_ES), needs=("cmaes",)),
     "TPE + Hyperband": Method(hyperband),
     "TPE + halving": Method(successive_halving),
-    "TPE + Wilcoxon": Method(wilcoxon),
-    "default TPE, 1/10, then the best": Method(partial(one_sample, 0.1)),
-    "default TPE, 1/16, then the best": Method(partial(one_sample, 1 / 16)),
-    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch"), needs=("flaml",)),
-    "FLAML CFO": Method(partial(flaml_tune, "CFO"), needs=("flaml",)),
-    "FLAML AutoML": Method(flaml_automl, needs=("flaml",), is_for_rows_only=True),
+    **{
+        f"{name}, 1/{k}, then the best": Method(partial(one_sample, sampler, 1 / k))
+        for name, sampler in (("TPE", _tpe), ("default TPE", partial(_sampler, "TPESampler")))
+        for k in (10, 16)
+    },
+    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch")),
+    "FLAML CFO": Method(partial(flaml_tune, "CFO")),
+    "FLAML AutoML": Method(flaml_automl, is_for_rows_only=True),
+    "FLAML zero-shot": Method(partial(floor, "zero-shot"), is_for_rows_only=True),
+    "LightGBM's defaults": Method(partial(floor, "lightgbm"), is_for_rows_only=True),
+    **{
+        f"AutoGluon {quality}, {part}": Method(
+            partial(autogluon, f"{quality}_quality", part), is_for_rows_only=True
+        )
+        for quality in ("medium", "best")
+        for part in ("single", "ensemble")
+    },
     "scikit-learn halving": Method(halving_random_search),
     "SMAC": Method(smac, home="smac"),
     "DEHB": Method(dehb, home="dehb"),
@@ -706,20 +626,6 @@ METHODS: dict[str, Method] = {
     "ours, no costs": Method(partial(ours, None, {}, cost="examples")),
 }
 """All methods, in the order of the tables."""
-
-
-def environment(home: str) -> Path:
-    """Return the Python of a peer's environment. It is made if it is absent."""
-    folder = CACHE / home
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = folder / "installed"
-    wanted = "\n".join(HOMES[home])
-    if not done.exists() or done.read_text(encoding="utf-8") != wanted:
-        print(f"Making {folder} for {', '.join(HOMES[home])}", flush=True)
-        venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *HOMES[home]], check=True)
-        done.write_text(wanted, encoding="utf-8")
-    return python
 
 
 def quiet() -> None:

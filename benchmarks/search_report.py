@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from benchmarks.rows import Row
 from benchmarks.rows import grouped
 from benchmarks.rows import provenance
+from benchmarks.rows import shown
 from benchmarks.rows import table
 from benchmarks.search_methods import METHODS
 
@@ -95,16 +96,17 @@ def collect(rows: Iterable[Row], methods: Collection[str] = tuple(METHODS)) -> d
             cells = groups.setdefault(f"{name.split('-')[0]}, {row['key']['budget']:g}", {})
             cells.setdefault((name, row["key"]["seed"]), {})[method] = row
     units = {name: row["unit"] for name, row in references.items()}
-    return {group: _complete(cells, units, best) for group, cells in groups.items()}
+    return {group: _complete(cells, methods, units, best) for group, cells in groups.items()}
 
 
 def _complete(
     cells: Mapping[tuple[str, int], Mapping[str, Row]],
+    methods: Collection[str],
     units: Mapping[str, float],
     best: Mapping[str, float],
 ) -> Results:
     there = {method for of_cell in cells.values() for method in of_cell}
-    methods = tuple(method for method in METHODS if method in there)
+    methods = tuple(method for method in methods if method in there)
     kept = sorted(cell for cell, of_cell in cells.items() if {*methods} <= {*of_cell})
     rows = tuple(tuple(cells[cell][method] for method in methods) for cell in kept)
     return Results(methods, tuple(kept), rows, units, best)
@@ -148,13 +150,14 @@ def _tables(results: Results) -> list[str]:
         regrets.append([f"{a:.2f} ({b:.2f})" for a, b in zip(means, medians, strict=True)])
         # Rounded, so rank does not hang on the last digit of a sum.
         ranked = results.by_problem(np.array([rankdata(line) for line in regret.round(6)]))
-        ranks.append(_with_errors(ranked, 1))
+        ranks.append([shown(column, 1) for column in ranked.T])
         nones.append(
             [f"{PERCENT * x:.0f} %" for x in np.isnan(results.scores(units)).mean(axis=0)]
         )
         if "ours" in results.methods:
             ours = regret[:, results.methods.index("ours")]
-            leads.append(_with_errors(results.by_problem(regret - ours[:, None]), 2))
+            lead = results.by_problem(regret - ours[:, None])
+            leads.append([shown(column, 2) for column in lead.T])
     named = {"mean regret (median) after units": regrets, "rank": ranks, "none": nones}
     if leads:
         named["regret less that of ours"] = leads
@@ -167,24 +170,11 @@ def _tables(results: Results) -> list[str]:
     ]
 
 
-def _with_errors(values: NDArray[np.float64], decimals: int) -> list[str]:
-    """Return the mean of each column. If there are several lines, add its standard error."""
-    means = [f"{mean:.{decimals}f}" for mean in values.mean(axis=0)]
-    if len(values) == 1:
-        return means
-    errors = values.std(axis=0, ddof=1) / math.sqrt(len(values))
-    return [f"{m} ± {e:.{decimals}f}" for m, e in zip(means, errors, strict=True)]
-
-
 def _table_of_runs(results: Results) -> str:
     """Return the mean facts about runs of each method."""
     lines = []
     for i, method in enumerate(results.methods):
         rows = [of_cell[i] for of_cell in results.rows]
-        means = {
-            name: float(np.mean([row[name] for row in rows]))
-            for name in ("trainings", "full_trainings", "thinking")
-        }
         used = np.mean([row["seconds"] / row["budget_seconds"] for row in rows])
         firsts = [
             row["curve"][0][0] / results.units[name] if row["curve"] else math.inf
@@ -195,10 +185,10 @@ def _table_of_runs(results: Results) -> str:
             [
                 method,
                 f"{np.median(firsts):.2f}",
-                f"{means['trainings']:.0f}",
-                f"{means['full_trainings']:.0f}",
+                f"{np.mean([row['trainings'] for row in rows]):.0f}",
+                f"{np.mean([row['full_trainings'] for row in rows]):.0f}",
                 f"{PERCENT * used:.0f} %",
-                f"{means['thinking']:.1f}",
+                f"{np.mean([row['thinking'] for row in rows]):.1f}",
                 f"{failures}",
             ]
         )
@@ -211,35 +201,35 @@ def _table_of_test_scores(rows: Iterable[Row], methods: Collection[str]) -> str:
 
     Mean and standard error over the runs that end with a model, and the number of others. *Rank*
     is by the means of the problems, where a run without a model counts as score 0; only methods
-    that were run on all problems have one.
+    that were run on all problems have one. *Overrun*: seconds past the budget at which a method
+    would have ended, had nobody cut its last training, if that was watched.
     """
     runs = [row for row in rows if row["key"]["method"] in methods and "curve" in row]
+    by_method = grouped(runs, "method")
     scores = {
         method: {
             problem: [PERCENT * row["curve"][-1][2] if row["curve"] else None for row in found]
             for problem, found in grouped(of_method, "problem").items()
         }
-        for method, of_method in grouped(runs, "method").items()
+        for method, of_method in by_method.items()
     }
     problems = list(grouped(runs, "problem"))
     everywhere = [m for m, by_problem in scores.items() if len(by_problem) == len(problems)]
     means = [[np.mean([s or 0.0 for s in scores[m][p]]) for p in problems] for m in everywhere]
-    if everywhere:
-        ranks = dict(zip(everywhere, rankdata(-np.array(means), axis=0).mean(axis=1), strict=True))
-    else:
-        ranks = {}
+    ranked = rankdata(-np.array(means), axis=0).mean(axis=1) if everywhere else ()
+    ranks = dict(zip(everywhere, ranked, strict=True))
     lines = []
     for method, by_problem in scores.items():
         cells = []
         for problem in problems:
             of_runs = by_problem.get(problem, [])
             found = [score for score in of_runs if score is not None]
-            cell = f"{np.mean(found):.1f}" if found else "none" if of_runs else ""
-            if len(found) > 1:
-                cell += f" ± {np.std(found, ddof=1) / math.sqrt(len(found)):.1f}"
+            cell = shown(found, 1) if found else "none" if of_runs else ""
             if 0 < len(found) < len(of_runs):
                 cell += f", none in {len(of_runs) - len(found)}"
             cells.append(cell)
         rank = f"{ranks[method]:.1f}" if method in ranks else ""
         lines.append([method, *cells, rank, f"{max(map(len, by_problem.values()))}"])
-    return table(["test score, %", *problems, "rank", "seeds"], lines)
+        late = [row["overrun"] for row in by_method[method] if "overrun" in row]
+        lines[-1].append(f"{max(late):.0f}" if late else "")
+    return table(["test score, %", *problems, "rank", "seeds", "largest overrun, s"], lines)

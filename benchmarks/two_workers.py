@@ -16,10 +16,9 @@ import heapq
 import math
 from collections.abc import Iterator
 from collections.abc import Sequence
-from functools import cache
 from functools import partial
+from itertools import accumulate
 from itertools import product
-from zlib import crc32
 
 import numpy as np
 import optuna
@@ -30,10 +29,9 @@ from benchmarks.rows import Row
 from benchmarks.rows import Run
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
-from benchmarks.rows import results_of
-from benchmarks.rows import run_all
+from benchmarks.rows import record
 from benchmarks.rows import table
-from benchmarks.rows import write_report
+from benchmarks.search import mixed
 from benchmarks.search_methods import quiet
 from benchmarks.search_methods import suggest
 from benchmarks.search_problems import MOST_TRAININGS
@@ -41,6 +39,8 @@ from benchmarks.search_problems import PERFECT
 from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import Problem
 from benchmarks.search_problems import Race
+from benchmarks.search_report import REFERENCE
+from benchmarks.search_report import collect
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
@@ -53,7 +53,7 @@ N_MOMENTS = 3000
 """Number of moments at which curves are compared."""
 ROUNDING = 1e-9
 """Largest rounding error between sums of the same numbers, in percentage points."""
-PERCENT = 100.0
+WORKERS = ("one worker", "two workers")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,31 +68,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.problems, options.seeds, options.units = ["made"], 1, 6.0
     asked = options.problems or surrogates
     names = [name for name in asked if is_there(name, PROBLEMS[name].path)] or ["made"]
-    runs = (
-        Run(
-            {"problem": name, "seed": seed, "workers": n, "units": options.units},
-            partial(measured, name, seed, n, options.units),
-        )
-        for seed, name, n in product(range(options.seeds), names, (1, 2))
-    )
-    results = results_of(options)
-    rows = run_all(runs, results / "two_workers.jsonl", options.time_limit)
-    write_report(results / "two_workers.md", rows, _report)
+    record("two_workers", _runs(names, options.seeds, options.units), options, _report)
 
 
-def measured(name: str, seed: int, n_workers: int, units: float) -> Row:
-    """Run so many workers on a problem; return the curve, in units and percentage points."""
-    unit, best = _reference(name)
-    mixed = crc32(f"{name}, {seed}".encode()) % 2**31  # as in search.py
-    found, sizes = simulated(PROBLEMS[name].open(0), mixed, n_workers, units * unit)
-    curve = [[when / unit, PERCENT * (best - score)] for when, score in found]
-    return {"curve": curve, "none": PERCENT * best, "trainings": len(sizes)}
+def _runs(names: Sequence[str], seeds: int, units: float) -> Iterator[Run]:
+    problems = {name: PROBLEMS[name].open(0) for name in names}
+    known = {name: problem.reference() for name, problem in problems.items()}
+    for seed, name in product(range(seeds), names):
+        yield Run({"problem": name, "method": REFERENCE}, partial(dict, known[name]))
+        seconds = units * known[name]["unit"]
+        for n, method in enumerate(WORKERS, start=1):
+            key = {"problem": name, "method": method, "seed": seed, "budget": units}
+            yield Run(key, partial(measured, problems[name], mixed(name, seed), n, seconds))
 
 
-@cache
-def _reference(name: str) -> tuple[float, float]:
-    known = PROBLEMS[name].open(0).reference()
-    return known["unit"], known["best"]
+def measured(problem: Problem, seed: int, n_workers: int, seconds: float) -> Row:
+    """Run so many workers on a problem; return the curve of the best model so far."""
+    found, sizes = simulated(problem, seed, n_workers, seconds)
+    best = accumulate((score for _, score in found), max)
+    curve = [[when, score] for (when, _), score in zip(found, best, strict=True)]
+    return {"curve": curve, "trainings": len(sizes)}
 
 
 def simulated(
@@ -145,38 +140,18 @@ def _probes(study: optuna.Study, problem: Problem) -> Iterator[tuple[int, float,
 
 def _report(rows: list[Row]) -> Iterator[str]:
     """Yield the table in Markdown, of cells that both have run."""
-    cells: dict[tuple[str, int], dict[int, Row]] = {}
-    for row in rows:
-        cell = cells.setdefault((row["key"]["problem"], row["key"]["seed"]), {})
-        cell[row["key"]["workers"]] = row
-    pairs = [(cell[1], cell[2]) for cell in cells.values() if len(cell) == 2]
-    if not pairs:
-        return
-    length = min(row["key"]["units"] for row in rows)
-    moments = np.linspace(0.0, length, N_MOMENTS + 1)
-    one, two = (
-        np.mean([regrets(row, moments) for row in of], axis=0) for of in zip(*pairs, strict=True)
-    )
-    lines = []
-    for units in sorted({length, *(point for point in CHECKPOINTS if point < length)}):
-        place = np.searchsorted(moments, units)
-        share = reached(two, one[place], moments) / units
-        lines.append([f"{units:g} units", f"{one[place]:.2f}", f"{two[place]:.2f}"])
-        lines[-1].append(f"{share:.2f}" if math.isfinite(share) else "never")
-    yield f"{len(pairs)} cells."
-    yield table(["after", "regret of one", "of two", "share of its seconds"], lines)
-
-
-def regrets(row: Row, moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the regret of a run at some moments; without a model the score counts as 0.
-
-    >>> row = {"none": 90.0, "curve": [[1.0, 4.0], [3.0, 2.0], [4.0, 5.0]]}
-    >>> regrets(row, np.array([0.5, 1.0, 2.0, 9.0])).tolist()
-    [90.0, 4.0, 4.0, 2.0]
-    """
-    when = [moment for moment, _ in row["curve"]]
-    best = np.minimum.accumulate([row["none"], *(regret for _, regret in row["curve"])])
-    return np.asarray(best[np.searchsorted(when, moments, side="right")])
+    for family, results in collect(rows, WORKERS).items():
+        length = min(row["key"]["budget"] for row in rows if "budget" in row["key"])
+        moments = np.linspace(0.0, length, N_MOMENTS + 1)
+        one, two = np.transpose([results.regret(moment).mean(axis=0) for moment in moments])
+        lines = []
+        for units in sorted({length, *(point for point in CHECKPOINTS if point < length)}):
+            place = np.searchsorted(moments, units)
+            share = reached(two, one[place], moments) / units
+            lines.append([f"{units:g} units", f"{one[place]:.2f}", f"{two[place]:.2f}"])
+            lines[-1].append(f"{share:.2f}" if math.isfinite(share) else "never")
+        yield f"{family} units: {len(results.cells)} cells."
+        yield table(["after", "regret of one", "of two", "share of its seconds"], lines)
 
 
 def reached(regret: NDArray[np.float64], goal: float, moments: NDArray[np.float64]) -> float:

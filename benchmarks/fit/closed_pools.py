@@ -29,12 +29,7 @@ from benchmarks.replay_problems import lcdb_problems
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import table
-from optuna_daub.core import Curves
-from optuna_daub.core import Extend
-from optuna_daub.core import Finish
-from optuna_daub.core import Joint
-from optuna_daub.core import LearningCurve
-from optuna_daub.core import Pool
+from optuna_daub import core
 from optuna_daub.core.forecasts.joint import Prior
 from optuna_daub.core.forecasts.joint import fitted
 from optuna_daub.core.policies.closed_pool import Terms
@@ -109,19 +104,19 @@ def _groups(*, is_smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
 
 def run(problem: Problem, price: float, prior: Prior) -> Outcome:
     """Run the rule on one problem."""
-    forecaster = Joint(prior)
+    forecaster = core.Joint(prior)
     terms = Terms(problem.sizes, forecaster, problem.unit, price)
     known = {curve.learner: curve for curve in problem.curves}
     finals = np.array([c.score if c.size == problem.full_size else np.nan for c in known.values()])
-    pool = Pool(Curves([LearningCurve(learner) for learner in known]), to_come=0)
+    pool = core.Pool(core.Curves([core.LearningCurve(i) for i in known]), to_come=0)
     cost, held = 0.0, defaultdict(list)
     while True:
         decision = decide(pool, terms)
-        if isinstance(decision, Finish):
+        if isinstance(decision, core.Finish):
             assert decision.learner is not None
             shares = {who: np.mean(each, axis=0).tolist() for who, each in held.items()}
             return Outcome(problem.loss(decision.learner), cost / problem.full_cost, shares)
-        assert isinstance(decision, Extend)
+        assert isinstance(decision, core.Extend)
         seen = known[decision.learner].at(decision.size)
         cost += problem.costs[decision.learner, decision.size]
         if seen is None:

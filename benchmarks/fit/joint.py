@@ -32,14 +32,11 @@ from benchmarks.replay_problems import LCDB_FILE
 from benchmarks.replay_problems import VALIDATION
 from benchmarks.replay_problems import Lcdb
 from benchmarks.replay_problems import lcdb
-from benchmarks.replay_problems import made_lcdb
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import results_of
 from benchmarks.rows import table
-from optuna_daub.core import Curves
-from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
+from optuna_daub import core
 from optuna_daub.core.forecasts import joint
 from optuna_daub.core.forecasts.joint import Prior
 from optuna_daub.core.forecasts.joint import fitted
@@ -66,9 +63,9 @@ class State:
     ) -> None:
         curves = []
         for i, row in enumerate(seen):
-            known = [Observation(sizes[k], scores[i, k]) for k in np.flatnonzero(row)]
-            curves.append(LearningCurve(i, tuple(known)))
-        self.curves = Curves(curves)
+            known = [core.Observation(sizes[k], scores[i, k]) for k in np.flatnonzero(row)]
+            curves.append(core.LearningCurve(i, tuple(known)))
+        self.curves = core.Curves(curves)
         self.full = sizes[-1]
         self.is_left = ~seen[:, -1]
         self.final = scores[:, -1]
@@ -161,11 +158,11 @@ def fit(start: Prior, every: Sequence[State], steps: int) -> Prior:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fit, write the file, and print what was found."""
     options = parser_of(__doc__, "python -m benchmarks.fit.joint").parse_args(arguments)
-    if not options.smoke and not is_there("the prior", LCDB_FILE):
+    if not is_there("the prior", LCDB_FILE):
         return
-    known = made_lcdb() if options.smoke else lcdb()
-    rng = np.random.default_rng(0)
-    by_set = [list(states(known, row, rng)) for row in range(len(known.openml_id))]
+    known, rng = lcdb(), np.random.default_rng(0)
+    rows = range(0, len(known.openml_id), 40 if options.smoke else 1)
+    by_set = [list(states(known, row, rng)) for row in rows]
     by_set = [each for each in by_set if each]
     halves = [[state for each in by_set[k::2] for state in each] for k in (0, 1)]
     before = fitted()

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from benchmarks.fit import space_of
+from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import table
 from benchmarks.search_problems import PROBLEMS
@@ -46,13 +47,7 @@ from benchmarks.search_space import Config
 from benchmarks.search_space import OutOfBudgetError
 from benchmarks.search_space import active
 from benchmarks.search_space import draw
-from optuna_daub.core import Extend
-from optuna_daub.core import Finish
-from optuna_daub.core import Observation
-from optuna_daub.core import Pool
-from optuna_daub.core import Propose
-from optuna_daub.core import ValuePerSecond
-from optuna_daub.core import geometric_sizes
+from optuna_daub import core
 from optuna_daub.core.forecasts import process
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.process import PRIOR
@@ -84,7 +79,7 @@ class Searched(NamedTuple):
 
     full: int
     """Number of all training examples, N."""
-    pool: Pool
+    pool: core.Pool
     """Pool of the search at that moment."""
     suspended: NDArray[np.intp]
     """Places of the suspended learners in the pool."""
@@ -111,9 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.smoke:
         options.units, options.problems, options.seeds = [5.0], ["made"], [0]
-    there = [name for name in options.problems if PROBLEMS[name].is_there]
-    for name in set(options.problems) - {*there}:
-        print(f"{name} is left out: {PROBLEMS[name].path} is not there; it is never copied")
+    there = [name for name in options.problems if is_there(name, PROBLEMS[name].path)]
     if options.lengths:
         print(losses(options.lengths, there, options.seeds))
         return
@@ -275,27 +268,27 @@ def searched(which: Source, units: float, seed: int) -> Searched:
 
 def searching(
     problem: Problem, budget: float, seed: int, prior: Prior = PRIOR
-) -> tuple[Pool, Race]:
+) -> tuple[core.Pool, Race]:
     """Return the pool of the default rule after a search without a study, and its race."""
     race, rng = Race(problem, budget), random.Random(seed)
-    sizes = geometric_sizes(problem.smallest, problem.full, 1.5)
-    policy = ValuePerSecond(sizes, Process(problem.full, prior))
-    pool = Pool(
+    sizes = core.geometric_sizes(problem.smallest, problem.full, 1.5)
+    policy = core.ValuePerSecond(sizes, Process(problem.full, prior))
+    pool = core.Pool(
         to_come=None, space=space_of(problem.space), proposer=AroundBest(problem.full, seed)
     )
     try:
-        while not isinstance(decision := policy.decide(pool), Finish):
-            if isinstance(decision, Propose):
+        while not isinstance(decision := policy.decide(pool), core.Finish):
+            if isinstance(decision, core.Propose):
                 point = {one.name: one.draw(rng) for one in problem.space}
                 if len(pool.curves):
                     point |= propose(pool, policy.prices, seed)
                 learner = len(pool.curves)
                 pool = pool.with_newcomer(learner, active(problem.space, point))
                 decision = policy.start(pool, learner, decision.size)
-            assert isinstance(decision, Extend)
+            assert isinstance(decision, core.Extend)
             curve = pool.curves[decision.learner]
             score, seconds = race.evaluate(curve.parameters, decision.size)
-            seen = Observation(decision.size, score, seconds=max(seconds, 1e-3))
+            seen = core.Observation(decision.size, score, seconds=max(seconds, 1e-3))
             pool = pool.observed(decision.learner, seen)
     except OutOfBudgetError:
         pass

@@ -8,10 +8,11 @@ import pytest
 
 from benchmarks.rows import Row
 from benchmarks.rows import Run
+from benchmarks.rows import parser_of
 from benchmarks.rows import provenance
 from benchmarks.rows import read_rows
+from benchmarks.rows import record
 from benchmarks.rows import run_all
-from benchmarks.rows import write_report
 
 
 def test_a_run_whose_row_is_there_is_not_repeated(tmp_path: Path) -> None:
@@ -46,12 +47,13 @@ def test_every_row_says_when_and_by_which_versions_it_was_made(tmp_path: Path) -
 
 
 def test_a_report_names_where_its_rows_come_from(tmp_path: Path) -> None:
-    rows = run_all([Run({"seed": 0}, lambda: {"loss": 0.5})], tmp_path / "rows.jsonl")
-    write_report(tmp_path / "rows.md", rows, lambda rows: [f"loss {rows[0]['loss']}"])
-    text = (tmp_path / "rows.md").read_text(encoding="utf-8")
-    assert text == f"{provenance(rows)}\n\nloss 0.5\n"
+    options = parser_of(None).parse_args(["--results", str(tmp_path)])
+    runs = [Run({"seed": 0}, lambda: {"loss": 0.5})]
+    record("known", runs, options, lambda rows: [f"loss {rows[0]['loss']}"])
+    text = (tmp_path / "known.md").read_text(encoding="utf-8")
+    assert text == f"{provenance(read_rows(tmp_path / 'known.jsonl'))}\n\nloss 0.5\n"
     with pytest.raises(SystemExit, match="nothing to report"):
-        write_report(tmp_path / "rows.md", [], lambda rows: [])
+        record("none", [], options, lambda rows: [])
 
 
 def test_a_run_that_breaks_down_keeps_no_other_from_being_done(tmp_path: Path) -> None:

@@ -45,11 +45,18 @@ from benchmarks.search_space import sizes
 HERE = [
     name
     for name, method in METHODS.items()
-    if not method.home and not method.is_for_rows_only and name.startswith(("TPE", "ra", "CMA"))
+    if not method.home and not method.is_for_rows_only and name.startswith(("TPE", "ra"))
 ]
 """Methods of this environment whose runs are the same on every machine."""
 LINE = {"kind": "line", "rate": 0.1}
 DEEP = {"kind": "tree", "rate": 0.1, "depth": 10}
+SLOW = {
+    "algorithm": "extra_trees",
+    "extra_trees.n_estimators": 100_000,
+    "extra_trees.max_features": 1.0,
+    "extra_trees.min_samples_leaf": 1,
+    "extra_trees.criterion": "gini",
+}
 
 
 def _run(*arguments: str, seed: int = 0) -> None:
@@ -112,6 +119,31 @@ def test_what_ends_after_the_budget_does_not_count() -> None:
     with pytest.raises(OutOfBudgetError):
         one.evaluate(LINE, 370)
     assert one.trainings == 1
+
+
+@pytest.mark.parametrize(("grace", "expected"), [(0.0, {}), (9.0, {"overrun": 1.1})])
+def test_the_overrun_is_what_the_last_training_would_take_beyond_the_budget(
+    grace: float, expected: dict[str, float]
+) -> None:
+    one = Race(Made(), 2.4, grace)
+    one.evaluate(LINE, 10_000)  # 0.5 seconds
+    one.evaluate(LINE, 10_000)
+    one.evaluate(LINE, 10_000)
+    with pytest.raises(OutOfBudgetError):
+        one.evaluate(DEEP, 10_000)  # 2 seconds
+    assert one.facts == pytest.approx(expected)
+    assert (one.seconds, one.trainings, len(one.curve)) == (2.4, 3, 1), "it does not count"
+
+
+def test_a_training_that_goes_on_past_the_grace_is_cut_off(tmp_path: Path) -> None:
+    problem = Training("file", read(_table(tmp_path), "label", None, seed=0))
+    one = Race(problem, 0.2, grace=0.3)
+    with pytest.raises(OutOfBudgetError):
+        one.evaluate(SLOW, problem.full)
+    assert one.facts == {"overrun": 0.3}
+    assert (one.seconds, one.curve) == (0.2, [])
+    assert 0.4 < one.cpu < 2.0
+    assert Race(problem, 0.2, grace=0.3).facts == {"overrun": 0.0}, "nothing was under way"
 
 
 def test_a_size_out_of_range_is_refused() -> None:
@@ -197,8 +229,8 @@ def test_a_lead_is_the_mean_difference_in_the_same_cells_with_its_error_over_pro
 
 def test_the_table_of_test_scores_counts_runs_without_a_model_apart() -> None:
     rows = [
-        _row("random", 0, (1.0, 0.5, 0.6), (2.0, 0.7, 0.5)),
-        _row("random", 1, (1.0, 0.5, 0.7)),
+        _row("random", 0, (1.0, 0.5, 0.6), (2.0, 0.7, 0.5)) | {"overrun": 3.0},
+        _row("random", 1, (1.0, 0.5, 0.7)) | {"overrun": 7.0},
         _row("TPE", 0, (1.0, 0.5, 0.9)),
         _row("TPE", 1),
         _row("GP", 0, (1.0, 0.5, 0.4), problem="other"),
@@ -206,13 +238,13 @@ def test_the_table_of_test_scores_counts_runs_without_a_model_apart() -> None:
         _row("TPE", 0, (1.0, 0.5), problem="without test rows"),
     ]
     text = report(rows)
-    assert "| test score, % | made | other | rank | seeds |" in text
-    assert "| random | 60.0 ± 10.0 |  |  | 2 |" in text
-    assert "| TPE | 90.0, none in 1 | none | 1.0 | 2 |" in text
-    assert "| GP |  | 40.0 |  | 1 |" in text
+    assert "| test score, % | made | other | rank | seeds | largest overrun, s |" in text
+    assert "| random | 60.0 ± 10.0 |  |  | 2 | 7 |" in text
+    assert "| TPE | 90.0, none in 1 | none | 1.0 | 2 |  |" in text
+    assert "| GP |  | 40.0 |  | 1 |  |" in text
     # A benchmark that was stopped: no method was run on both problems.
     text = report([rows[0], rows[4]])
-    assert "| random | 50.0 |  |  | 1 |" in text
+    assert "| random | 50.0 |  |  | 1 | 3 |" in text
 
 
 def test_the_made_problem_has_curves_that_cross_and_a_known_best() -> None:
@@ -283,16 +315,9 @@ def test_a_file_is_split_and_its_prefixes_are_stratified(tmp_path: Path) -> None
 
 def test_training_is_cut_off_when_the_seconds_are_used_up(tmp_path: Path) -> None:
     problem = Training("file", read(_table(tmp_path), "label", None, seed=0))
-    slow = {
-        "algorithm": "extra_trees",
-        "extra_trees.n_estimators": 100_000,
-        "extra_trees.max_features": 1.0,
-        "extra_trees.min_samples_leaf": 1,
-        "extra_trees.criterion": "gini",
-    }
     one = Race(problem, budget=0.3)
     with pytest.raises(OutOfBudgetError):
-        one.evaluate(slow, problem.full)
+        one.evaluate(SLOW, problem.full)
     assert one.seconds == 0.3
     assert one.cpu > 0.2  # which the method did not think
     assert one.curve == []

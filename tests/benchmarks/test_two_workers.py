@@ -12,19 +12,34 @@ from benchmarks.rows import Row
 from benchmarks.rows import read_rows
 from benchmarks.search import race
 from benchmarks.search_problems import Made
+from benchmarks.search_report import REFERENCE
 from benchmarks.search_space import Config
+from benchmarks.two_workers import WORKERS
+from benchmarks.two_workers import _report
 from benchmarks.two_workers import main
-from benchmarks.two_workers import reached
-from benchmarks.two_workers import regrets
 from benchmarks.two_workers import simulated
 
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # TPE's options are experimental
-MOMENTS = np.linspace(0.0, 10.0, 101)
 
 
-def _row(workers: int, *curve: tuple[float, float]) -> Row:
-    return {"key": {"workers": workers}, "none": 90.0, "curve": [list(point) for point in curve]}
+REFERENCE_ROW: Row = {
+    "key": {"problem": "made", "method": REFERENCE},
+    "unit": 1.0,
+    "best": 0.9,
+}
+"""So that a unit is a second."""
+
+
+def _row(workers: int, seed: int, *curve: tuple[float, float]) -> Row:
+    key = {"problem": "made", "method": WORKERS[workers - 1], "seed": seed, "budget": 10.0}
+    return {"key": key, "curve": [list(point) for point in curve]}
+
+
+def _shares(*rows: Row) -> list[str]:
+    """Return the last column of the table."""
+    _, table = _report([REFERENCE_ROW, *rows])
+    return [line.split("|")[-2].strip() for line in table.splitlines()[2:]]
 
 
 def test_one_simulated_worker_is_ours_in_the_benchmark_of_search() -> None:
@@ -57,25 +72,19 @@ def test_simulated_workers_are_busy_all_the_time(n_workers: int) -> None:
 def test_a_worker_of_double_speed_needs_half_of_the_seconds() -> None:
     rng = np.random.default_rng(0)
     times = np.sort(rng.uniform(0.0, 10.0, (40, 8)))
-    scores = np.sort(rng.uniform(0.0, 50.0, (40, 8)))[:, ::-1]
-    one, two = (
-        np.mean(
-            [
-                regrets(_row(n, *zip(when / n, found, strict=True)), MOMENTS)
-                for when, found in zip(times, scores, strict=True)
-            ],
-            axis=0,
-        )
+    scores = np.sort(rng.uniform(0.4, 0.9, (40, 8)))
+    rows = [
+        _row(n, seed, *zip(when / n, found, strict=True))
+        for seed, (when, found) in enumerate(zip(times, scores, strict=True))
         for n in (1, 2)
-    )
-    for place in (40, 60, 100):
-        assert reached(two, one[place], MOMENTS) == pytest.approx(MOMENTS[place] / 2, abs=0.1)
+    ]
+    assert [float(share) for share in _shares(*rows)] == pytest.approx([0.5] * 3, abs=0.01)
 
 
 def test_what_is_never_reached_is_never() -> None:
-    curve = regrets(_row(1, (1.0, 7.0)), MOMENTS)
-    assert reached(curve, 7.0, MOMENTS) == pytest.approx(1.0)
-    assert reached(curve, 6.9, MOMENTS) == math.inf
+    worse = _row(1, 0, (1.0, 0.8)), _row(2, 0, (0.5, 0.7))
+    assert _shares(*worse) == ["never"] * 3
+    assert _shares(worse[0], _row(2, 0, (0.6, 0.8))) == ["0.20", "0.12", "0.06"]
 
 
 @pytest.mark.slow
@@ -85,4 +94,5 @@ def test_the_table_is_of_cells_that_both_have_run(tmp_path: Path) -> None:
     table = (tmp_path / "two_workers.md").read_text(encoding="utf-8")
     main([*arguments, "--seeds", "2", "--time-limit", "0"])
     assert (tmp_path / "two_workers.md").read_text(encoding="utf-8") == table
-    assert [row["key"]["workers"] for row in read_rows(tmp_path / "two_workers.jsonl")] == [1, 2]
+    rows = read_rows(tmp_path / "two_workers.jsonl")
+    assert [row["key"]["method"] for row in rows] == [REFERENCE, *WORKERS]
