@@ -24,7 +24,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import optuna
@@ -160,25 +159,21 @@ def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int
             for trial in trials(n_learners):
                 storage.create_new_trial(study._study_id, trial)
         gc.collect()
-        cpu, wall, sizes = [], [], []
+        cpu, sizes = [], []
         for _ in range(n_blocks):
-            spent, since = time.process_time(), time.perf_counter()
+            spent = time.process_time()
             study.optimize(objective if is_ours else plain, n_trials=block)
             cpu.append(1e3 * (time.process_time() - spent) / block)
-            wall.append(1e3 * (time.perf_counter() - since) / block)
             gc.collect()
             sizes.append(process.memory_info().rss)
         # Memory that the first decisions took and gave back is used again from the third block on.
         settled = sizes[min(1, n_blocks - 1)]
-        files = [path.stat().st_size for path in Path(folder).iterdir()]
         return {
             "trials": len(study.get_trials(deepcopy=False)),
             "learners": len(learning_curves(study)) if is_ours else 0,
             "cpu": cpu,
-            "wall": wall,
             "rss_mb": sizes[-1] / MEGABYTE,
             "grown_kb": (sizes[-1] - settled) / 1024 / (block * max(1, n_blocks - 2)),
-            "file_mb": sum(files) / MEGABYTE,
         }
 
 
@@ -223,19 +218,18 @@ def _report(rows: list[Row]) -> Iterator[str]:
     ]
     yield table(["learners", "median", "95 %"], lines)
     yield "Trials of an objective that does nothing:"
-    names = ("ms per trial, first block", "last block", "wall-clock ms, last block", "MB in all")
     yield table(
-        ["storage", "method", "learners", "trials", f"CPU {names[0]}", *names[1:],
-         "kB per further trial", "MB of the file"],
+        ["storage", "method", "learners", "trials", "CPU ms per trial, first block", "last block",
+         "MB in all", "kB per further trial"],
         (
             [
                 row["key"]["storage"],
                 row["key"]["method"],
                 f"{row['learners']:,}",
                 f"{row['trials']:,}",
-                *(f"{x:.1f}" for x in (row["cpu"][0], row["cpu"][-1], row["wall"][-1])),
+                *(f"{x:.1f}" for x in (row["cpu"][0], row["cpu"][-1])),
                 f"{row['rss_mb']:.0f}",
-                *(f"{row[name]:.1f}" for name in ("grown_kb", "file_mb")),
+                f"{row['grown_kb']:.1f}",
             ]
             for row in rows
             if "cpu" in row

@@ -16,6 +16,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "dehb": ("dehb==0.1.2",),  # wants numpy below 2
     "autogluon": ("autogluon.tabular[lightgbm,xgboost]==1.6.3",),  # wants pandas below 3
     "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
+    "syne-tune": ("syne-tune==0.16.0", "huggingface_hub", "fastparquet", "h5py"),
 }
 """Packages for pip, by environment."""
 

@@ -66,9 +66,7 @@ def theme(name: str) -> Iterator[None]:
 def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
     """Return the mean regret of methods against units, or on real data the score against seconds.
 
-    Args:
-        rows: rows of search.py, of one family of problems.
-        methods: methods to draw, the most important one first.
+    Rows are of one family of problems. The first method is drawn thicker.
     """
     ((family, results),) = collect(rows, methods).items()
     is_real = family.startswith("real")

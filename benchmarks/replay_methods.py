@@ -38,8 +38,6 @@ class Outcome:
     learner: int
     cost: float
     """In the problem's unit: seconds, or training examples."""
-    probes: int
-    """Number of trainings."""
     scoring_cost: float = 0.0
     """Extra cost of training scores."""
 
@@ -89,17 +87,17 @@ def training_everything(problem: Problem, seed: int) -> Outcome:
     """Train every learner on all the data and choose by validation score."""
     finished = [curve for curve in problem.curves if curve.size == problem.full_size]
     best = max(finished, key=lambda curve: (curve.score, -curve.learner))
-    return Outcome(best.learner, problem.full_cost, len(problem.curves))
+    return Outcome(best.learner, problem.full_cost)
 
 
 def oracle(problem: Problem, seed: int) -> Outcome:
     """Train only the best learner."""
-    return Outcome(problem.best, problem.oracle_cost, 1)
+    return Outcome(problem.best, problem.oracle_cost)
 
 
 def follow(policy_for: Callable[[Problem], core.Policy], problem: Problem, seed: int) -> Outcome:
     """Follow a policy until it names its choice. Training scores cost if it uses them."""
-    cost, scoring_cost, probes = 0.0, 0.0, 0
+    cost, scoring_cost = 0.0, 0.0
     policy = policy_for(problem)
     is_scored = policy.needs.training_scores != "unused"
     for decision in core.replay(policy, problem.curves):
@@ -108,9 +106,8 @@ def follow(policy_for: Callable[[Problem], core.Policy], problem: Problem, seed:
                 cost += problem.costs[learner, size]
                 if is_scored:
                     scoring_cost += problem.scoring_costs.get((learner, size), 0.0)
-                probes += 1
             case core.Finish(int(learner)):
-                return Outcome(learner, cost, probes, scoring_cost)
+                return Outcome(learner, cost, scoring_cost)
     raise AssertionError(f"no learner of {problem.name} was chosen")
 
 
@@ -124,20 +121,18 @@ def pruned_study(
 ) -> Outcome:
     """Run an Optuna study over the learners in random order, with a pruner.
 
-    Args:
-        pruner_for: function from the first size, N and the factor to the pruner.
-        factor: factor between the sizes where the pruner looks; no other is trained on.
-        problem: problem with the scores.
-        seed: seed of the order.
+    The pruner is made from the first size, N and the factor. No size is trained on but those at
+    which it looks.
     """
     sizes = upwards(factor, problem)
     curves = {curve.learner: curve for curve in problem.curves}
-    paid: list[float] = []
+    cost = 0.0
 
     def objective(trial: optuna.Trial) -> float:
+        nonlocal cost
         learner = trial.suggest_categorical("learner", list(curves))
         for size in sizes:
-            paid.append(problem.costs[learner, size])
+            cost += problem.costs[learner, size]
             seen = curves[learner].at(size)
             if seen is None:
                 raise LookupError(f"learner {learner} cannot be trained on {size:,} examples")
@@ -155,7 +150,7 @@ def pruned_study(
         study_name=f"replay-{seed}",  # Hyperband assigns trials to brackets by the study's name
     )
     study.optimize(objective, n_trials=len(curves), catch=LookupError)
-    return Outcome(study.best_params["learner"], sum(paid), len(paid))
+    return Outcome(study.best_params["learner"], cost)
 
 
 def _halving(keep_one_in: int, problem: Problem) -> core.Policy:

@@ -234,9 +234,6 @@ class Lcdb:
         """Return the place of N, the largest size with most of the learners.
 
         At least half of the learners were measured on it.
-
-        Args:
-            data_set: its place on the first axis.
         """
         known = np.isfinite(self.error_rate[data_set, self.is_choosable, 0]).all(axis=-1)
         return int(np.flatnonzero(2 * known.sum(axis=0) >= len(known)).max(initial=0))
@@ -263,10 +260,7 @@ def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) ->
     """Yield a problem for each data set of LCDB with enough examples.
 
     They are in the order of the file. The learners are those measured at every size of the grid.
-
-    Args:
-        known: the curves.
-        full_sizes: the smallest N, and the N from which on data sets are left out.
+    `full_sizes` are the smallest N, and the N from which on data sets are left out.
     """
     error = known.errors()
     for row, data_set in enumerate(known.openml_id.tolist()):

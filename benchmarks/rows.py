@@ -50,15 +50,9 @@ Row: TypeAlias = dict[str, Any]
 """JSON-safe names and values of a run, its result and its stamp."""
 
 
-def parser_of(doc: str | None, prog: str | None = None) -> argparse.ArgumentParser:
-    """Return a parser of --smoke, --time-limit and --results.
-
-    Args:
-        doc: docstring of the program; its first line is the description.
-        prog: how the program is called; None for the name of its file.
-    """
-    description = doc.splitlines()[0] if doc else None
-    parser = argparse.ArgumentParser(prog=prog, description=description)
+def parser_of(doc: str | None) -> argparse.ArgumentParser:
+    """Return a parser of --smoke, --time-limit and --results for a program with a docstring."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0] if doc else None)
     parser.add_argument("--smoke", action="store_true", help="seconds, on little or made data")
     parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
     parser.add_argument("--results", type=Path, help="folder to write to")
@@ -73,12 +67,7 @@ def results_of(options: argparse.Namespace) -> Path:
 
 
 def is_there(name: str, path: Path | None) -> bool:
-    """Return whether a file can be read. If not, say what is left out.
-
-    Args:
-        name: name of the part that needs the file.
-        path: the file; None if nothing is read.
-    """
+    """Return whether a file is there, if one is needed. If not, say what is left out."""
     if path is None or path.exists():
         return True
     print(f"{name} is left out: {path} is not there; it is read in place, never copied")

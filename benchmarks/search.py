@@ -1,13 +1,17 @@
 """The best model after the same seconds, for many methods and problems on one clock.
 
     OMP_NUM_THREADS=1 python benchmarks/search.py [--smoke] [--problems ranger ...]
-        [--methods TPE ...] [--seeds K] [--budget UNITS] [--seconds S] [--results FOLDER]
+        [--methods TPE ...] [--seeds K] [--budget UNITS] [--seconds S] [--overrun]
+        [--results FOLDER]
     OMP_NUM_THREADS=1 python benchmarks/search.py --data table.csv --target label [--seconds S]
 
 The clock shows the seconds that training and scoring take: those that the surrogate predicts, or
 CPU seconds of real training. What the method itself thinks is reported beside it. A run is the
 curve "best score of a model trained on all the data, against seconds". The unit is the mean cost
 of one full training of a random point of the space.
+
+Training that is under way when the seconds are used up is cut off. With --overrun it goes on, for
+as many seconds again at most: its score does not count, but the row says when it would have ended.
 
 Some methods have an environment of their own, which is made when they are first run; two of these
 take some gigabytes.

@@ -14,7 +14,8 @@ as the last one of `DataAllocationSearchCV` is. `HalvingRandomSearchCV` must kno
 many candidates it starts with: as many as its rounds have time for, by what a few random
 candidates cost on all rows and on one in 81. That is measured before, and not counted. If it
 ends early it is run again with other candidates for the seconds that are left, and the better
-result counts; if it ends late, its result counts as well. Its rounds keep one in three.
+result counts; if it ends late, its result counts as well. Its rounds keep one in three. As often
+as there is time `BayesHalvingSearchCV` is run, if it is installed (0.1.1 of PyPI).
 
 Each run is a row of search_cv.jsonl; search_cv.md follows from all rows.
 """
@@ -36,7 +37,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean
 from types import SimpleNamespace
@@ -75,6 +78,7 @@ from benchmarks.rows import record
 from benchmarks.rows import results_of
 from benchmarks.rows import shown
 from benchmarks.rows import table
+from benchmarks.search_problems import read
 from optuna_daub.sklearn import DataAllocationSearchCV
 
 
@@ -105,16 +109,19 @@ REDUCTION = 3
 PILOTS = 4
 """Number of random candidates of each estimator that are measured first. Their mean cost is the
 unit, and says how many candidates halving has time for."""
+ZONES = (0.005, 0.01, 0.1, 1.0)
+"""Shares of the rows on which BayesHalvingSearchCV trains: its defaults."""
+LEAST_OF_CLASS = 10
+"""Smallest mean number of rows of each class in a zone."""
 FEW = 81
 """Divisor of the rows for a second training of the pilots. It shows the part of the cost that is
 fixed."""
 MOST_ROWS = 40_000
 """Largest number of training rows, of the larger data sets."""
-TEST_SHARE, MOST_TEST_ROWS = 0.3, 30_000
 PILOT = "mean cost"
 """Name in place of a method in the row on the pilots' cost."""
 
-Part = tuple[NDArray[np.float32], NDArray[np.int64]]
+Part = tuple[NDArray[np.floating], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -180,31 +187,72 @@ def random_search(training: Part, seed: int, seconds: float, costs: Costs) -> Fo
     return _found(search, begun, n, n)
 
 
+def _best_of(search_for: Callable[[int, float], Any], training: Part, seconds: float) -> Found:
+    """Run searches one after the other, and return the best by validation score.
+
+    `search_for` gets the number of searches so far and the seconds left.
+    """
+    found: list[Found] = []
+    while search := search_for(len(found), seconds - sum(one.seconds for one in found)):
+        begun = time.monotonic()
+        search.fit(*training)
+        n_rows, tried = search.cv_results_["n_resources"], search.cv_results_["params"]
+        n_full = np.sum(np.asarray(n_rows) == max(n_rows))
+        found.append(_found(search, begun, len({str(point) for point in tried}), n_full))
+    best = max(found, key=lambda one: one.score)
+    names = ("seconds", "n_candidates", "n_full")
+    return replace(best, **{name: sum(getattr(one, name) for one in found) for name in names})
+
+
 def halving(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
     """Run `HalvingRandomSearchCV` with as many candidates as there is time for."""
-    best: Found | None = None
-    used, n_candidates, n_full = 0.0, 0, 0
-    while True:
-        n = affordable((seconds - used) / costs.unit, costs.fixed / costs.unit)
-        if n == 0 and best is not None:
-            break
-        search = HalvingRandomSearchCV(
+
+    def search_for(turn: int, left: float) -> Any:
+        n = affordable(left / costs.unit, costs.fixed / costs.unit)
+        return (n > 0 or turn == 0) and HalvingRandomSearchCV(
             PIPELINE,
             SPACE,
             n_candidates=max(n, REDUCTION),
             min_resources="exhaust",
             factor=REDUCTION,
             cv=division(seed),
-            random_state=seed + 1000 * n_candidates,
+            random_state=seed + 1000 * turn,
         )
-        begun = time.monotonic()
-        search.fit(*training)
-        one = _found(search, begun, search.n_candidates_[0], search.n_candidates_[-1])
-        used += one.seconds
-        n_candidates, n_full = n_candidates + one.n_candidates, n_full + one.n_full
-        if best is None or one.score > best.score:
-            best = one
-    return Found(best.model, best.score, used, n_candidates, n_full)
+
+    return _best_of(search_for, training, seconds)
+
+
+def bayes_halving(training: Part, seed: int, seconds: float, costs: Costs) -> Found:
+    """Run `BayesHalvingSearchCV` with one estimator after the other until the seconds are used up.
+
+    https://pypi.org/project/BayesHalvingSearchCV (`param_grid`, `data_zones`): it takes lists of
+    values, and no list of spaces. Divisions keep the shares of classes, and fail if one has a
+    single row; so of its zones those with few rows of a class are left out.
+    """
+    from bayes_halving_search_cv import BayesHalvingSearchCV
+
+    rarest = np.bincount(training[1]).min()
+    zones = [zone for zone in ZONES if zone == 1.0 or zone * rarest >= LEAST_OF_CLASS]
+
+    def search_for(turn: int, left: float) -> Any:
+        grid = {name: values_of(given) for name, given in SPACE[turn % len(SPACE)].items()}
+        return left > 0.0 and BayesHalvingSearchCV(
+            PIPELINE, grid, cv=division(seed), data_zones=zones, random_state=seed + 1000 * turn
+        )
+
+    return _best_of(search_for, training, seconds)
+
+
+def values_of(given: Any) -> list[Any]:
+    """Return a list as it is, and ten even quantiles of a distribution.
+
+    >>> values_of(randint(0, 20)), values_of([None])
+    ([0, 2, 4, 6, 8, 10, 12, 14, 16, 18], [None])
+    """
+    if isinstance(given, list):
+        return given
+    kind = int if isinstance(given, type(randint(0, 1))) else float
+    return [kind(value) for value in given.ppf((np.arange(10) + 0.5) / 10)]
 
 
 def affordable(units: float, fixed: float) -> int:
@@ -222,9 +270,7 @@ def affordable(units: float, fixed: float) -> int:
 def _cost(n: int, fixed: float) -> float:
     """Return the cost of halving n candidates, in full trainings.
 
-    Args:
-        n: the number of candidates.
-        fixed: the share of a full training that does not grow with the rows.
+    `fixed` is the share of a full training that does not grow with the rows.
 
     >>> _cost(3, 0.0), _cost(9, 0.0), _cost(9, 1.0)
     (2.0, 3.0, 13.0)
@@ -236,9 +282,11 @@ def _cost(n: int, fixed: float) -> float:
     return sum(map(operator.mul, counts, per_candidate))
 
 
+BAYES = "BayesHalvingSearchCV"
 METHODS: dict[str, Callable[[Part, int, float, Costs], Found]] = {
     "DataAllocationSearchCV": allocation,
     "HalvingRandomSearchCV": halving,
+    BAYES: bayes_halving,
     "RandomizedSearchCV": random_search,
 }
 
@@ -274,31 +322,6 @@ def cpu_clock() -> Iterator[None]:
 # --- Data ---
 
 
-def read(path: Path, seed: int) -> tuple[Part, Part]:
-    """Return training and test rows; text becomes codes, a missing number the median."""
-    import pandas as pd
-
-    data = pd.read_parquet(path)
-    y = pd.factorize(data.pop("target"), sort=True)[0].astype(np.int64)
-    for name in data.select_dtypes(exclude="number"):
-        data[name] = pd.factorize(data[name], sort=True)[0]
-    return split(data.fillna(data.median()).to_numpy(np.float32), y, seed)
-
-
-def made(seed: int) -> tuple[Part, Part]:
-    """Return generated rows, for smoke runs."""
-    X, y = make_classification(900, 8, n_informative=5, flip_y=0.1, random_state=seed)
-    return split(X.astype(np.float32), y.astype(np.int64), seed)
-
-
-def split(X: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> tuple[Part, Part]:
-    """Return training and test rows, shuffled by the seed."""
-    rows = np.random.default_rng(seed).permutation(len(y))
-    n_test = min(MOST_TEST_ROWS, round(TEST_SHARE * len(y)))
-    training, test = rows[n_test:][:MOST_ROWS], rows[:n_test]
-    return (X[training], y[training]), (X[test], y[test])
-
-
 PROBLEMS: Mapping[str, Path] = {
     name: SHARED / "data" / f"{name}.parquet"
     for name in ("adult", "bank", "higgs", "flightlate", "letter", "covtype")
@@ -309,19 +332,28 @@ PROBLEMS: Mapping[str, Path] = {
 
 
 def runs(names: Sequence[str], seeds: int, units: float, path: Path) -> Iterator[Run]:
-    """Yield, for each seed and problem, the pilots and then every method."""
+    """Yield, for each seed and problem, the pilots and then every method that is installed."""
+    methods = [name for name in METHODS if name != BAYES or find_spec("bayes_halving_search_cv")]
     for seed in range(seeds):
         for name in names:
             key = {"problem": name, "method": PILOT}
             yield Run(key, partial(pilot, name))
-            for method in METHODS:
+            for method in methods:
                 key = {"problem": name, "method": method, "seed": seed, "units": units}
                 yield Run(key, partial(measure, name, method, seed, units, path))
 
 
 def opened(name: str, seed: int) -> tuple[Part, Part]:
-    """Return training and test rows of a problem."""
-    return read(PROBLEMS[name], seed) if name in PROBLEMS else made(seed)
+    """Return training and test rows of a problem; generated ones for smoke runs."""
+    if name in PROBLEMS:
+        data = read(PROBLEMS[name], "target", MOST_ROWS, seed)
+        test = (
+            np.concatenate([data.X_valid, data.X_test]),
+            np.concatenate([data.y_valid, data.y_test]),
+        )
+        return (data.X, data.y), test
+    X, y = make_classification(900, 8, n_informative=5, flip_y=0.1, random_state=seed)
+    return (X[270:], y[270:]), (X[:270], y[:270])
 
 
 def pilot(name: str) -> Row:
@@ -379,21 +411,22 @@ def report(rows: list[Row]) -> Iterable[str]:
     rows = [row for row in rows if row["key"]["method"] != PILOT]
     yield "Accuracy on the test rows in %, mean and standard error over the seeds."
     for budget, of_budget in grouped(rows, "units").items():
+        methods = [name for name in METHODS if name in grouped(of_budget, "method")]
         lines, wins = [], 0
         for problem, some in grouped(of_budget, "problem").items():
             of = grouped(some, "method")
-            seeds = set.intersection(*({r["key"]["seed"] for r in of.get(m, [])} for m in METHODS))
+            seeds = set.intersection(*({r["key"]["seed"] for r in of.get(m, [])} for m in methods))
             if not seeds:
                 continue
             tests = [
-                [100 * r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in METHODS
+                [100 * r["test"] for r in of[m] if r["key"]["seed"] in seeds] for m in methods
             ]
             wins += mean(tests[0]) == max(map(mean, tests))
             head = [f"{problem} ({some[0]['n_train']:,} rows)", f"{units[problem]:.2f}"]
             lines.append([*head, str(len(seeds)), *(shown(each, 2) for each in tests)])
         yield f"{budget:g} units of time:"
-        yield table(["data", "unit, s", "seeds", *METHODS], lines)
-        yield f"`DataAllocationSearchCV` has the largest mean on {wins} of {len(lines)}."
+        yield table(["data", "unit, s", "seeds", *methods], lines)
+        yield f"{methods[0]} has the largest mean on {wins} of {len(lines)}."
         lines = [
             [
                 method,

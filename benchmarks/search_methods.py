@@ -24,6 +24,8 @@ from contextlib import ExitStack
 from contextlib import contextmanager
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
+from datetime import timezone
 from functools import cache
 from functools import partial
 from itertools import takewhile
@@ -32,6 +34,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import Literal
+from typing import TypeAlias
 from unittest.mock import patch
 
 from benchmarks.search_automl import autogluon
@@ -51,6 +54,8 @@ if TYPE_CHECKING:
     import optuna
 
     from benchmarks.search_problems import Race
+
+    Sampler: TypeAlias = Callable[[int], optuna.samplers.BaseSampler]
 
 
 MANY = 100_000
@@ -117,9 +122,7 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
     return made
 
 
-def on_all_data(
-    sampler: Callable[[int], optuna.samplers.BaseSampler], problem: Evaluated, seed: int
-) -> None:
+def on_all_data(sampler: Sampler, problem: Evaluated, seed: int) -> None:
     """Run a sampler of Optuna that trains every proposal on all the data."""
 
     def objective(trial: optuna.Trial) -> float:
@@ -176,22 +179,11 @@ def hyperband(problem: Evaluated, seed: int) -> None:
     _pruned(pruner, steps, problem, seed)
 
 
-def one_sample(
-    sampler: Callable[[int], optuna.samplers.BaseSampler],
-    share: float,
-    problem: Evaluated,
-    seed: int,
-) -> None:
+def one_sample(sampler: Sampler, share: float, problem: Evaluated, seed: int) -> None:
     """Tune on one sample for half of the budget, then train the best k on all the data.
 
-    Users do so by hand, and arXiv 2307.15422 asks to compare every such method with it. The clock
-    says how many are trained on all the data: the best one first.
-
-    Args:
-        sampler: function from a seed to the sampler that tunes.
-        share: share of the training rows in the sample.
-        problem: what to train.
-        seed: seed of the sampler.
+    Users do so by hand, and arXiv 2307.15422 asks to compare every such method with it. `share` is
+    that of the training rows. The best is trained on all first; the clock says how many are.
     """
     size = max(problem.smallest, round(share * problem.full))
     spent, known = 0.0, dict[int, Config]()
@@ -219,14 +211,16 @@ def floor(algorithm: str, problem: Evaluated, seed: int) -> None:
 # --- FLAML ---
 
 
-def _tune_domain(one: Parameter) -> Any:
-    from flaml import tune
+def _domain(tune: Any, one: Parameter, beyond: int) -> Any:
+    """Return a dimension in words that FLAML and Syne Tune share.
 
+    `beyond` is 1 if the module excludes the upper end of integers, 0 if not.
+    """
     if one.choices:
         return tune.choice([*one.choices])
-    if one.is_int:  # the upper end is excluded
+    if one.is_int:
         draw = tune.lograndint if one.is_log else tune.randint
-        return draw(int(one.low), int(one.high) + 1)
+        return draw(int(one.low), int(one.high) + beyond)
     return (tune.loguniform if one.is_log else tune.uniform)(one.low, one.high)
 
 
@@ -250,7 +244,7 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
     search = getattr(flaml, searcher)(
         metric="score",
         mode="max",
-        space={one.name: _tune_domain(one) for one in problem.space},
+        space={one.name: _domain(flaml.tune, one, 1) for one in problem.space},
         low_cost_partial_config={
             one.name: one.cheap for one in problem.space if one.cheap is not None
         },
@@ -262,6 +256,35 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
         seed=seed,
     )
     flaml.tune.run(evaluate, search_alg=search, num_samples=-1, verbose=0)
+
+
+# --- Syne Tune ---
+
+
+def syne_tune(problem: Evaluated, seed: int) -> None:
+    """Run ASHA with conformal quantile regression, training sizes as its resource, factor 3.
+
+    https://syne-tune.readthedocs.io/en/latest/schedulers.html (`ASHACQR`), asked and told as its
+    `Tuner` does with one worker. Spaces with conditions are not documented: it chooses all
+    parameters, and those that are not active have no effect.
+    """
+    from syne_tune import config_space
+    from syne_tune.backend.trial_status import Trial
+    from syne_tune.optimizer.baselines import ASHACQR
+
+    parts = Parts.of(problem)
+    space = {one.name: _domain(config_space, one, 0) for one in problem.space}
+    scheduler = ASHACQR(space, "score", "parts", parts.whole, do_minimize=False, random_seed=seed)
+    for number in range(MANY):
+        trial = Trial(number, scheduler.suggest().config, datetime.now(timezone.utc))
+        scheduler.on_trial_add(trial)
+        n_parts, decision = 1, "CONTINUE"
+        while decision == "CONTINUE":  # it stops what has reached all parts
+            config = active(problem.space, trial.config)
+            score, _ = problem.evaluate(config, parts.size(n_parts))
+            decision = scheduler.on_trial_result(trial, {"score": score, "parts": n_parts})
+            n_parts *= 3
+        scheduler.on_trial_remove(trial)
 
 
 # --- scikit-learn ---
@@ -462,7 +485,7 @@ def neps(problem: Evaluated, seed: int) -> None:
 
 
 def ours(
-    sampler: Callable[[int], optuna.samplers.BaseSampler] | None,
+    sampler: Sampler | None,
     settings: Config,
     problem: Evaluated,
     seed: int,
@@ -472,13 +495,9 @@ def ours(
 ) -> None:
     """Run DataAllocationSampler and DAUBPruner as README.md does.
 
-    Args:
-        sampler: the base sampler; None for the default, the model.
-        settings: arguments of DataAllocationSampler; `seconds` is replaced by the budget.
-        problem: what to train.
-        seed: seed of the base sampler.
-        has_looks: False if every training is on all the data.
-        cost: argument of DAUBPruner; with "examples" the costs of parameters are ignored.
+    Without a base sampler the model proposes. `seconds` among the settings is replaced by the
+    budget. Without looks every training is on all the data; with "examples" as cost, the costs of
+    parameters are ignored.
     """
     from optuna_daub import DataAllocationSampler
     from optuna_daub import DAUBPruner
@@ -493,10 +512,8 @@ def ours(
         if "seconds" in given:
             given["seconds"] = problem.budget
             stack.enter_context(_clock_of(problem))
-        if sampler is None:
-            pair = DataAllocationSampler(seed=seed, **given)
-        else:
-            pair = DataAllocationSampler(sampler(seed), **given)
+        of_model = {"seed": seed} if sampler is None else {"base_sampler": sampler(seed)}
+        pair = DataAllocationSampler(**of_model, **given)
         _study(problem, seed, pair, pruner).optimize(_in_sizes(problem))
 
 
@@ -524,12 +541,10 @@ def after_earlier(problem: Race, seed: int) -> None:
     from benchmarks.search_problems import TASKS
 
     begun = time.process_time()
-    names = [f"ranger-{task}" for task in TASKS[:EARLIER]]
-    if problem.name == "made":
-        names = ["made"]
+    tasks = [f"ranger-{task}" for task in TASKS[:EARLIER] if f"ranger-{task}" != problem.name]
     units = problem.budget / _unit(problem.name)
-    before = [_earlier_study(name, 1000 + seed, units) for name in names if name != problem.name]
-    before = before or [_earlier_study(problem.name, 1000 + seed, units)]
+    names = ["made"] if problem.name == "made" else tasks
+    before = [_earlier_study(name, 1000 + seed, units) for name in names]
     problem.cpu += time.process_time() - begun
     ours(None, {"earlier": before}, problem, seed)
 
@@ -616,6 +631,7 @@ METHODS: dict[str, Method] = {
     "SMAC": Method(smac, home="smac"),
     "DEHB": Method(dehb, home="dehb"),
     "NePS": Method(neps, home="neps"),
+    "Syne Tune ASHA, CQR": Method(syne_tune, home="syne-tune"),
     "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20})),
     "ours": Method(partial(ours, None, {})),
     "ours, seconds known": Method(partial(ours, None, {"seconds": None})),

@@ -375,13 +375,8 @@ class Data:
 def read(path: Path, target: str, most: int | None, seed: int) -> Data:
     """Return a file's rows, shuffled and split.
 
-    Columns of text become one column per value, missing numbers the median.
-
-    Args:
-        path: a CSV or Parquet file, or one of NumPy with `X` and `y`.
-        target: the column to predict.
-        most: largest number of rows to train on; None for all that are left.
-        seed: seed of the shuffle.
+    The file is CSV, Parquet, or of NumPy with `X` and `y`. Columns of text become one column per
+    value, missing numbers the median. At most so many rows are for training.
     """
     if path.suffix == ".npz":
         with np.load(path) as file:
@@ -475,8 +470,7 @@ class Training:
         return score, time.process_time() - begun
 
     def reference(self) -> dict[str, float]:
-        """Return the unit and the best score of a few random configurations. They are drawn for
-        each algorithm."""
+        """Return the unit and the best score of a few random configurations of each algorithm."""
         rng = random.Random(0)
         seconds, best = [], 0.0
         for algorithm in ALGORITHMS:

@@ -184,12 +184,8 @@ class Remote:
         os.dup2(2, 1)
         head = json.loads(self._answers.readline())
         self.space: Space = tuple(Parameter(**_with_tuples(one)) for one in head["space"])
-        self.name: str = head["name"]
-        self.smallest: int = head["smallest"]
-        self.full: int = head["full"]
-        self.budget: float = head["budget"]
-        self.method: str = head["method"]
-        self.seed: int = head["seed"]
+        self.name, self.smallest, self.full = head["name"], head["smallest"], head["full"]
+        self.budget, self.method, self.seed = head["budget"], head["method"], head["seed"]
         self._origin = time.process_time()
 
     def evaluate(self, config: Config, size: int) -> tuple[float, float]:

@@ -22,7 +22,6 @@ from itertools import product
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.trial import TrialState
 
 from benchmarks.rows import Row
@@ -147,21 +146,11 @@ def _report(rows: list[Row]) -> Iterator[str]:
         lines = []
         for units in sorted({length, *(point for point in CHECKPOINTS if point < length)}):
             place = np.searchsorted(moments, units)
-            share = reached(two, one[place], moments) / units
+            alike = moments[two <= one[place] + ROUNDING]
             lines.append([f"{units:g} units", f"{one[place]:.2f}", f"{two[place]:.2f}"])
-            lines[-1].append(f"{share:.2f}" if math.isfinite(share) else "never")
+            lines[-1].append(f"{alike[0] / units:.2f}" if len(alike) else "never")
         yield f"{family} units: {len(results.cells)} cells."
         yield table(["after", "regret of one", "of two", "share of its seconds"], lines)
-
-
-def reached(regret: NDArray[np.float64], goal: float, moments: NDArray[np.float64]) -> float:
-    """Return the time at which a curve reaches its goal; infinite if it never does.
-
-    >>> reached(np.array([9.0, 4.0, 4.0]), 4.0, np.arange(3.0))
-    1.0
-    """
-    is_there = regret <= goal + ROUNDING
-    return float(moments[is_there.argmax()]) if is_there.any() else math.inf
 
 
 if __name__ == "__main__":

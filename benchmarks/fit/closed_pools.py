@@ -59,7 +59,7 @@ class Outcome(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print both tables."""
-    parser = parser_of(__doc__, "python -m benchmarks.fit.closed_pools")
+    parser = parser_of(__doc__)
     parser.add_argument("--prices", type=float, nargs="+", default=PRICES)
     parser.add_argument("--prior", type=Path, help="file with another prior of forecasts")
     options = parser.parse_args(arguments)

@@ -144,20 +144,13 @@ def fit(start: Prior, every: Sequence[State], steps: int) -> Prior:
     def off(point: NDArray[np.float64]) -> float:
         return -likelihood(unpacked(point), every)
 
-    print(f"at first: {-off(first):.4f}", flush=True)
-    found = minimize(
-        off,
-        first,
-        method="L-BFGS-B",
-        options={"maxiter": steps, "eps": 1e-3},
-        callback=lambda point: print(f"{-off(point):.4f} {unpacked(point)}", flush=True),
-    )
-    return unpacked(found.x)
+    options = {"maxiter": steps, "eps": 1e-3}
+    return unpacked(minimize(off, first, method="L-BFGS-B", options=options).x)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fit, write the file, and print what was found."""
-    options = parser_of(__doc__, "python -m benchmarks.fit.joint").parse_args(arguments)
+    options = parser_of(__doc__).parse_args(arguments)
     if not is_there("the prior", LCDB_FILE):
         return
     known, rng = lcdb(), np.random.default_rng(0)

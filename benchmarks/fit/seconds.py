@@ -150,9 +150,8 @@ def fitted_on(problems: Sequence[Problem], steps: int) -> Prior:
         off = float(np.sum((point - start) ** 2))
         return BELIEF * off - score / sum(x.problem.weight for x in studies)
 
-    found = minimize(
-        loss, start, method="L-BFGS-B", options={"maxiter": steps, "eps": 0.03, "maxfun": 400}
-    )
+    options = {"maxiter": steps, "eps": 0.03, "maxfun": 400}
+    found = minimize(loss, start, method="L-BFGS-B", options=options)
     values = [float(f"{x:.3g}") for x in np.exp(found.x).tolist()]
     return FIRST._replace(**{Prior._fields[i]: x for i, x in zip(free, values, strict=True)})
 
@@ -183,10 +182,8 @@ def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Ar
     log_sizes, times = np.log(problem.sizes), np.log(problem.seconds)
     rows = problem.rows[study.learners]
     known = times[study.learners[study.learner], study.size]
-    model = fit(
-        rows, problem.space, study.learner, log_sizes[study.size], known,
-        problem.sizes[-1], prior,
-    )  # fmt: skip
+    sizes, full = log_sizes[study.size], problem.sizes[-1]
+    model = fit(rows, problem.space, study.learner, sizes, known, full, prior)
     mean, sd = model.predict(rows, log_sizes, np.arange(len(rows)))
     last = np.full(len(rows), len(log_sizes))
     for place in np.unique(study.learner):
@@ -202,9 +199,8 @@ def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Ar
 def score_of(study: Study, prior: Prior) -> float:
     """Return the mean log density of the seconds under a Student t. Resumed and new learners count
     alike."""
-    return float(
-        np.mean([_log_density(*x).mean() for _, *x in foreseen(study, prior) if len(x[0])])
-    )
+    found = [_log_density(*x).mean() for _, *x in foreseen(study, prior) if len(x[0])]
+    return float(np.mean(found))
 
 
 def _log_density(truth: Array, mean: Array, sd: Array) -> Array:
@@ -290,15 +286,8 @@ def _made(name: str) -> Problem:
     rng = np.random.default_rng(len(name))
     rows, sizes = rng.random((40, 2)), (500, 2000, 8000)
     taken = np.exp(2.0 * rows[:, :1]) * (500 + np.array(sizes)) * rng.lognormal(0, 0.1, (40, 3))
-    return Problem(
-        name,
-        "made",
-        1.0,
-        rows,
-        Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0)))),
-        sizes,
-        taken,
-    )
+    space = Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0))))
+    return Problem(name, "made", 1.0, rows, space, sizes, taken)
 
 
 if __name__ == "__main__":
