@@ -59,7 +59,7 @@ class Method:
 
 
 def upwards(factor: int, problem: Problem) -> tuple[int, ...]:
-    """Return the size nearest to N / 48, sizes that grow by a factor from there, and N.
+    """Return sizes that grow by a factor from about N / 48, and N.
 
     Sizes are rounded up to known ones.
     """

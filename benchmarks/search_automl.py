@@ -1,4 +1,4 @@
-"""AutoML libraries, which have learners of their own, train by themselves and end by themselves.
+"""AutoML libraries, which have learners of their own and end by themselves.
 
 Each is told the seconds that it has, and sees the training and validation rows of the others. Its
 clock, by which it plans, is made to show CPU seconds, since others use this machine; its thinking

@@ -134,7 +134,7 @@ def on_all_data(sampler: Sampler, problem: Evaluated, seed: int) -> None:
 def _pruned(
     pruner: optuna.pruners.BasePruner, steps: dict[int, int], problem: Evaluated, seed: int
 ) -> None:
-    """Run TPE with a pruner that is told the score after each size, as steps of its own.
+    """Run TPE with a pruner that is told the score after each size.
 
     https://optuna.readthedocs.io/en/stable/tutorial/10_key_features/003_efficient_optimization_algorithms.html
     """
@@ -180,7 +180,7 @@ def hyperband(problem: Evaluated, seed: int) -> None:
 
 
 def one_sample(sampler: Sampler, share: float, problem: Evaluated, seed: int) -> None:
-    """Tune on one sample for half of the budget, then train the best k on all the data.
+    """Tune on one sample for half the budget, then train the best on all.
 
     Users do so by hand, and arXiv 2307.15422 asks to compare every such method with it. `share` is
     that of the training rows. The best is trained on all first; the clock says how many are.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import search_automl
 from benchmarks.rows import ROOT
 from benchmarks.rows import Row
 from benchmarks.rows import read_rows
@@ -45,7 +46,8 @@ from benchmarks.search_space import sizes
 HERE = [
     name
     for name, method in METHODS.items()
-    if not method.home and not method.is_for_rows_only and name.startswith(("TPE", "ra"))
+    if not (method.home or method.is_for_rows_only or "then" in name)
+    and name.startswith(("TPE", "ra"))
 ]
 """Methods of this environment whose runs are the same on every machine."""
 LINE = {"kind": "line", "rate": 0.1}
@@ -165,6 +167,50 @@ def test_methods_find_a_model_before_the_clock_runs_out(method: str) -> None:
     row = race(Made(), method, seed=0, budget=40.0)
     assert "failed" not in row
     assert row["curve"][-1][1] > 0.80  # which no line reaches
+
+
+@pytest.mark.parametrize("sampler", ["TPE", "default TPE"])
+def test_one_sample_is_searched_for_half_of_the_budget_and_then_the_best_come_first(
+    sampler: str,
+) -> None:
+    row = race(Made(), f"{sampler}, 1/10, then the best", seed=0, budget=8.0)
+    ((first, score),) = row["curve"]
+    assert 4.0 < first < 8.0
+    assert row["trainings"] - row["full_trainings"] > 20, "on the sample"
+    assert score > 0.89, "a deep tree, which is the best on a tenth of the rows already"
+
+
+@pytest.mark.parametrize("name", ["LightGBM's defaults", "FLAML zero-shot"])
+def test_a_floor_is_one_training_on_all_the_rows(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("flaml" if "FLAML" in name else "lightgbm")
+    problem = Training("file", read(_table(tmp_path), "label", None, seed=0))
+    row = race(problem, name, seed=0, budget=60.0, grace=60.0)
+    ((seconds, score, test),) = row["curve"]
+    assert (row["trainings"], row["full_trainings"], row["overrun"]) == (1, 1, 0.0)
+    assert (seconds, test) == (row["seconds"], problem.judge())
+    assert score > 0.8
+
+
+@pytest.mark.slow
+def test_flaml_that_goes_on_past_its_budget_says_by_how_much(tmp_path: Path) -> None:
+    pytest.importorskip("flaml")
+    problem = Training("file", read(_table(tmp_path), "label", None, seed=0))
+    row = race(problem, "FLAML AutoML", seed=0, budget=2.0, grace=4.0)
+    assert row["curve"][-1][0] <= 2.0
+    assert 0.0 <= row["overrun"] <= 4.0
+    assert row["thinking"] < 1.0, "all is on its clock"
+
+
+@pytest.mark.parametrize(("cpu", "at", "late"), [(15.0, 15.0, 0.0), (25.0, 20.0, 5.0)])
+def test_what_autogluon_has_after_the_budget_counts_with_its_overrun(
+    cpu: float, at: float, late: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = {"models": 3, "cpu": cpu, "wall": 40.0, "single": [0.8, 0.7], "ensemble": [0.9, 0.8]}
+    monkeypatch.setattr(search_automl, "_autogluon", lambda *_: found)
+    problem = Training("file", read(_table(tmp_path), "label", None, seed=0))
+    row = race(problem, "AutoGluon best, ensemble", seed=0, budget=20.0)
+    assert row["curve"] == [[at, 0.9, 0.8]]
+    assert (row["seconds"], row["overrun"], row["fit_wall"]) == (at, late, 40.0)
 
 
 STAMP = {"date": "2026-11-22", "commit": "c", "numpy": "2"}
