@@ -28,7 +28,6 @@ from benchmarks.search_space import OutOfBudgetError
 
 if TYPE_CHECKING:
     from benchmarks.search_problems import Race
-    from benchmarks.search_problems import Training
 
 
 def flaml_automl(problem: Race, seed: int) -> None:
@@ -40,9 +39,11 @@ def flaml_automl(problem: Race, seed: int) -> None:
     """
     from flaml import AutoML
 
+    from benchmarks.search_problems import Training
     from benchmarks.search_problems import accuracy
 
     training = problem.problem
+    assert isinstance(training, Training)
     data = training.data
     unseen = 0.0  # CPU seconds of scoring on test rows, which are not charged
     origin = time.process_time()
@@ -103,7 +104,7 @@ def autogluon(preset: str, part: str, problem: Race, seed: int) -> None:
 
 
 @cache
-def _autogluon(training: Training, preset: str, limit: float) -> dict[str, Any]:
+def _autogluon(training: Any, preset: str, limit: float) -> dict[str, Any]:
     import numpy as np
 
     with TemporaryDirectory() as folder:
