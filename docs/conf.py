@@ -66,7 +66,7 @@ def setup(app: Sphinx) -> None:
         if what in ("attribute", "property"):
             lines[:] = given[name]  # napoleon takes what is before a colon for the type
             return
-        if what not in ("class", "function"):
+        if what not in ("class", "function", "method"):
             return
         lines[:] = [line for line in lines if not line.startswith(":param values: must be empty")]
         lines[:] = with_first(lines, FIRST.get(name, ()))
