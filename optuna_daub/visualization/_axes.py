@@ -103,8 +103,7 @@ def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
 def stretched(
     inner: Sequence[float], outer: Sequence[float], share: float = 0.25
 ) -> tuple[float, float]:
-    """Return a range with `inner` and nearby values of `outer`. They are at most `share` of it
-    away."""
+    """Return a range that holds `inner`, and what of `outer` is at most `share` of it beyond."""
     low, high = min(inner), max(inner)
     span = high - low or abs(high) or 1.0
     lowest = max(min((low, *outer)), low - share * span)

@@ -189,7 +189,7 @@ def _hover(mark: Line) -> Trace:
 
 
 def _escaped(text: str) -> str:
-    """Return a user's text without meaning for plotly, which reads HTML and `%{...}`."""
+    """Return a user's text escaped for plotly, which reads HTML and `%{...}`."""
     escaped = html.escape(text, quote=False).replace("%{", "%&#123;")
     return escaped.replace("\n", "<br>")
 

@@ -228,8 +228,9 @@ def _limits(
 ) -> tuple[float, float] | None:
     """Return the range of the axis; None if there is no bound.
 
-    It holds the bounds of now of the learners that stand out, the better half of all, and the best
-    bound since `half` of the study's trainings. The first bounds may be far beyond.
+    It holds the present bounds of the learners that stand out, the better half of all present
+    bounds, and the best bounds since `half` of the study's trainings. Early bounds may be far
+    beyond.
     """
     drawn = [track for track in tracks if track.steps]
     stand_out = any(track.color for track in tracks)
