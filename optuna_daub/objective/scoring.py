@@ -193,10 +193,10 @@ def fit_arguments(
         if validation is not None:
             raise
         raise SetupError(
-            "`fit_params` must accept None as validation rows: `refit` trains on all rows with "
-            "`cv` or `include_validation=True`, so none are left. Return {} then, or pass the "
-            "training rows if `fit` needs some (XGBoost with `early_stopping_rounds`). But it "
-            f"raised {type(error).__name__}: {error}."
+            "`fit_params` must accept None as validation rows, but raised "
+            f"{type(error).__name__}: {error}. With `cv` or `include_validation=True`, `refit` "
+            "trains on all rows, so none are left. Return {} then, or pass the training rows if "
+            "`fit` needs some (XGBoost with `early_stopping_rounds`)."
         ) from error
     if not isinstance(arguments, Mapping):
         raise SetupError(

@@ -89,8 +89,10 @@ class Earlier:
     ) -> Point | None:
         """Return the point that a new learner takes.
 
-        None if the sampler should propose one. Only the first learners take points, as many as there are points. A process takes each
-        point once, even if the policy declines it or a value was out of range. Call this under the worker's lock, so the next thread sees which points are taken.
+        None if the sampler should propose one. Only the first learners take points, as many as
+        there are points. A process takes each point once, even if the policy declines it or a
+        value was out of range. Call this under the worker's lock, so the next thread sees which
+        points are taken.
         """
         number, known = trial.number, worker.known
         left = {text: point for text, point in self.points.items() if text not in worker.given}
