@@ -90,6 +90,8 @@ def setup(app: Sphinx) -> None:
             text = re.sub(r"\*values: (~typing\.)?NoReturn", "*", text)
             return re.sub(r"<function (\w+)>", r"\1", text.replace("<factory>", "..."))
 
+        if what == "class" and signature == "(*args, **kwargs)":
+            return "", returns  # of a protocol, which nobody calls
         return signature and plain(signature), returns and plain(returns)
 
     app.connect("autodoc-process-docstring", keep, priority=0)

@@ -2,7 +2,8 @@
 // arguments that matter less.
 const WIDE = 4; // columns from which a row becomes a block on a phone
 const OPEN = 6; // arguments shown of a function with many
-const BREAKS = /(?<=[\/._(=,:])|(?<=[a-z])(?=[A-Z])/; // as in core/policies/, DataAllocationSampler(
+const LINE = 36; // letters of code that fit into a line on a phone; names up to it stay whole in texts
+const BREAKS = /(?<=[\/_(=,:])|(?<=\.)(?!py)|(?<=[a-z])(?=[A-Z])/; // as in core/policies/, DataAllocationSampler(
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const table of document.querySelectorAll("table.docutils")) {
@@ -16,7 +17,7 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   }
   for (const word of document.querySelectorAll("article code .pre")) {
-    if (word.children.length || word.textContent.length < 12) continue;
+    if (word.children.length || word.textContent.length < (word.closest("td, h2") ? 12 : LINE)) continue;
     const parts = word.textContent.split(BREAKS);
     word.replaceChildren(...parts.flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
   }
