@@ -89,7 +89,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
 
 @pytest.mark.parametrize("graph_id", sorted(IDS))
 def test_legends_leave_two_thirds_of_the_dashboards_450_pixels(graph_id: str) -> None:
-    """Of more rows, 19 pixels each, plotly shows some, and a scroll bar."""
+    """A row has 19 pixels. If there are more, plotly shows a scroll bar."""
     figure = dashboard.GRAPHS[graph_id](studies.crowded(20, n_sizes=4))
     assert figure.layout.legend.orientation == "h"
     n_rows = len([trace for trace in figure.data if trace.name and trace.showlegend is not False])

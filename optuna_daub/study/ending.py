@@ -47,9 +47,8 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps, each from a learner's score to its next one, and largest number of
-learners for a warning of a wrong direction. Three steps all rise by chance in one study of eight,
-which then has a needless line in its log."""
+"""Smallest number of steps, from a score to the learner's next one, and largest number of learners
+for a warning of a wrong direction. Three steps all rise by chance in one study of eight."""
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps at which the direction is named."""
