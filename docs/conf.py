@@ -66,7 +66,7 @@ def setup(app: Sphinx) -> None:
         if what in ("attribute", "property"):
             lines[:] = given[name]  # napoleon takes what is before a colon for the type
             return
-        if what not in ("class", "function"):
+        if what not in ("class", "function", "method"):
             return
         lines[:] = [line for line in lines if not line.startswith(":param values: must be empty")]
         lines[:] = with_first(lines, FIRST.get(name, ()))
@@ -90,6 +90,8 @@ def setup(app: Sphinx) -> None:
             text = re.sub(r"\*values: (~typing\.)?NoReturn", "*", text)
             return re.sub(r"<function (\w+)>", r"\1", text.replace("<factory>", "..."))
 
+        if what == "class" and signature == "(*args, **kwargs)":
+            return "", returns  # of a protocol, which nobody calls
         return signature and plain(signature), returns and plain(returns)
 
     app.connect("autodoc-process-docstring", keep, priority=0)

@@ -51,11 +51,14 @@ from optuna_daub.visualization._note import summary
 
 _logger = logging.getLogger(__name__)
 
+MAX_NAMES = 5
+"""Largest number of learners in color. In 450 pixels plotly scrolls a legend of more rows."""
+
 GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
-    "daub-learning-curves": plot_learning_curves,
+    "daub-learning-curves": partial(plot_learning_curves, top=MAX_NAMES),
     "daub-allocations": partial(plot_allocations, top=16),
     "daub-search-history": plot_search_history,
-    "daub-upper-bounds": plot_upper_bounds,
+    "daub-upper-bounds": partial(plot_upper_bounds, top=MAX_NAMES),
 }
 """Drawings by the ids under which optuna-dashboard shows them, 450 pixels high."""
 

@@ -87,6 +87,15 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
     return calls
 
 
+@pytest.mark.parametrize("graph_id", sorted(IDS))
+def test_legends_leave_two_thirds_of_the_dashboards_450_pixels(graph_id: str) -> None:
+    """A row has 19 pixels. If there are more, plotly shows a scroll bar."""
+    figure = dashboard.GRAPHS[graph_id](studies.crowded(20, n_sizes=4))
+    assert figure.layout.legend.orientation == "h"
+    n_rows = len([trace for trace in figure.data if trace.name and trace.showlegend is not False])
+    assert 19 * n_rows <= 450 / 3
+
+
 class TestPages:
     def test_each_figure_has_its_own_id(self) -> None:
         study = studies.finished()

@@ -1,6 +1,9 @@
-// Names columns for phones (see pages.css), and folds the arguments that matter less.
+// Names columns for phones (see pages.css), breaks long names between their words, and folds the
+// arguments that matter less.
 const WIDE = 4; // columns from which a row becomes a block on a phone
 const OPEN = 6; // arguments shown of a function with many
+const LINE = 36; // letters of code that fit into a line on a phone; names up to it stay whole in texts
+const BREAKS = /(?<=[\/_(=,:])|(?<=\.)(?!py)|(?<=[a-z])(?=[A-Z])/; // as in core/policies/, DataAllocationSampler(
 
 document.addEventListener("DOMContentLoaded", () => {
   for (const table of document.querySelectorAll("table.docutils")) {
@@ -12,6 +15,11 @@ document.addEventListener("DOMContentLoaded", () => {
         if (names[place]) cell.dataset.column = names[place];
       });
     }
+  }
+  for (const word of document.querySelectorAll("article code .pre")) {
+    if (word.children.length || word.textContent.length < (word.closest("td, h2") ? 12 : LINE)) continue;
+    const parts = word.textContent.split(BREAKS);
+    word.replaceChildren(...parts.flatMap((part, place) => place ? [document.createElement("wbr"), part] : [part]));
   }
   for (const list of document.querySelectorAll("dl.py dl.field-list > dd:first-of-type > ul.simple")) {
     const rest = [...list.children].slice(OPEN);

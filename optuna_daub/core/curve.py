@@ -63,7 +63,7 @@ class Observation:
     seconds: float | None = None
     """Time of training and scoring, in seconds; None if it was not measured."""
     order: int = field(default=0, compare=False)
-    """Place in the order of the study's trainings, 0 if unknown. For example the trial's number.
+    """Place in the order of the study's trainings, such as the trial's number; 0 if unknown.
     Length scales are refitted only now and then, from the first observations in this order."""
 
     @property

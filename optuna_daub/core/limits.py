@@ -14,9 +14,9 @@ class Limits(NamedTuple):
     """
 
     lowest: float = -math.inf
-    """Minus infinity if there is no limit, or none is known."""
+    """Lowest possible score; minus infinity if there is none, or none is known."""
     highest: float = math.inf
-    """Infinity if there is no limit, or none is known."""
+    """Highest possible score; infinity if there is none, or none is known."""
 
     def cut(self, score: float) -> float:
         """Return a score, or the limit if the score is beyond one."""

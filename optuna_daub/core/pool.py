@@ -293,9 +293,10 @@ class Pool(Remembers):
 
     @property
     def content(self) -> Pool:
-        """The pool without time and limits, on which forecasts and costs do not depend.
+        """The pool without its times and limits, which no forecast and no cost uses.
 
-        Pools that differ only in these share it, with all that `once` has computed for it.
+        Pools that differ only in times and limits share one such pool, so what `once` has computed
+        for one of them is known for all.
         """
         return self.curves.once(_content, self.busy, self.space, self.proposer)
 

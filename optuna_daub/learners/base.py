@@ -39,8 +39,8 @@ MAX_COUNT = 10_000_000
 """Largest number of rounds, draws, samples or intervals: longer arrays would fill the memory."""
 
 DIGITS = 12
-"""Decimals of a vote. The sum of a thousand votes of at most 12 has a rounding error near
-1e-12."""
+"""Decimals to which votes are rounded. The sum of a thousand votes of at most 12 has a rounding
+error near 1e-12."""
 
 
 @dataclass(frozen=True)

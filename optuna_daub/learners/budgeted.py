@@ -97,7 +97,7 @@ class PurchaseSource:
             if edge > 0.0:  # a hypothesis without an edge gets no vote and is not paid for
                 if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
                     if not self.budget.bought:
-                        raise ValueError(self._too_dear(candidates, best, budget))
+                        raise ValueError(self._unaffordable(candidates, best, budget))
                     return None  # [1] Alg. 1: set T = t - 1
                 budget = budget.buy(hypothesis.features)
             choices.append(Choice(hypothesis, edge))
@@ -122,8 +122,10 @@ class PurchaseSource:
             scores = np.where(can_pay, scores, -np.inf)
         return int(np.argmax(scores >= scores.max() * (1.0 - TIE)))
 
-    def _too_dear(self, candidates: Candidates, best: int, budget: Budget) -> str:
-        """Return why the first round cannot be paid. `budget` has paid for part of it."""
+    def _unaffordable(self, candidates: Candidates, best: int, budget: Budget) -> str:
+        """Return the message for a first round that costs too much.
+
+        `budget` has paid a part of it."""
         way_out = "raise the budget"
         way_out += " or set affordable_only=True." if self._affordable_only is False else "."
         cost = candidates.total_cost(budget.unpaid)[best]

@@ -45,7 +45,7 @@ class SampleSize(Protocol):
         exponent: Exponent = ...,
         two_sided: bool = ...,
     ) -> NDArray[np.float64]:
-        """Return the smallest n; infinity if no n suffices."""
+        """Return the smallest number of outcomes that is enough; infinity if none is."""
 
 
 def absolute_error_size(
@@ -58,9 +58,9 @@ def absolute_error_size(
 ) -> NDArray[np.float64]:
     """Return the n from which a mean is within `epsilon` of its expectation.
 
-    With Massart's exponent this is rule (1) of the paper, also in its closed form
-    n >= 2 ln(2/delta) / eps^2 * (1/4 - (|mean - 1/2| - 2/3 eps)^2) wherever
-    min(mean, 1 - mean) + eps < 1, as for every eps < 1/2.
+    With Massart's exponent this is rule (1) of the paper. For eps < 1/2, and whenever
+    min(mean, 1 - mean) + eps < 1, it equals the closed form
+    n >= 2 ln(2/delta) / eps^2 * (1/4 - (|mean - 1/2| - 2/3 eps)^2).
 
     Args:
         mean: mean of the outcomes so far, in [0, 1].

@@ -101,7 +101,7 @@ class KeptModels:
         return trained if isinstance(trained, Trained) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave models in memory to this process."""
+        """Return the state without models in memory, which stay in this process."""
         return {**vars(self), "_models": OrderedDict()}
 
     def _key(self, params: Mapping[str, Any]) -> str:

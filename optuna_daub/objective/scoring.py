@@ -80,7 +80,7 @@ class Scoring:
     scorer: Scorer
     """The function itself."""
     given: Any
-    """The argument that the user passed, for messages."""
+    """The user's argument `scoring`, as messages show it."""
     task: Task | None
     """Kind of targets that it scores; None if it does not tell."""
     larger_is_better: bool | None
@@ -193,10 +193,10 @@ def fit_arguments(
         if validation is not None:
             raise
         raise SetupError(
-            "`fit_params` must accept None as validation rows: `refit` trains on all rows with "
-            "`cv` or `include_validation=True`, so none are left. Return {} then, or pass the "
-            "training rows if `fit` needs some (XGBoost with `early_stopping_rounds`). But it "
-            f"raised {type(error).__name__}: {error}."
+            "`fit_params` must accept None as validation rows, but raised "
+            f"{type(error).__name__}: {error}. With `cv` or `include_validation=True`, `refit` "
+            "trains on all rows, so none are left. Return {} then, or pass the training rows if "
+            "`fit` needs some (XGBoost with `early_stopping_rounds`)."
         ) from error
     if not isinstance(arguments, Mapping):
         raise SetupError(
@@ -223,7 +223,7 @@ def fitted_as_is(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
 
 
 def takes_size(build: Any) -> bool:
-    """Return whether a function that builds estimators wants the training size after the trial.
+    """Return whether `build` takes the training size after the trial.
 
     >>> takes_size(lambda trial: ...), takes_size(lambda trial, n: ...)
     (False, True)
@@ -249,7 +249,7 @@ def takes_size(build: Any) -> bool:
 
 
 def takes_previous(build: Any) -> bool:
-    """Return whether a function that builds estimators wants `previous`, the model before, too.
+    """Return whether `build` also takes `previous`, the learner's last model.
 
     >>> takes_previous(lambda trial, n, previous: ...), takes_previous(lambda trial, X, y: ...)
     (True, False)

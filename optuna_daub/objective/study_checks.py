@@ -189,7 +189,7 @@ class StudyChecks:
             write_limits(study, limits)
 
     def warn_of_other_rows(self, study: optuna.Study) -> None:
-        """Warn if the study's scores are of other rows than the winner's fit."""
+        """Warn if the winner is fitted on other rows than those the study's scores come from."""
         begun_with = read_fingerprint(study)
         for name in ("data", _DIVISION):
             before, now = begun_with.get(name), self.fingerprint[name]

@@ -236,8 +236,9 @@ class TrainingSizeObjective:
             self._kept = KeptModels(keep_models, str(self._checks.fingerprint))
         elif keep_models is not None:
             raise ValueError(
-                "`keep_models` is of models to go on from, but got it without "
-                "`incremental=True` or a `build(trial, n, previous)`. Leave it out."
+                "`keep_models` keeps models that are trained further, but got neither "
+                "`incremental=True` nor a `build(trial, n, previous)`. Pass one of them, or leave "
+                "it out."
             )
         self._has_named = False  # the columns that may have caused an error
         # The best score on all rows (larger is better), with the parameters and models that share

@@ -168,8 +168,8 @@ def fingerprint(
 ) -> dict[str, str]:
     """Return the fingerprint that all searches of one study share, by name.
 
-    Data, folds and `arguments`, of fits and scorers, enter as checksums, the estimator by its
-    parameters that are not searched.
+    Data, folds and `arguments` (of fits and scorers) enter as checksums. The estimator enters by
+    its parameters that are not searched.
     """
     searched = []
     of_space = stable(search.param_distributions)
@@ -210,7 +210,7 @@ def _as_numbers(y: Any) -> Any:
 
 
 def _may_be(y: Any) -> bool:
-    """Return whether targets are objects for NumPy, which may be numbers or dates."""
+    """Return whether NumPy holds the targets as objects. They may still be numbers or dates."""
     if y is None or isinstance(y, str):
         return False
     dtype = getattr(y, "dtype", None)

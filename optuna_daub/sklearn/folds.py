@@ -252,8 +252,8 @@ def said_in(traceback: str) -> str:
 def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:
     """Return the measurements with one score for each scorer.
 
-    A number stands for the score of each: so a fit that failed has the same columns as others,
-    and a search with one scorer the same as one with several.
+    A single number, as a fit that failed has, is the score of each scorer. So all measurements
+    have the same columns.
 
     >>> by_scorer([{"fit_time": 1.0, "test_scores": 0.0}], ["a", "b"])
     [{'fit_time': 1.0, 'test_scores': {'a': 0.0, 'b': 0.0}}]

@@ -214,8 +214,8 @@ def _of_scipy(name: str, frozen: Any) -> Parameter:
         given = [*map(brief, frozen.args), *(f"{k}={brief(v)}" for k, v in frozen.kwds.items())]
         raise ValueError(
             f"A distribution must have values to draw, but {brief(name)} has "
-            f"`{kind}({', '.join(given)})`, which has none. The smaller end comes first, and of "
-            "`uniform` the width second."
+            f"`{kind}({', '.join(given)})`, which has none. Give the smaller end first; the "
+            "second number of `uniform` is a width."
         )
     _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
     if kind == "randint":

@@ -26,7 +26,7 @@ from optuna_daub.study.worker import Worker
 
 
 MIN_LEARNERS = 20
-"""Number of learners at a size that hides smaller sizes from the base sampler. Small samples
+"""Number of learners on one size from which on scores on smaller sizes are hidden. Small samples
 prefer other parameters than all the data do: on the surrogates of `benchmarks`, the ten best
 learners at N / 27 ranked 40th to 105th of 120 at N, and TPE kept proposing points like them. With
 20, twice TPE's number of startup trials, it was as good early and better late."""

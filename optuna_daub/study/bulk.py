@@ -146,7 +146,7 @@ def _database(storage: BaseStorage) -> RDBStorage | None:
 def _news(
     storage: BaseStorage, stored: Sequence[FrozenTrial], rows: Sequence[FrozenTrial]
 ) -> Sequence[FrozenTrial] | None:
-    """Return the rows to add to those stored. None if one of these is no longer right."""
+    """Return the rows that are not stored yet. None if a stored row must change."""
     if not keeps_all(storage):
         return [] if [*map(_shown, stored)] == [*map(_shown, rows)] else None
     values = [row.values[0] for row in rows if row.values and math.isfinite(row.values[0])]
@@ -160,9 +160,9 @@ def _news(
 
 
 def _keyed(rows: Sequence[FrozenTrial]) -> Iterator[tuple[Any, FrozenTrial]]:
-    """Yield rows with what tells them apart: the learner, or all of a trial of others.
+    """Yield each row with a key: its learner, or all its contents if it has no learner.
 
-    The same trial may have been added twice.
+    Equal rows without a learner are numbered, since a user may add the same trial twice.
     """
     met: Counter[Any] = Counter()
     for row in rows:

@@ -46,8 +46,8 @@ LOOKING_SHARE = 0.05
 CPU on SQLite with eight running trials), it sleeps longer."""
 
 LONGEST_PAUSE = 2.0
-"""Largest number of seconds that a costly look can add to the next sleep. The cost may have been a
-single one, such as that of reading many ended trials."""
+"""Largest number of seconds that a slow look can add to the next sleep. A look may be slow once
+only, such as the first one, which reads many ended trials."""
 
 COMPLAINT = 60.0
 """Seconds of waiting after which the log says what the worker is waiting for."""

@@ -90,8 +90,9 @@ class Earlier:
         """Return the point that a new learner takes.
 
         None if the sampler should propose one. Only the first learners take points, as many as
-        there are points. A process takes each point once, even if it is declined or comes out
-        changed. Call this under the worker's lock, so the next thread sees which points are taken.
+        there are points. A process takes each point once, even if the policy declines it or a
+        value was out of range. Call this under the worker's lock, so the next thread sees which
+        points are taken.
         """
         number, known = trial.number, worker.known
         left = {text: point for text, point in self.points.items() if text not in worker.given}
@@ -153,7 +154,7 @@ class FromEarlier(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the point's value, or else that of the other sampler."""
+        """Return the point's value; if it has none that is allowed, the other sampler's."""
         if param_name in self._point:
             value = self._point[param_name]
             if holds(param_distribution, value):

@@ -47,8 +47,8 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps between scores of a learner to warn of a wrong direction, and largest
-number of learners. Three steps rise by chance in one study of eight, which costs it a log line."""
+"""Smallest number of steps, from a score to the learner's next one, and largest number of learners
+for a warning of a wrong direction. Three steps all rise by chance in one study of eight."""
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps at which the direction is named."""

@@ -31,7 +31,7 @@ MOST_VALUES = 100
 coincidence."""
 
 Point: TypeAlias = Mapping[str, str]
-"""Values of a learner's parameters, in the order of their suggestion, as text. By name; equal
+"""Values of a learner's parameters as text, by name, in the order of their suggestion. Equal
 values have equal texts."""
 
 

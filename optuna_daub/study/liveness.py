@@ -127,7 +127,8 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
     created = log.stand_in(study, trial, run)
     worker.look()
     _logger.warning(
-        "Another worker has this one's trial, or took it for dead; trial %d stands in for it.",
+        "Another worker has taken over this trial, or took its worker for dead. "
+        "Trial %d replaces it.",
         created.number,
     )
     return run

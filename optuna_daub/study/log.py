@@ -292,7 +292,7 @@ def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, An
 
 
 def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Enqueue a trial's parameters again. A worker took it from the queue and abandoned it."""
+    """Enqueue the parameters of a trial again that a worker took from the queue and abandoned."""
     attrs = {records.FIXED: records.enqueued_params(trial), records.REPLACES: trial.number}
     study.add_trial(
         optuna.trial.create_trial(

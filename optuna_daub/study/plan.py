@@ -42,7 +42,8 @@ N on average, in units of the score. So at the second widest spread the first do
 gains 0.3 of the spread, as in LCDB 1.1 (see `core.forecasts.joint`)."""
 
 DECAY = 0.35
-"""Exponent of simulated curves, which rise as n^-0.35: the median of LCDB 1.1."""
+"""Exponent of simulated curves: their distance to the limit falls as n^-0.35, as in the median of
+LCDB 1.1."""
 
 NOISE = 0.003
 """Standard deviation of a simulated score: that of an accuracy on some 10,000 examples."""

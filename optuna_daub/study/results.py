@@ -249,7 +249,7 @@ def _reason(
     learner: int,
     best: int | None,
 ) -> str:
-    """Return the reason for a learner's state. Another than the rule's answer may be `best`."""
+    """Return the reason for a learner's state. The rule may have chosen another than `best`."""
     answer = decision.learner if isinstance(decision, Finish) else None
     if None in (answer, best) or answer == best or learner not in (answer, best):
         return status(policy, pool, sign, learner, decision, limits)
@@ -261,7 +261,7 @@ def _reason(
 
 
 def _better_size(curve: LearningCurve) -> int | None:
-    """Return the size with the best score on as many examples. None if that is the last one."""
+    """Return a smaller size with a better score on as many validation examples, or None."""
     last = curve.observations[-1]
     comparable = [s for s in curve.observations if s.n_validation == last.n_validation]
     best = max(comparable, key=lambda seen: (seen.score, seen.size))

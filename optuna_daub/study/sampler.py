@@ -134,8 +134,8 @@ class DataAllocationSampler(BaseSampler):
                 raise ValueError(f"`seed` must be in [0, 2^32), but got {seed}.")
             if base_sampler is not None:
                 raise ValueError(
-                    "`seed` is of the default base sampler; give it to the one that you pass, "
-                    f"such as `optuna.samplers.TPESampler(seed={seed})`."
+                    "`seed` seeds the default base sampler, but got another one. Seed that one, "
+                    f"as in `optuna.samplers.TPESampler(seed={seed})`."
                 )
         self._seed = secrets.randbelow(2**32) if seed is None else seed
         self._proposes = base_sampler is None

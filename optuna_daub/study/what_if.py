@@ -75,7 +75,7 @@ class WhatIf:
                 f"{each.full_trainings:>12,}{each.cost.examples:>12,}{each.cost.seconds:>12,.1f}"
             )
         if self.guessed:
-            lines.append(f"{self.guessed:,} trainings of the replay were never made: guessed")
+            lines.append(f"{self.guessed:,} trainings are not in the study: scores are guessed")
         return "\n".join(lines)
 
 

@@ -174,7 +174,7 @@ class Worker:
     agreed: Policy | None = None
     """Policy whose sizes are known to equal those that the study was started with."""
     failed_in_a_row: frozenset[int] = frozenset()
-    """The latest trained learners of this process, as far as all of them failed."""
+    """Learners of this process that failed since the last one that did not."""
     given: set[str] = field(default_factory=set)
     """Points of earlier studies that this process has taken or skipped, as text."""
     warned: set[str] = field(default_factory=set)

@@ -100,7 +100,9 @@ def _are_names(column: Any) -> bool:
 
 
 def _counts(known: Any, name: str) -> bool:
-    """Return whether numbers count the rows: rising by one, or all different with such a name."""
+    """Return whether a column numbers the rows.
+
+    Its numbers rise by one, or they all differ and it is called "id", "index" or the like."""
     word = name.lower().replace(" ", "_")
     if (np.diff(known.to_numpy().astype(np.int64)) == 1).all() and len(known) > 1:
         return True

@@ -162,7 +162,7 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
     found = pandas.DataFrame({model.target: model.predict(asked.table, header=asked.header)})
     if asked.proba:
         if model.task != "classification":
-            raise TableError("`--proba` is of classes, but this model predicts amounts.")
+            raise TableError("`--proba` needs a model of classes, but this one predicts amounts.")
         shares = model.predict_proba(asked.table, header=asked.header)
         for code, name in enumerate(model.classes):
             found[f"{model.target}={name}"] = shares[:, code]

@@ -121,7 +121,9 @@ class TabularModel:
             TableError: as `predict`.
         """
         if self.task != "classification":
-            raise ValueError("`predict_proba` is of classes, but this model predicts amounts.")
+            raise ValueError(
+                "`predict_proba` needs a model of classes, but this one predicts amounts."
+            )
         found = self.pipeline.predict_proba(read_table(table, header=header).frame)
         return np.asarray(found, np.float64)
 

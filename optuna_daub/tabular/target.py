@@ -181,7 +181,7 @@ def _of_classes(
     lone = counts.index[counts < 2]
     if len(counts) > len(known) / 2:
         raise TableError(
-            f"`target` must have values that come again, but `{name}` has {len(counts):,} "
+            f"`target` must have values that repeat, but `{name}` has {len(counts):,} "
             f"different ones in {len(known):,} rows"
             + (", as an identifier or free text has." if kind == "text" else " to be classes.")
         )

@@ -70,6 +70,7 @@ class Look(NamedTuple):
 
 LOOKS = {
     "best": Look(3.0, 1.0, "solid"),
+    "leader": Look(3.0, 1.0, "solid"),
     "complete": Look(2.0, 1.0, "solid"),
     "running": Look(2.0, 1.0, "solid"),
     "suspended": Look(1.5, 0.85, "solid"),
@@ -102,8 +103,7 @@ def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
 def stretched(
     inner: Sequence[float], outer: Sequence[float], share: float = 0.25
 ) -> tuple[float, float]:
-    """Return a range with `inner` and nearby values of `outer`. They are at most `share` of it
-    away."""
+    """Return a range that holds `inner`, and what of `outer` is at most `share` of it beyond."""
     low, high = min(inner), max(inner)
     span = high - low or abs(high) or 1.0
     lowest = max(min((low, *outer)), low - share * span)
@@ -193,8 +193,26 @@ def last_score(curve: LearnerCurve, sign: int) -> float:
     return sign * points[-1].score if points else -math.inf
 
 
+def leader_of(best: BestLearner | None) -> int | None:
+    """Return the id of the learner that leads an unfinished study; None in a finished one."""
+    return None if best is None or best.is_final else best.learner
+
+
+def state_shown(curve: LearnerCurve, leader: int | None) -> str:
+    """Return the state of a learner in pictures, a key of `LOOKS`.
+
+    >>> from optuna_daub.study import LearnerCurve
+    >>> state_shown(LearnerCurve(7, {}, (), "complete", None, None, ""), leader=7)
+    'leader'
+    """
+    return "leader" if curve.learner == leader else curve.state
+
+
 def foremost(
-    curves: Sequence[LearnerCurve], learners: Sequence[int] | None, sign: int
+    curves: Sequence[LearnerCurve],
+    learners: Sequence[int] | None,
+    sign: int,
+    leader: int | None = None,
 ) -> list[LearnerCurve]:
     """Return the learners asked for: the best, then those with most data, then by score.
 
@@ -214,7 +232,8 @@ def foremost(
     def rank(curve: LearnerCurve) -> tuple[bool, int, float, int]:
         points = finite(curve)
         size = points[-1].size if points else 0
-        return curve.state != "best", -size, -last_score(curve, sign), curve.learner
+        is_first = state_shown(curve, leader) in ("best", "leader")
+        return not is_first, -size, -last_score(curve, sign), curve.learner
 
     return sorted(
         (curve for curve in curves if wanted is None or curve.learner in wanted), key=rank

@@ -17,6 +17,7 @@ from optuna_daub.core.curve import Observation
 from optuna_daub.core.limits import Limits
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import BACKGROUND
@@ -29,9 +30,11 @@ from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._axes import finite
 from optuna_daub.visualization._axes import foremost
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import leader_of
 from optuna_daub.visualization._axes import learner_colors
 from optuna_daub.visualization._axes import shown
 from optuna_daub.visualization._axes import size_scale
+from optuna_daub.visualization._axes import state_shown
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import thinned
 from optuna_daub.visualization._marks import Band
@@ -93,6 +96,8 @@ class LearningCurvesRecord(NamedTuple):
     sizes: tuple[int, ...]
     """The training sizes from the smallest one shown, increasing."""
     axis: Axis
+    leader: int | None = None
+    """Id of the leader of an unfinished study."""
 
 
 def plot_learning_curves(
@@ -142,7 +147,7 @@ def learning_curves_picture(
     others = [line for line in drawn if not line.color]
     marks: list[Mark] = [_others(others)] if others else []
     for line in reversed(colored):  # the foremost in front
-        marks += _own_marks(line)
+        marks += _own_marks(line, state_shown(line.curve, record.leader))
     keys = []
     if any(seen.training_score is not None for line in colored for seen in line.points):
         keys.append(key(TRAINING_SCORE, BACKGROUND, 1.0, 1.0, "dash"))
@@ -154,7 +159,10 @@ def learning_curves_picture(
         size_scale(record.sizes),
         record.axis.scale(),
         (*marks, *keys),
-        (*map(_label, colored), *(each.label for each in keys)),
+        (
+            *(_label(line, state_shown(line.curve, record.leader)) for line in colored),
+            *(each.label for each in keys),
+        ),
     )
 
 
@@ -169,7 +177,8 @@ def learning_curves_record(
     check_top(top)
     curves = learning_curves(study)
     rules, sign = rules_of(study), rules_of(study).sign
-    ranked = foremost(curves, learners, sign)
+    leader = leader_of(best_learner(study))
+    ranked = foremost(curves, learners, sign, leader)
     # A single score is not a curve: in front are the leader and those with several scores.
     ranked[1:] = sorted(ranked[1:], key=lambda curve: len(finite(curve)) < 2)
     n_learners = len(ranked)
@@ -193,7 +202,8 @@ def learning_curves_record(
         _logger.warning("There is no learning curve to draw: no score has been reported yet.")
     first = min((line.points[0].size for line in lines if line.points), default=0)
     sizes = tuple(size for size in rules.policy.sizes if size >= first)
-    return LearningCurvesRecord(lines, n_learners, sizes, axis_of(study, _limits(lines, sign)))
+    axis = axis_of(study, _limits(lines, sign))
+    return LearningCurvesRecord(lines, n_learners, sizes, axis, leader)
 
 
 def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:
@@ -271,13 +281,13 @@ def _spread(forecasts: Any) -> list[float]:
     return widths
 
 
-def _label(line: CurveLine) -> str:
-    return f"{line.name}, {line.curve.state}"
+def _label(line: CurveLine, state: str) -> str:
+    return f"{line.name}, {state}"
 
 
-def _own_marks(line: CurveLine) -> list[Mark]:
+def _own_marks(line: CurveLine, state: str) -> list[Mark]:
     """Return the band, training scores and curve of a learner that stands out."""
-    look, group, color = LOOKS[line.curve.state], str(line.curve.learner), line.color or BACKGROUND
+    look, group, color = LOOKS[state], str(line.curve.learner), line.color or BACKGROUND
     marks: list[Mark] = []
     if line.band:
         sizes, worst, best = zip(*line.band, strict=True)
@@ -305,9 +315,9 @@ def _own_marks(line: CurveLine) -> list[Mark]:
             width=look.width,
             opacity=look.opacity,
             dash=look.dash,
-            symbol=line.curve.state,
+            symbol=state,
             symbol_size=4 + 1.5 * look.width,
-            label=_label(line),
+            label=_label(line, state),
             group=group,
             name=line.name,
             point="%{x:,} examples: %{y:.5~g}",

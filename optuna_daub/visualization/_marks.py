@@ -23,6 +23,7 @@ class Symbol(NamedTuple):
 
 SYMBOLS = {
     "best": Symbol("star", "*"),
+    "leader": Symbol("star", "*"),
     "complete": Symbol("diamond", "D"),
     "running": Symbol("triangle-right", ">"),
     "suspended": Symbol("circle-open", "o", is_open=True),

@@ -47,13 +47,14 @@ def draw(picture: Picture) -> go.Figure:
     traces = [_trace(mark, places) for mark in picture.marks]
     short = [textwrap.shorten(text, MAX_TEXT, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(text, LINE)]
-    title = "<br>".join([picture.title, *(f"<sup>{_escaped(line)}</sup>" for line in lines)])
+    small = [f'<span style="font-size:12px">{_escaped(line)}</span>' for line in lines]
+    title = "<br>".join([picture.title, *small])
     layout: Trace = {
         "title": {"text": title, "y": 1, "yanchor": "top", "pad": {"t": 40}},
         # On a phone each learner takes a row of the legend, and curves need room above it.
-        "height": max(450, 330 + ROW * len(picture.legend)),
+        "height": max(450, 370 + ROW * len(picture.legend)),
         "hovermode": "closest",
-        "margin": {"t": 60 + 20 * max(1, len(lines)), "r": 20, "l": 20},
+        "margin": {"t": 60 + 22 * max(1, len(lines)), "r": 20, "l": 20},
         # Under the picture: beside it, it would leave no room on a phone and in a dashboard.
         "legend": {
             "orientation": "h",
@@ -188,7 +189,7 @@ def _hover(mark: Line) -> Trace:
 
 
 def _escaped(text: str) -> str:
-    """Return a user's text without meaning for plotly, which reads HTML and `%{...}`."""
+    """Return a user's text escaped for plotly, which reads HTML and `%{...}`."""
     escaped = html.escape(text, quote=False).replace("%{", "%&#123;")
     return escaped.replace("\n", "<br>")
 

@@ -104,7 +104,7 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
         "Ranking of the learners on less data",
         (record.finding,) if record.finding else (),
         size_scale([*sizes, record.full_size]),
-        Scale("rank correlation with all the data", (min([0.0, *lows]) - 0.02, 1.02)),
+        Scale("rank correlation\nwith all the data", (min([0.0, *lows]) - 0.02, 1.02)),
         marks,
         (label,) if marks else (),
     )

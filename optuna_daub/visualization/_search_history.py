@@ -89,7 +89,7 @@ class SearchHistoryRecord(NamedTuple):
             return "no learner was trained on all the data yet"
         found = self.best[-1]
         until = f"{found.at:,.0f} of {self.spent:,.0f} {self.unit}"
-        return f"{found.score:.4g} on all the data after {until}: {found.name}"
+        return f"{found.name}: {found.score:.4g} on all the data, after {until}"
 
 
 def plot_search_history(
@@ -123,7 +123,8 @@ def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) ->
     gold, _ = KINDS["all the data"]
     joined = [each for path in record.paths if len(path) > 1 for each in (*path, None)]
     crowd = 0.7 if len(record.trainings) > 200 else 1.0  # so many markers lie over each other
-    until = record.best[0].at if record.best else record.spent
+    end = record.spent * 1.03  # some more, so a best model found at the very end has a line
+    until = record.best[0].at if record.best else end
     lines = (
         Line(
             [each and each.at for each in joined],
@@ -135,14 +136,14 @@ def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) ->
         ),
         *(_markers(kind, record.trainings, crowd) for kind in KINDS),
         _steps(record.early, until, KINDS["more data"][0], 1.5, EARLY),
-        _steps(record.best, record.spent, gold, 3.0, BEST),
+        _steps(record.best, end, gold, 3.0, BEST),
     )
     marks = tuple(line for line in lines if line.ys)
     labels = {mark.label for mark in marks}
     return Picture(
-        f"Search by {record.unit}",
+        "Search history",
         (record.finding,),
-        Scale(f"{record.unit} of training", (0, record.spent * 1.03 or None), is_amount=True),
+        Scale(f"{record.unit} of training", (0, end or None), is_amount=True),
         record.axis.scale(),
         marks,
         tuple(name for name in (BEST, EARLY, *reversed(KINDS), PATH) if name in labels),

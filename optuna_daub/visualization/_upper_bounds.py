@@ -32,8 +32,10 @@ from optuna_daub.visualization._axes import check_top
 from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._axes import foremost
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import leader_of
 from optuna_daub.visualization._axes import learner_colors
 from optuna_daub.visualization._axes import shown
+from optuna_daub.visualization._axes import state_shown
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import thinned
 from optuna_daub.visualization._marks import Line
@@ -110,6 +112,8 @@ class BoundsRecord(NamedTuple):
     axis: Axis
     promise: str
     """Promise for the leader, or the share of past bounds that held. Empty if nothing is known."""
+    leader: int | None = None
+    """Id of the leader of an unfinished study."""
 
 
 def plot_upper_bounds(
@@ -162,7 +166,9 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
         )
     if others:
         marks.append(_others(others))
-    marks += [_own_mark(track) for track in reversed(colored)]  # the foremost in front
+    states = [state_shown(track.curve, record.leader) for track in colored]
+    own = [*map(_own_mark, colored, states)]
+    marks += reversed(own)  # the foremost in front
     side = "lower" if record.axis.is_minimized else "upper"
     crowd = shown(len(colored), len(others), record.n_learners)
     return Picture(
@@ -171,7 +177,7 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
         Scale("trainings", (0, None)),
         record.axis.scale(f"bound of {record.axis.name} on all data"),
         tuple(marks),
-        (*([LEADER] if record.leads else []), *map(_label, colored)),
+        (*([LEADER] if record.leads else []), *(mark.label for mark in own)),
     )
 
 
@@ -190,7 +196,9 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     curves = learning_curves(study)
     sign = rules_of(study).sign
     limits = limits_of(study)
-    ranked = foremost(curves, learners, sign)
+    best = best_learner(study)
+    leader = leader_of(best)
+    ranked = foremost(curves, learners, sign, leader)
     n_learners = len(ranked)
     if learners is None:
         ranked = [*ranked[:top], *thinned(ranked[top:])]
@@ -211,15 +219,8 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         for curve in ranked
     )
     axis = axis_of(study, _limits(tracks, leads, sign, half=len(sequence) / 2))
-    best = best_learner(study)
-    return BoundsRecord(
-        tracks,
-        n_learners,
-        tuple(leads),
-        len(sequence),
-        axis,
-        best.promise if best else "",
-    )
+    promise = best.promise if best else ""
+    return BoundsRecord(tracks, n_learners, tuple(leads), len(sequence), axis, promise, leader)
 
 
 def _limits(
@@ -227,8 +228,9 @@ def _limits(
 ) -> tuple[float, float] | None:
     """Return the range of the axis; None if there is no bound.
 
-    It holds the bounds of now of the learners that stand out, the better half of all, and the best
-    bound since `half` of the study's trainings. The first bounds may be far beyond.
+    It holds the present bounds of the learners that stand out, the better half of all present
+    bounds, and the best bounds since `half` of the study's trainings. Early bounds may be far
+    beyond.
     """
     drawn = [track for track in tracks if track.steps]
     stand_out = any(track.color for track in tracks)
@@ -344,13 +346,9 @@ def _leads(
     return leads
 
 
-def _label(track: BoundTrack) -> str:
-    return f"{track.name}, {track.curve.state}"
-
-
-def _own_mark(track: BoundTrack) -> Line:
+def _own_mark(track: BoundTrack, state: str) -> Line:
     """Return the line of a learner that stands out."""
-    look = LOOKS[track.curve.state]
+    look = LOOKS[state]
     return Line(
         [step.number for step in track.steps],
         [step.bound for step in track.steps],
@@ -358,10 +356,10 @@ def _own_mark(track: BoundTrack) -> Line:
         width=look.width,
         opacity=look.opacity,
         is_step=True,
-        symbol=track.curve.state,
+        symbol=state,
         symbol_size=3 + 1.5 * look.width,
         marked=[step.is_own for step in track.steps],
-        label=_label(track),
+        label=f"{track.name}, {state}",
         name=[f"{track.name}, {step.size:,} examples" for step in track.steps],
         point="training %{x}: bound %{y:.5~g}",
         notes="\n".join(track.facts),

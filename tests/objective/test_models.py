@@ -218,7 +218,7 @@ def test_a_failed_training_is_not_gone_on_with() -> None:
 def test_what_cannot_go_on_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`incremental=True` goes on .* but got both"):
         TrainingSizeObjective(lambda trial, n, previous: None, X, Y, incremental=True)
-    with pytest.raises(ValueError, match=r"`keep_models` is of models to go on from"):
+    with pytest.raises(ValueError, match=r"`keep_models` keeps models that are trained further"):
         TrainingSizeObjective(naive, X, Y, keep_models=3)
     with pytest.raises(ValueError, match=r"`keep_models` must be"):
         TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=0)

@@ -227,7 +227,7 @@ def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
 
 
 def test_a_seed_is_not_given_beside_another_sampler() -> None:
-    with pytest.raises(ValueError, match=r"`seed` is of the default base sampler; give it to the"):
+    with pytest.raises(ValueError, match=r"`seed` seeds the default base sampler, but"):
         DataAllocationSampler(TPESampler(), seed=3)
 
 

@@ -221,7 +221,7 @@ class TestWhatIf:
         )
         assert found.guessed == 0
         assert everything.guessed > 0
-        assert "never made: guessed" in str(everything)
+        assert "not in the study: scores are guessed" in str(everything)
 
     def test_guesses_are_exact_where_curves_are_straight(self) -> None:
         def score(learner: int, size: int) -> float:

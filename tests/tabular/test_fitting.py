@@ -89,7 +89,7 @@ class TestAModel:
         assert model.task == "regression"
         assert model.score < model.found.guess / 5
         assert model.predict(frame).shape == (N,)
-        with pytest.raises(ValueError, match=r"`predict_proba` is of classes"):
+        with pytest.raises(ValueError, match=r"`predict_proba` needs a model of classes"):
             model.predict_proba(frame)
 
     @pytest.mark.parametrize("kind", TIMES)

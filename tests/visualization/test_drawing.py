@@ -13,6 +13,7 @@ from types import ModuleType
 import optuna
 import pytest
 
+from optuna_daub import best_learner
 from optuna_daub.visualization import _imports
 from tests.visualization import studies
 
@@ -158,9 +159,22 @@ class TestPlotly:
             "2 ash, best", "0 oak, complete", "1 elm, suspended", "training score", "forecast",
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("plot", ["plot_learning_curves", "plot_upper_bounds"])
+    def test_the_leader_of_an_unfinished_study_is_in_front_of_all_others(self, plot: str) -> None:
+        """An open pool never ends by itself, so most studies have no learner called best."""
+        study = studies.running()
+        best = best_learner(study)
+        assert best is not None
+        assert not best.is_final
+        named = [each for each in getattr(by_plotly, plot)(study).data if "," in (each.name or "")]
+        first = named[-1]
+        assert first.name == f"{best.learner} {best.params['name']}, leader"
+        assert first.marker.symbol == "star"
+
     def test_the_total_is_compared_with_training_everything(self) -> None:
         title = by_plotly.plot_allocations(studies.finished()).layout.title.text
-        title = title.replace("</sup><br><sup>", " ")  # its lines
+        title = re.sub(r"<[^>]*>", " ", title)  # its lines
+        title = " ".join(title.split())
         assert re.search(
             r"37 seconds, about 1[45]\d% of training 3 learners on all the data", title
         )
@@ -266,4 +280,4 @@ def test_plotly_leaves_the_width_of_a_phone_to_the_picture(plot: str) -> None:
     figure = getattr(by_plotly, plot)(studies.many())
     assert figure.layout.legend.orientation == "h", "beside the picture it takes half of the width"
     _, *lines = figure.layout.title.text.split("<br>")
-    assert all(len(line.removeprefix("<sup>").removesuffix("</sup>")) <= 54 for line in lines)
+    assert all(len(re.sub(r"<[^>]*>", "", line)) <= 54 for line in lines)

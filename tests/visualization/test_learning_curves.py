@@ -202,7 +202,7 @@ def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
 
 def test_training_scores_and_forecasts_are_in_the_legend() -> None:
     assert learning_curves_picture(studies.running(), None, 12).legend == (
-        "0 oak, suspended", "1 elm, running", "training score", "forecast",
+        "0 oak, leader", "1 elm, running", "training score", "forecast",
     )  # fmt: skip
     without = learning_curves_picture(studies.without_training_scores(), None, 12)
     assert "training score" not in without.legend

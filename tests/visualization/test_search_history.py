@@ -82,12 +82,15 @@ def test_a_closed_pool_shows_the_way_to_its_only_model_on_all_the_data() -> None
     assert len(record.best) == 1, "it ends the study"
     assert record.best[0].at == record.spent
     assert [seen.score for seen in record.early] == [0.5, 0.625, 0.6875]
-    assert record.finding == "0.75 on all the data after 22 of 22 seconds: 0 oak"
+    assert record.finding == "0 oak: 0.75 on all the data, after 22 of 22 seconds"
     picture = search_history_picture(study, "auto")
     (early,) = (mark for mark in picture.marks if mark.label == "best so far, less data")
     assert isinstance(early, Line)
     assert early.xs[-1] == record.best[0].at
     assert early.ys[-1] == early.ys[-2]
+    (best,) = (mark for mark in picture.marks if mark.label == "best so far, all the data")
+    assert isinstance(best, Line)
+    assert best.xs[-1] > record.spent, "a line of no length is seen in the legend only"
 
 
 def test_a_study_without_a_model_on_all_the_data_says_so() -> None:

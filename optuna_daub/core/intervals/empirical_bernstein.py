@@ -20,8 +20,8 @@ def half_width(
 ) -> NDArray[np.float64]:
     """Return an eps with P(expected value > mean + eps) <= `tail`.
 
-    One-sided, and by symmetry the same below; a two-sided interval of confidence 1 - delta takes
-    ``tail=delta / 2`` on either side. The ends are not cut to [0, 1]. Infinite for one value,
+    The bound is one-sided, and by symmetry the same below. For a two-sided interval of confidence
+    1 - delta pass ``tail=delta / 2``. The ends are not cut to [0, 1]. Infinite for one value,
     which has no sample variance.
 
     Args:
