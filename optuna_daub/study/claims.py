@@ -28,7 +28,6 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.known import Known
-from optuna_daub.study.learner import BLANK
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
@@ -285,8 +284,10 @@ def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
     """
     pool, decision = worker.answer(policy, number)
     this, recently = liveness.this_worker(), time.monotonic() - worker.patience.recent
+    if not isinstance(decision, Extend) or not worker.known.learners[decision.learner].failures:
+        return decision
     failed = worker.known.failed_by(this)
-    if not isinstance(decision, Extend) or decision.learner not in failed:
+    if decision.learner not in failed:
         return decision
     others = {run.worker for run in worker.known.runs.values()}
     others |= {other for other, at in worker.heard_of.items() if at > recently}
@@ -307,15 +308,15 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     assert run.learner is not None
     number, known = trial.number, worker.known
     # If this takes over a dead worker's mere claim, others may have taken its place meanwhile.
-    is_proposed = run.learner == number and not records.is_enqueued(trial)
-    is_proposed = is_proposed or run.learner in known.marked(BLANK)
+    mere, is_new = known.learners.get(run.learner), run.learner == number
+    takes_place = (is_new and not records.is_enqueued(trial)) or (mere and mere.is_blank)
     patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
             return False  # others declared this worker dead
         if known.curves[run.learner].size != run.inherited:
             return False  # others trained it between the decision and the claim
-        excess = known.too_many(run.learner) if is_proposed else ()
+        excess = known.too_many(run.learner) if takes_place else ()
         rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
         rivals.remove(number)
         if not rivals and excess == ():
