@@ -42,7 +42,6 @@ from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import raise_anew
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import worker_of
@@ -228,42 +227,34 @@ class DataAllocationSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the base sampler's space for a new learner. For a resumed one, return its own."""
-        run = _run_of(study, trial)
-        if run is None:
-            return self._base_sampler.infer_relative_search_space(study, trial)
-        if run.learner == trial.number:
-            # Optuna before 4.6 asks within `study.ask`.
-            in_ask = starting.failing(study, trial) if host.is_asking() else nullcontext()
-            with in_ask, self._proposing(study, trial) as proposer:
-                return proposer.infer_relative_search_space(self._view(study), trial)
-        if run.learner is None:
+        """Return the base sampler's space for a new learner.
+
+        It is empty for a resumed one, whose parameters `sample_independent` returns one by one.
+        """
+        own = _own(study, trial)
+        if own is not None and own.run.learner != trial.number:
             return {}
-        return {**worker_of(study).known.learners[run.learner].distributions}
+        with self._proposing(study, trial, own) as (proposer, view):
+            return proposer.infer_relative_search_space(view, trial)
 
     @host.one_blas_thread()
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the base sampler's proposal for a new learner, or a resumed one's parameters.
+        """Return the base sampler's proposal for a new learner; nothing for a resumed one.
 
         Raises:
             optuna.TrialPruned: if the objective of an idle trial asks for parameters.
         """
-        run = _run_of(study, trial)
-        if run is None:
-            return self._base_sampler.sample_relative(study, trial, search_space)
-        if run.learner == trial.number:
-            with self._proposing(study, trial) as proposer:
-                return proposer.sample_relative(self._view(study), trial, search_space)
-        if run.learner is not None:
-            params = worker_of(study).known.learners[run.learner].params
-            return {name: params[name] for name in search_space}
-        if host.is_optimizing(study):
+        own = _own(study, trial)
+        if own is None or own.run.learner == trial.number:
+            with self._proposing(study, trial, own) as (proposer, view):
+                return proposer.sample_relative(view, trial, search_space)
+        if own.run.learner is None and host.is_optimizing(study):
             asked = host.trial_of_caller()
             if asked is not None and log.is_failed(study, asked):
                 liveness.come_back(study, asked)
-            raise optuna.TrialPruned(run.reason)
+            raise optuna.TrialPruned(own.run.reason)
         return {}
 
     @host.one_blas_thread()
@@ -274,31 +265,26 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value for a new learner.
+        """Return the base sampler's value for a new learner, and a resumed one's own.
 
-        For a resumed one it is the learner's own. If a resumed learner lacks the parameter, the
-        base sampler proposes a value.
+        If a resumed learner lacks the parameter, the base sampler proposes a value.
 
         Raises:
             optuna.TrialPruned: if the base sampler has nothing left to propose.
         """
-        run = _run_of(study, trial)
-        if run is None:
-            return self._base_sampler.sample_independent(
-                study, trial, param_name, param_distribution
-            )
-        view, row = self._view(study), trial
-        if run.learner not in (None, trial.number):
-            params = worker_of(study).known.learners[run.learner].params
-            if param_name in params:  # enqueued, or out of its distribution
+        own, row = _own(study, trial), trial
+        learner = trial.number if own is None else own.run.learner
+        if learner not in (None, trial.number):
+            params = worker_of(study).known.learners[learner].params
+            if param_name in params:  # also enqueued, or out of its distribution
                 kept = params[param_name]
-                starting.warn_of_range(run.learner, param_name, kept, param_distribution)
+                starting.warn_of_range(learner, param_name, kept, param_distribution)
                 return kept
-            rows = view.get_trials(deepcopy=False)
-            row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
+            rows = self._view(study).get_trials(deepcopy=False)
+            row = copy.copy(next((row for row in rows if row.number == learner), trial))
             row.params = {**row.params, **trial.params}  # suggested by this run a moment ago
             row.distributions = {**row.distributions, **trial.distributions}
-        with self._proposing(study, trial) as proposer:
+        with self._proposing(study, trial, own) as (proposer, view):
             return proposer.sample_independent(view, row, param_name, param_distribution)
 
     @host.one_blas_thread()
@@ -339,26 +325,33 @@ class DataAllocationSampler(BaseSampler):
         raise_anew(host.error_of_run())
 
     @contextmanager
-    def _proposing(self, study: optuna.Study, trial: FrozenTrial) -> Iterator[BaseSampler]:
-        """Yield the base sampler, or a wrapper of it.
+    def _proposing(
+        self, study: optuna.Study, trial: FrozenTrial, own: Assigned | None
+    ) -> Iterator[tuple[BaseSampler, optuna.Study]]:
+        """Yield the base sampler, or a wrapper of it, and the study as it sees it.
 
         The trial is kept alive meanwhile.
 
         Raises:
             optuna.TrialPruned: in an objective that asks for parameters of a trial that is over.
         """
+        policy, proposer = self._policy_of(study), self._base_sampler
+        if own is None or policy is None:  # not of the pair: act like the base sampler alone
+            yield proposer, study
+            return
         starting.check_held(study, trial)
-        worker, policy, proposer = worker_of(study), self._policy_of(study), self._base_sampler
-        assigned = worker.assigned.get(trial.number)
-        with log.beating(study, trial):
-            if assigned is not None and assigned.point is not None:
-                proposer = FromEarlier(proposer, assigned.point, worker)
-            elif assigned is not None and assigned.explores:
+        worker = worker_of(study)
+        # Optuna before 4.6 asks for the space within `study.ask`, which fails no trial.
+        in_ask = starting.failing(study, trial) if host.is_asking() else nullcontext()
+        with in_ask, log.beating(study, trial):
+            if own.point is not None:
+                proposer = FromEarlier(proposer, own.point, worker)
+            elif own.explores:
                 proposer = Exploring(proposer, worker.known)
-            elif self._proposes and policy is not None:
+            elif self._proposes:
                 pool, space = worker.pool(policy, trial.number, proposes=True), worker.known.drawn
                 proposer = ModelSampler(proposer, pool, policy, {**space}, self._seed)
-            yield proposer
+            yield proposer, self._view(study)
         starting.check_held(study, trial)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
@@ -384,9 +377,8 @@ class DataAllocationSampler(BaseSampler):
         return None
 
 
-def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
+def _own(study: optuna.Study, trial: FrozenTrial) -> Assigned | None:
     """Return the run of a trial of this process. None if the trial is not of the pair."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
-    assigned = worker_of(study).assigned.get(trial.number)
-    return None if assigned is None else assigned.run
+    return worker_of(study).assigned.get(trial.number)
