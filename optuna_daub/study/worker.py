@@ -205,12 +205,11 @@ class Worker:
                 if trial.is_finished:
                     for remembered in of_unfinished:
                         remembered.pop(trial.number, None)
-                    continue
-                life = _sign_of_life(trial)
-                if self.seen.get(trial.number, ((), now))[0] != life:
+                elif self.seen.get(trial.number, ((), now))[0] != (life := _sign_of_life(trial)):
                     self.seen[trial.number] = life, now
+            if ended := [trial for trial in news if trial.is_finished]:
+                self._settled = self._settled.with_trials(ended)
             if news:
-                self._settled = self._settled.with_trials([t for t in news if t.is_finished])
                 self.known = self._settled.with_trials([*self.reader.unfinished.values()])
             for run in self.known.runs.values():
                 self.heard_of[run.worker] = now
