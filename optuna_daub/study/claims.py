@@ -35,15 +35,14 @@ from optuna_daub.study.worker import Worker
 
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
-"""Shortest and longest seconds of sleep between two looks of a waiting worker. Each sleep is twice
-as long as the one before."""
+"""Seconds of sleep between two looks of a waiting worker: each is twice as long as the last."""
 
 LOOKING_SHARE = 0.05
-"""Largest share of a waiting worker's time that its looks may take. If looks are costly (0.02 s of
-CPU on SQLite with eight running trials), it sleeps longer."""
+"""Largest share of a waiting worker's time that its looks may take. On SQLite with eight running
+trials a look takes 0.02 s of CPU."""
 
 LONGEST_PAUSE = 2.0
-"""Largest number of seconds that a costly look can add to the next sleep. The cost may have been a
+"""Largest number of seconds that a costly look can add to the next sleep: it may have been a
 single one, such as that of reading many ended trials."""
 
 COMPLAINT = 60.0
@@ -84,10 +83,10 @@ class Asking:
 
 
 def assign(asking: Asking) -> Run:
-    """Return the run of a new trial.
+    """Return the run of a new trial, an idle one if the study has come to its end.
 
-    It is an idle one if the study has come to its end. While other workers hold every learner that
-    deserves data, this sleeps without holding a lock, but no longer than the study's `timeout`.
+    While other workers hold every learner that deserves data, this sleeps without holding a lock,
+    but no longer than the study's `timeout`.
 
     Raises:
         RuntimeError: if no other worker could end the wait.
@@ -277,15 +276,15 @@ def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
     Other workers, if there are any, try those once more.
     """
     pool, decision = worker.answer(policy, number)
-    this, recently = liveness.this_worker(), time.monotonic() - worker.patience.recent
-    if not isinstance(decision, Extend) or not worker.known.learners[decision.learner].failures:
+    this, known = liveness.this_worker(), worker.known
+    if not isinstance(decision, Extend) or not known.learners[decision.learner].failures:
         return decision
-    failed = worker.known.failed_by(this)
-    if decision.learner not in failed:
+    failed, recently = known.failed_by(this), time.monotonic() - worker.patience.recent
+    # Workers with a run now were heard of at the last look.
+    others = {other for other, at in worker.heard_of.items() if at > recently} - {this}
+    if decision.learner not in failed or not others:
         return decision
-    others = {run.worker for run in worker.known.runs.values()}
-    others |= {other for other, at in worker.heard_of.items() if at > recently}
-    return policy.decide(replace(pool, busy=pool.busy | failed)) if others - {this} else decision
+    return policy.decide(replace(pool, busy=pool.busy | failed))
 
 
 def _first_size(worker: Worker, policy: Policy) -> int:

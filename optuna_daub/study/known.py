@@ -3,10 +3,8 @@
 `Known` is a frozen value. `with_trials` unites facts by learner and trial, so their order does not
 matter and nothing counts twice. Optuna freezes finished trials, so these are added for good.
 Unfinished trials are added anew at every look (`worker.Worker.look`). So a claim that was
-withdrawn is simply absent at the next look, and nothing ever has to be taken out.
-
-Scores are signed when they are read, so larger is better here. They are signed back when they are
-shown to the user or to the base sampler (`Worker.sign`), and in sentences by `messages`.
+withdrawn is simply absent at the next look, and nothing ever has to be taken out. Larger scores
+are better.
 """
 
 from __future__ import annotations
@@ -55,11 +53,10 @@ class Known:
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None] = (-1, 0)
-    """Number of the newest run, and its sampler's number of learners. The latter is None for an
-    open pool, and 0 before any run, so nothing may be proposed yet."""
+    """Number of the newest run, and its sampler's number of learners: None for an open pool, 0
+    before any run, so nothing may be proposed yet."""
     replaced: frozenset[int] = frozenset()
-    """Trials that a worker took from the queue and abandoned. Their parameters were enqueued
-    again."""
+    """Trials that were taken from the queue and abandoned; their parameters are queued again."""
     is_exhausted: bool = False
     """True once the base sampler had nothing left to propose."""
     last_trained: int = -1
@@ -69,28 +66,23 @@ class Known:
     alone: Curves = field(default_factory=Curves)
     """Trials of other samplers, each as a learner."""
     best_alone: tuple[tuple[float, int], ...] = ()
-    """The two best scores in `alone`, with their trials: the trial that has the best is compared
-    with the second."""
+    """The two best scores in `alone`, with their trials: the best is compared with the second."""
     drops: Mapping[int, str] = field(default_factory=dict)
     """Reasons why the policy rules learners out, by learner."""
     well: frozenset[str] = frozenset()
-    """Ids of workers that have trained something. So failures there are not the worker's fault."""
+    """Workers that have trained something, so failures there are not their fault."""
     given_up: frozenset[int] = frozenset()
-    """Trials whose learner other workers have taken over. Later reports of these trials do not
-    count."""
+    """Trials whose learner others have taken over; their later reports do not count."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
-    """Runs whose learner's first trial was not read yet, by learner and trial number. A waiting
-    worker may resume a learner that started after its own trial; or the runs are copies."""
+    """Runs whose learner's first trial was not read yet, by learner and trial number: of a waiting
+    worker, which may resume a learner that started after its own trial, or copies."""
 
     def with_trial(self, trial: Facts) -> Known:
         """Return the knowledge with one more trial (see `with_trials`)."""
         return self.with_trials((trial,))
 
     def with_trials(self, trials: Iterable[Facts]) -> Known:
-        """Return the knowledge with these trials, none of which was read before.
-
-        The cost grows with the number of these trials; of all others only references are copied.
-        """
+        """Return the knowledge with these trials, at a cost that grows with their number."""
         unfinished, orphans = {**self.unfinished}, {**self.orphans}
         given_up, well, replaced = {*self.given_up}, {*self.well}, {*self.replaced}
         newest, last, is_exhausted = self.newest, self.last_trained, self.is_exhausted
@@ -166,7 +158,7 @@ class Known:
         drawn = {**self.drawn}
         unseen = [x.distributions for x in now if not x.distributions.items() <= drawn.items()]
         for distributions in unseen:
-            drawn.update(distributions)
+            drawn |= distributions
         examples = sum([x.examples for x in now]) - sum([x.examples for x in before])
         seconds = [*[x.seconds for x in now], *[-x.seconds for x in before]]
         spent = Cost(self.spent.examples + examples, math.fsum([self.spent.seconds, *seconds]))
@@ -180,9 +172,9 @@ class Known:
         )
 
     def _with_alone(self, trials: Iterable[Facts]) -> Known:
-        """Return the knowledge with these trials of other samplers, or copied from other studies.
+        """Return the knowledge with these trials of other samplers, or of other studies.
 
-        Running copies are left out: a worker may still claim them.
+        Running copies of these are left out: a worker may still claim them.
         """
         curves, best = [], {number: score for score, number in self.best_alone}
         for trial in trials:
@@ -213,7 +205,7 @@ class Known:
 
     @property
     def n_learners(self) -> int | None:
-        """Number of learners that the newest sampler was asked for (see `newest`)."""
+        """Number of learners that the newest sampler was asked for; None for no limit."""
         return self.newest[1]
 
     @cached_property
@@ -228,14 +220,11 @@ class Known:
         return self.last_trained >= 0
 
     def is_copy(self, number: int, run: Run) -> bool:
-        """Return whether a trial's record was copied from another trial.
-
-        Copies come from another study, whose learners are others, or from a run that Optuna
-        retried.
-        """
-        learner = self.learners.get(run.learner) if run.learner is not None else None
-        strays = self.orphans.get(run.learner or 0, ()) if learner is None else learner.strangers
-        return run.is_copy_in(number) or number in strays
+        """Return whether a trial's record was copied, from another study or by a retry."""
+        if run.is_copy_in(number) or run.learner is None:
+            return run.is_copy_in(number)
+        learner = self.learners.get(run.learner)
+        return number in (learner.strangers if learner else self.orphans.get(run.learner, ()))
 
     def is_done(self, learner: int, full_size: int) -> bool:
         """Return whether a learner has a finite score on all the data."""
@@ -317,20 +306,19 @@ class Known:
         return frozenset(one.curve.learner for one in same) - {learner}
 
     def twin(self, learner: int) -> int | None:
-        """Return the learner that stands for all with the same parameters.
+        """Return the learner that stands for all with the same parameters; None for itself.
 
-        None if that is this learner. It is the one with most data, and in a tie the one with the
-        lowest id, so every process names the same.
+        It has most data, and in a tie the lowest id, so every process names the same.
         """
         same = {learner, *self.alike(learner)}
         first = max(same, key=lambda i: (self.curves[i].size, -i))
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner with equal parameters that a new one gives way to.
+        """Return the learner with equal parameters that a new one gives way to, or None.
 
-        None if there is none. A learner goes first if it has a score, is settled (in the storage,
-        or in this process by `settled`), has a lower id, or is past its first run.
+        A learner goes first if it has a score, is settled (in the storage, or in this process by
+        `settled`), has a lower id, or is past its first run.
         """
         ahead = {}
         for other in self.alike(learner):

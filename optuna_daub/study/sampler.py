@@ -48,27 +48,22 @@ from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Largest number of learners in a closed pool. Optuna's databases store trial numbers in 32
-bits."""
+"""Largest number of learners in a closed pool; databases store trial numbers in 32 bits."""
 
 _logger = logging.getLogger(__name__)
 
 _VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.WeakKeyDictionary()
-"""The studies as their base samplers see them, by study object: two storages may use the same ids,
-and an id may be used again after a study was deleted."""
+"""The studies as their base samplers see them, by study object: ids are not unique."""
 
 
-def checked_n_learners(n_learners: object) -> int:
-    """Return a number of learners.
-
-    Raises:
-        ValueError: if it is not a whole number from 1 to a thousand million.
-    """
+def checked_n_learners(n_learners: object) -> int | None:
+    """Return a number of learners, from 1 to `MOST_LEARNERS`, or None; else raise a ValueError."""
+    if n_learners is None:
+        return None
     count = whole_number("n_learners", n_learners)
-    if count < 1:
-        raise ValueError(f"`n_learners` must be at least 1, but got {count}.")
-    if count > MOST_LEARNERS:
-        raise ValueError(f"`n_learners` must be at most {MOST_LEARNERS:,}, but got {count}.")
+    if not 1 <= count <= MOST_LEARNERS:
+        rule = "at least 1" if count < 1 else f"at most {MOST_LEARNERS:,}"
+        raise ValueError(f"`n_learners` must be {rule}, but got {count}.")
     return count
 
 
@@ -122,8 +117,7 @@ class DataAllocationSampler(BaseSampler):
                 "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
-        if n_learners is not None:
-            n_learners = checked_n_learners(n_learners)
+        self._n_learners = checked_n_learners(n_learners)
         for name, value in (("seconds", seconds), ("stale_after", stale_after)):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
@@ -139,7 +133,6 @@ class DataAllocationSampler(BaseSampler):
         self._seed = secrets.randbelow(2**32) if seed is None else seed
         self._proposes = base_sampler is None
         self._base_sampler = base_sampler or optuna.samplers.RandomSampler(seed=seed)
-        self._n_learners = n_learners
         self._seconds = seconds
         self._stale_after = stale_after
         self._earlier = Earlier.of(earlier)
