@@ -131,8 +131,6 @@ def divided(
             "divided. Leave out one or the other."
         )
     kept = classes_to_keep(rows.y, stratify, scoring.task, is_categorical=is_categorical(y))
-    if passed is not None:
-        _check_known(passed, kept, rows.y, scoring, y)
     layout = Layout(
         n_rows=len(rows),
         seed=checked_seed(seed),
@@ -141,6 +139,7 @@ def divided(
         shuffle=flag("shuffle", shuffle),
     )
     if passed is not None:
+        _check_known(passed, kept, rows.y, scoring, y)
         folds: tuple[Fold, ...] = (undivided(layout),)
     elif cv is not None:
         folds = cross_validation_folds(layout, cv, rows.X, rows.y)

@@ -164,26 +164,29 @@ def cv_results(
         records.read_summary(row, "learner"): row.values[0]
         for row in one_row_per_learner(search.study_).get_trials(states=(TrialState.COMPLETE,))
     }
-    ids = [curve.learner for curve in curves]
-    sizes = [curve.size for curve in curves]
-    more = {
-        "learner": ids,
-        "iter": [search.n_resources_.index(size) if size else 0 for size in sizes],
-        "n_resources": sizes,
-        "seconds": [measured.seconds.get(learner, 0.0) for learner in ids],
-        "state": [curve.state for curve in curves],
-        "reason": [curve.reason for curve in curves],
-        # As numbers: what is not known becomes nan.
-        "forecast_test_score": np.array([forecasts.get(learner) for learner in ids], np.float64),
-        "lower_test_score": np.array([curve.worst for curve in curves], np.float64),
-        "upper_test_score": np.array([curve.bound for curve in curves], np.float64),
-    }
+    rows = [
+        {
+            "learner": curve.learner,
+            "iter": search.n_resources_.index(curve.size) if curve.size else 0,
+            "n_resources": curve.size,
+            "seconds": measured.seconds.get(curve.learner, 0.0),
+            "state": curve.state,
+            "reason": curve.reason,
+            "forecast_test_score": forecasts.get(curve.learner),
+            "lower_test_score": curve.worst,
+            "upper_test_score": curve.bound,
+        }
+        for curve in curves
+    ]
+    more: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    for name in ("forecast_test_score", "lower_test_score", "upper_test_score"):
+        more[name] = np.array(more[name], np.float64)  # as numbers: what is not known becomes nan
     missing = [measured.missing] * search.n_splits_
-    probes = zip(ids, sizes, strict=True)
+    probes = [(curve.learner, curve.size) for curve in curves]
     out = [fold for probe in probes for fold in measured.folds.get(probe, missing)]
     params = [params_of(curve.params) for curve in curves]
     results: dict[str, Any] = search._format_results(params, search.n_splits_, out, more)
-    is_full = np.asarray(sizes) == search.max_resources_
+    is_full = np.asarray(more["n_resources"]) == search.max_resources_
     for name in measured.shown:
         results[f"rank_test_{name}"] = _ranks(is_full, results[f"mean_test_{name}"])
     return results

@@ -17,7 +17,6 @@ from optuna.storages import BaseStorage
 from sklearn.base import _fit_context
 from sklearn.base import clone
 from sklearn.base import is_classifier
-from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state
@@ -275,8 +274,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
                 arguments that the scorers and the splitter ask for.
         """
         scorers, refit_metric = self._get_scorers()
-        several = scorers._scorers if isinstance(scorers, _MultimetricScorer) else None
-        scorer = several[deciding(several, self.refit)] if several else scorers
+        named = getattr(scorers, "_scorers", {None: scorers})  # several, by name
+        scorer = named[deciding(named, self.refit)]  # a single scorer has no name
         X, y = indexable(*checked_table(X, y, self.estimator, params))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
@@ -338,7 +337,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-        self.scorer_ = several or scorers
+        self.scorer_ = named.get(None, named)
         self.cv_results_ = results
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)

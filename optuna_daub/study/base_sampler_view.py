@@ -21,6 +21,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.known import Known
+from optuna_daub.study.learner import Learner
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
 
@@ -211,11 +212,8 @@ def one_row_per_learner(
     busy = known.busy()
     # A learner that started after `trials` was read has no row yet.
     for i in known.curves.keys() & rows.keys():
-        rows[i] = _row_of(known, i, rows[i], marks.get(i, {}), is_busy=i in busy)
-        curve = known.curves[i]
-        rows[i].intermediate_values = {x.size: sign * x.score for x in curve.observations}
-        if curve.observations and not curve.has_failed:
-            rows[i].state, rows[i].values = TrialState.COMPLETE, [sign * values[i]]
+        learner, is_busy = known.learners[i], i in busy
+        rows[i] = _row_of(learner, rows[i], marks.get(i, {}), sign, values, is_busy=is_busy)
     return [row for row in rows.values() if not _is_empty(row)]
 
 
@@ -242,14 +240,23 @@ def _without_value(trial: FrozenTrial, state: TrialState) -> FrozenTrial:
 
 
 def _row_of(
-    known: Known, number: int, first: FrozenTrial, marks: Mapping[str, Any], *, is_busy: bool
+    learner: Learner,
+    first: FrozenTrial,
+    marks: Mapping[str, Any],
+    sign: int,
+    values: Mapping[int, float],
+    *,
+    is_busy: bool,
 ) -> FrozenTrial:
-    """Return a learner's first run with all its runs' data, except scores."""
-    learner = known.learners[number]
+    """Return a learner's first run with all its runs' data, and its value if it has a score."""
+    curve = learner.curve
     row = _without_value(first, TrialState.RUNNING if is_busy else TrialState.FAIL)
-    row.number = number
+    if curve.observations and not curve.has_failed:
+        row.state, row.values = TrialState.COMPLETE, [sign * values[curve.learner]]
+    row.number = curve.learner
     row.params = {name: learner.params[name] for name in learner.distributions}
     row.distributions = {**learner.distributions}
+    row.intermediate_values = {seen.size: sign * seen.score for seen in curve.observations}
     row.user_attrs = {**learner.user_attrs}
     row.system_attrs = {**row.system_attrs, **marks, **learner.constraints}
     return row

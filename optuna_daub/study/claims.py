@@ -8,7 +8,6 @@ do both go ahead. The one with the lower trial number keeps its claim if it can.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from dataclasses import dataclass
@@ -28,22 +27,19 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.known import Known
-from optuna_daub.study.learner import BLANK
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import sentence
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
-from optuna_daub.study.worker import worker_of
 
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
-"""Shortest and longest seconds of sleep between two looks of a waiting worker. Each sleep is twice
-as long as the one before."""
+"""Seconds of sleep between two looks of a waiting worker: each is twice as long as the last."""
 
 LOOKING_SHARE = 0.05
-"""Largest share of a waiting worker's time that its looks may take. If looks are costly (0.02 s of
-CPU on SQLite with eight running trials), it sleeps longer."""
+"""Largest share of a waiting worker's time that its looks may take. On SQLite with eight running
+trials a look takes 0.02 s of CPU."""
 
 LONGEST_PAUSE = 2.0
 """Largest number of seconds that a slow look can add to the next sleep. A look may be slow once
@@ -51,8 +47,6 @@ only, such as the first one, which reads many ended trials."""
 
 COMPLAINT = 60.0
 """Seconds of waiting after which the log says what the worker is waiting for."""
-
-_logger = logging.getLogger(__name__)
 
 
 class TakenError(RuntimeError):
@@ -89,24 +83,22 @@ class Asking:
 
 
 def assign(asking: Asking) -> Run:
-    """Return the run of a new trial.
+    """Return the run of a new trial, an idle one if the study has come to its end.
 
-    It is an idle one if the study has come to its end. While other workers hold every learner that
-    deserves data, this sleeps without holding a lock, but no longer than the study's `timeout`.
+    While other workers hold every learner that deserves data, this sleeps without holding a lock,
+    but no longer than the study's `timeout`.
 
     Raises:
         RuntimeError: if no other worker could end the wait.
     """
     study, worker, trial = asking.study, asking.worker, asking.trial
-    started, awake, wait = time.monotonic(), time.thread_time(), SHORTEST_WAIT
-    has_complained = has_slept = False
+    started, awake, wait, has_slept = time.monotonic(), time.thread_time(), SHORTEST_WAIT, False
     while True:
         left = host.seconds_left(study)
-        is_over = left is not None and left <= 0 and time.monotonic() > started + SHORTEST_WAIT
         # Optuna starts no trial after its `timeout`. So a trial that has not slept was started in
         # time, and it would be empty if the timeout passed while its worker looks at the study.
-        may_be_late = left is None or has_slept
-        run = _claim(asking, is_over=is_over, may_be_late=may_be_late)
+        is_over = has_slept and left is not None and left <= 0
+        run = _claim(asking, is_over=is_over, may_be_late=has_slept or left is None)
         if run is not None:
             return run
         _check_can_wait(worker, trial)
@@ -116,12 +108,11 @@ def assign(asking: Asking) -> Run:
         # Optuna checks heartbeats only between two trials, and this trial may be long.
         liveness.fail_stale(study)
         wait = min(2 * wait, LONGEST_WAIT)
-        if not has_complained and time.monotonic() - started > COMPLAINT:
-            has_complained = True
-            _logger.warning(_complaint(worker.known, trial))
+        if time.monotonic() - started > COMPLAINT:
+            worker.warn(f"wait of trial {trial.number}", _complaint(worker.known, trial))
 
 
-def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
+def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return a new learner's run with its first training size, given its parameters.
 
     The run is idle if another learner has the same parameters, or if the policy declines them. New
@@ -133,20 +124,22 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     if run.learner != trial.number or run.inherited:
         return run
     study, number = trial.study, trial.number
-    worker = worker_of(study)
     patience = time.monotonic() + worker.patience.rival
     while True:
         # Look and compare under one lock, so a thread sees the learners that others have settled.
         # Otherwise two with the same parameters could each miss the other, and both go on.
         with worker.lock:
-            known = worker.look()
-            is_ours = getattr(known.runs.get(number), "worker", None) == run.worker
-            if not is_ours or worker.newcomers.get(number):
-                return run  # others have taken it over, or it was settled before
+            worker.look()
+            if not worker.holds(number):
+                return run  # others have taken it over
+            known = worker.known
+            run = known.runs[number]
+            if run.learner is None or worker.newcomers.get(number):
+                return run  # it was settled before
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
             other = known.forerunner(number, settled)
             if other is not None:
-                return repeating(study, worker, trial, run, other)
+                return repeating(study, trial, run, other)
             # A rival that does not step back in time counts as dead; its parameters must not be
             # lost with it. If it returns, it finds this learner settled and steps back.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
@@ -156,23 +149,21 @@ def settle(trial: optuna.Trial, policy: Policy, run: Run) -> Run:
                     started = _started(worker, trial, policy, run)
                 # A learner with a lower number may suggest the same after this look, and would go
                 # first. So store that this one is settled.
-                lower = {n for n in known.unfinished if n < number}
-                if started.learner is not None and lower - worker.newcomers.keys():
+                others = known.unfinished.keys() - worker.newcomers.keys()
+                if started.learner is not None and min(others, default=number) < number:
                     started = replace(started, is_settled=True)
+                # No read-back: the claim had its own, and nothing is decided on this record before
+                # the next look.
                 if started != run:
                     log.write_run(study, trial, started)
-                    worker.look()
                 return started
         time.sleep(SHORTEST_WAIT)
 
 
-def repeating(
-    study: optuna.Study, worker: Worker, trial: log.AnyTrial, run: Run, other: int
-) -> Run:
+def repeating(study: optuna.Study, trial: log.AnyTrial, run: Run, other: int) -> Run:
     """Make the run idle, because another learner has its parameters. Store and return it."""
     idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
     log.write_run(study, trial, idle)
-    worker.look()
     return idle
 
 
@@ -183,10 +174,11 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     # The pool that the run was decided on, so the next decision finds it again if this declines.
     pool = worker.pool(policy, number, proposes=True).put(worker.known.curves[number])
     decision = policy.start(pool, number, run.size)
+    if isinstance(decision, Extend) and decision.size == run.size:
+        return run
     reason = sentence(decision.reason, worker.sign, worker.limits)
     if isinstance(decision, Extend):
-        is_same = decision.size == run.size
-        return run if is_same else replace(run, size=decision.size, reason=reason)
+        return replace(run, size=decision.size, reason=reason)
     # GridSampler proposes each point of its grid once, so none may be declined. It starts at the
     # size for which it was proposed.
     if records.GRID_POINT in log.as_stored(trial.study, trial).system_attrs:
@@ -284,13 +276,15 @@ def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
     Other workers, if there are any, try those once more.
     """
     pool, decision = worker.answer(policy, number)
-    this, recently = liveness.this_worker(), time.monotonic() - worker.patience.recent
-    failed = worker.known.failed_by(this)
-    if not isinstance(decision, Extend) or decision.learner not in failed:
+    this, known = liveness.this_worker(), worker.known
+    if not isinstance(decision, Extend) or not known.learners[decision.learner].failures:
         return decision
-    others = {run.worker for run in worker.known.runs.values()}
-    others |= {other for other, at in worker.heard_of.items() if at > recently}
-    return policy.decide(replace(pool, busy=pool.busy | failed)) if others - {this} else decision
+    failed, recently = known.failed_by(this), time.monotonic() - worker.patience.recent
+    # Workers with a run now were heard of at the last look.
+    others = {other for other, at in worker.heard_of.items() if at > recently} - {this}
+    if decision.learner not in failed or not others:
+        return decision
+    return policy.decide(replace(pool, busy=pool.busy | failed))
 
 
 def _first_size(worker: Worker, policy: Policy) -> int:
@@ -307,15 +301,15 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     assert run.learner is not None
     number, known = trial.number, worker.known
     # If this takes over a dead worker's mere claim, others may have taken its place meanwhile.
-    is_proposed = run.learner == number and not records.is_enqueued(trial)
-    is_proposed = is_proposed or run.learner in known.marked(BLANK)
+    mere, is_new = known.learners.get(run.learner), run.learner == number
+    takes_place = (is_new and not records.is_enqueued(trial)) or (mere and mere.is_blank)
     patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
             return False  # others declared this worker dead
         if known.curves[run.learner].size != run.inherited:
             return False  # others trained it between the decision and the claim
-        excess = known.too_many(run.learner) if is_proposed else ()
+        excess = known.too_many(run.learner) if takes_place else ()
         rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
         rivals.remove(number)
         if not rivals and excess == ():

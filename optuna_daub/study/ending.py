@@ -113,7 +113,7 @@ def close(
         with worker.lock:
             other = worker.known.twin(number) if number in worker.known.runs else None
             if other is not None:
-                run = repeating(study, worker, trial, run, other)
+                run = repeating(study, trial, run, other)
                 ending = replace(ending, run=run)
     _learn(ending, assigned, learn)
     # Under the lock: another thread could look and assign this learner again before the failure of

@@ -3,10 +3,8 @@
 `Known` is a frozen value. `with_trials` unites facts by learner and trial, so their order does not
 matter and nothing counts twice. Optuna freezes finished trials, so these are added for good.
 Unfinished trials are added anew at every look (`worker.Worker.look`). So a claim that was
-withdrawn is simply absent at the next look, and nothing ever has to be taken out.
-
-Scores are signed when they are read, so larger is better here. They are signed back when they are
-shown to the user or to the base sampler (`Worker.sign`), and in sentences by `messages`.
+withdrawn is simply absent at the next look, and nothing ever has to be taken out. Larger scores
+are better.
 """
 
 from __future__ import annotations
@@ -26,11 +24,8 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.space import Space
-from optuna_daub.study.learner import BLANK
-from optuna_daub.study.learner import FAILING
 from optuna_daub.study.learner import Learner
 from optuna_daub.study.learner import merged
-from optuna_daub.study.learner import violation
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import widened
@@ -58,11 +53,10 @@ class Known:
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None] = (-1, 0)
-    """Number of the newest run, and its sampler's number of learners. The latter is None for an
-    open pool, and 0 before any run, so nothing may be proposed yet."""
+    """Number of the newest run, and its sampler's number of learners: None for an open pool, 0
+    before any run, so nothing may be proposed yet."""
     replaced: frozenset[int] = frozenset()
-    """Trials that a worker took from the queue and abandoned. Their parameters were enqueued
-    again."""
+    """Trials that were taken from the queue and abandoned; their parameters are queued again."""
     is_exhausted: bool = False
     """True once the base sampler had nothing left to propose."""
     last_trained: int = -1
@@ -72,30 +66,23 @@ class Known:
     alone: Curves = field(default_factory=Curves)
     """Trials of other samplers, each as a learner."""
     best_alone: tuple[tuple[float, int], ...] = ()
-    """The two best scores in `alone`, with their trials: the trial that has the best is compared
-    with the second."""
+    """The two best scores in `alone`, with their trials: the best is compared with the second."""
     drops: Mapping[int, str] = field(default_factory=dict)
     """Reasons why the policy rules learners out, by learner."""
     well: frozenset[str] = frozenset()
-    """Ids of workers that have trained something. So failures there are not the worker's fault."""
+    """Workers that have trained something, so failures there are not their fault."""
     given_up: frozenset[int] = frozenset()
-    """Trials whose learner other workers have taken over. Later reports of these trials do not
-    count."""
+    """Trials whose learner others have taken over; their later reports do not count."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
-    """Runs whose learner's first trial was not read yet, by learner and trial number. A waiting
-    worker may resume a learner that started after its own trial; or the runs are copies."""
-    _by_mark: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    """Learners by mark (see `Learner.marks`)."""
+    """Runs whose learner's first trial was not read yet, by learner and trial number: of a waiting
+    worker, which may resume a learner that started after its own trial, or copies."""
 
     def with_trial(self, trial: Facts) -> Known:
         """Return the knowledge with one more trial (see `with_trials`)."""
         return self.with_trials((trial,))
 
     def with_trials(self, trials: Iterable[Facts]) -> Known:
-        """Return the knowledge with these trials, none of which was read before.
-
-        The cost grows with the number of these trials; of all others only references are copied.
-        """
+        """Return the knowledge with these trials, at a cost that grows with their number."""
         unfinished, orphans = {**self.unfinished}, {**self.orphans}
         given_up, well, replaced = {*self.given_up}, {*self.well}, {*self.replaced}
         newest, last, is_exhausted = self.newest, self.last_trained, self.is_exhausted
@@ -124,7 +111,7 @@ class Known:
                 last = max(last, number)
                 well.add(run.worker)
         if well != self.well:  # failures at other workers count more once these have trained
-            told = {i: {} for i in self.marked(FAILING)} | told
+            told = {i: {} for i, one in self.learners.items() if one.failures} | told
 
         made: dict[int, Learner] = {}
         for i, news in told.items():
@@ -171,7 +158,7 @@ class Known:
         drawn = {**self.drawn}
         unseen = [x.distributions for x in now if not x.distributions.items() <= drawn.items()]
         for distributions in unseen:
-            drawn.update(distributions)
+            drawn |= distributions
         examples = sum([x.examples for x in now]) - sum([x.examples for x in before])
         seconds = [*[x.seconds for x in now], *[-x.seconds for x in before]]
         spent = Cost(self.spent.examples + examples, math.fsum([self.spent.seconds, *seconds]))
@@ -182,36 +169,20 @@ class Known:
             space=widened(self.space, unseen) if unseen else self.space,
             drawn=drawn,
             spent=spent,
-            _by_mark=self._marked_with(before, now),
-        )  # fmt: skip
-
-    def _marked_with(self, before: list[Learner], now: list[Learner]) -> dict[str, frozenset[int]]:
-        """Return the learners by mark after some learners have changed."""
-        marks = {mark for one in (*before, *now) for mark in one.marks}
-        found = {mark: {*self.marked(mark)} for mark in marks}
-        for one in before:
-            for mark in one.marks:
-                found[mark].discard(one.curve.learner)
-        for one in now:
-            for mark in one.marks:
-                found[mark].add(one.curve.learner)
-        return {**self._by_mark, **{mark: frozenset(ids) for mark, ids in found.items()}}
+        )
 
     def _with_alone(self, trials: Iterable[Facts]) -> Known:
-        """Return the knowledge with these trials of other samplers, or copied from other studies.
+        """Return the knowledge with these trials of other samplers, or of other studies.
 
-        Running copies are left out: a worker may still claim them.
+        Running copies of these are left out: a worker may still claim them.
         """
         curves, best = [], {number: score for score, number in self.best_alone}
         for trial in trials:
-            if trial.run is not None and not trial.is_finished:
-                continue
             seen = [x for x in trial.observations.values() if x.is_finite]
             scores = [x.score for x in seen] + [x for x in (trial.value,) if x is not None]
-            if not scores:
-                continue
-            curves.append(LearningCurve(trial.number).extended(*seen))
-            best[trial.number] = max(scores)
+            if scores and (trial.run is None or trial.is_finished):
+                curves.append(LearningCurve(trial.number).extended(*seen))
+                best[trial.number] = max(scores)
         two = heapq.nlargest(2, ((score, number) for number, score in best.items()))
         return replace(self, alone=_put(self.alone, curves), best_alone=tuple(two))
 
@@ -220,23 +191,21 @@ class Known:
 
         If two workers claim the last place at once, one of them steps back, unless it dies first.
         """
-        surplus = max(0, len(self.learners) - (self.n_learners or len(self.learners)))
-        left = sorted(self.marked(BLANK) - self.busy(), reverse=True)[:surplus]
-        if not left:
+        surplus = len(self.learners) - (self.n_learners or len(self.learners))
+        if surplus <= 0:
             return self
-        curves, learners = self.curves, {**self.learners}
-        for learner in left:
+        curves, learners, busy = self.curves, {**self.learners}, self.busy()
+        left = [i for i, one in learners.items() if one.is_blank and i not in busy]
+        for learner in sorted(left)[-surplus:]:
             curves = curves.remove(learner)
             del learners[learner]
-        unmarked = {mark: self.marked(mark) - {*left} for mark in (BLANK, FAILING)}
-        by_mark = {**self._by_mark, **unmarked}
-        return replace(self, learners=learners, curves=curves, _by_mark=by_mark)
+        return replace(self, learners=learners, curves=curves)
 
     # Questions
 
     @property
     def n_learners(self) -> int | None:
-        """Number of learners that the newest sampler was asked for (see `newest`)."""
+        """Number of learners that the newest sampler was asked for; None for no limit."""
         return self.newest[1]
 
     @cached_property
@@ -250,28 +219,17 @@ class Known:
         """True once any learner was trained."""
         return self.last_trained >= 0
 
-    def marked(self, mark: str) -> frozenset[int]:
-        """Return the learners with a mark (see `Learner.marks`)."""
-        return self._by_mark.get(mark, frozenset())
-
     def is_copy(self, number: int, run: Run) -> bool:
-        """Return whether a trial's record was copied from another trial.
-
-        Copies come from another study, whose learners are others, or from a run that Optuna
-        retried.
-        """
-        learner = self.learners.get(run.learner) if run.learner is not None else None
-        strays = self.orphans.get(run.learner or 0, ()) if learner is None else learner.strangers
-        return run.is_copy_in(number) or number in strays
+        """Return whether a trial's record was copied, from another study or by a retry."""
+        if run.is_copy_in(number) or run.learner is None:
+            return run.is_copy_in(number)
+        learner = self.learners.get(run.learner)
+        return number in (learner.strangers if learner else self.orphans.get(run.learner, ()))
 
     def is_done(self, learner: int, full_size: int) -> bool:
         """Return whether a learner has a finite score on all the data."""
         curve = self.curves[learner]
         return curve.size == full_size and curve.observations[-1].is_finite
-
-    def is_feasible(self, learner: int) -> bool:
-        """Return whether a learner violates no constraint that was measured."""
-        return not violation(self.learners[learner].constraints)
 
     def is_given_up(self, number: int) -> bool:
         """Return whether other workers have taken over a running trial's learner."""
@@ -316,11 +274,8 @@ class Known:
 
     def has_room(self, number: int) -> bool:
         """Return whether trial `number` may start a learner that was not enqueued."""
-        if self.has_nothing_new:
-            return False
-        if self.n_learners is None:
-            return True
-        return len(self.learners) + self.n_queued(number) < self.n_learners
+        to_come = self.to_come(number)
+        return to_come is None or to_come > self.n_queued(number)
 
     def to_come(self, number: int | None) -> int | None:
         """Return the number of learners to come, as trial `number` sees it. None without a
@@ -346,23 +301,24 @@ class Known:
 
     def alike(self, learner: int) -> frozenset[int]:
         """Return the other learners with the same parameters."""
-        return self.marked(self.learners[learner].key) - {learner}
+        key = self.learners[learner].key
+        same = [one for one in self.learners.values() if one.key == key] if key else []
+        return frozenset(one.curve.learner for one in same) - {learner}
 
     def twin(self, learner: int) -> int | None:
-        """Return the learner that stands for all with the same parameters.
+        """Return the learner that stands for all with the same parameters; None for itself.
 
-        None if that is this learner. It is the one with most data, and in a tie the one with the
-        lowest id, so every process names the same.
+        It has most data, and in a tie the lowest id, so every process names the same.
         """
         same = {learner, *self.alike(learner)}
         first = max(same, key=lambda i: (self.curves[i].size, -i))
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner with equal parameters that a new one gives way to.
+        """Return the learner with equal parameters that a new one gives way to, or None.
 
-        None if there is none. A learner goes first if it has a score, is settled (in the storage,
-        or in this process by `settled`), has a lower id, or is past its first run.
+        A learner goes first if it has a score, is settled (in the storage, or in this process by
+        `settled`), has a lower id, or is past its first run.
         """
         ahead = {}
         for other in self.alike(learner):
@@ -377,17 +333,23 @@ class Known:
 
         The lock of this process keeps its `own` new learners apart.
         """
-        return any(i in self.runs and i not in own for i in self.alike(learner))
+        new = [self.learners[n] for n, run in self.runs.items() if run.learner == n]
+        others = (one for one in new if one.curve.learner not in (learner, *own))
+        return any(one.key and one.key == self.learners[learner].key for one in others)
 
     def failed_by(self, worker: str) -> frozenset[int]:
         """Return the learners whose next training has failed at this worker."""
-        found = {i: self.learners[i].failures.values() for i in self.marked(FAILING)}
-        there = {i: [each.size for each in of if each.worker == worker] for i, of in found.items()}
-        return frozenset(i for i in found if max(there[i], default=0) > self.curves[i].size)
+        failing = [one for one in self.learners.values() if one.failures]
+        return frozenset(
+            one.curve.learner
+            for one in failing
+            for each in one.failures.values()
+            if each.worker == worker and each.size > one.curve.size
+        )
 
 
 def _put(curves: Curves, news: list[LearningCurve]) -> Curves:
-    if not curves and len(news) > 1:  # 20,000 curves one by one take ten times as long
+    if len(news) > 1 and not curves:  # 20,000 curves one by one take ten times as long
         return Curves(news)
     for curve in news:
         curves = curves.put(curve)

@@ -15,10 +15,6 @@ from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
 
 
-BLANK, FAILING = "blank", "failing"
-"""Marks of learners. `BLANK`: only claimed, without parameters, scores or a place in the queue.
-`FAILING`: one of its runs has failed."""
-
 MAX_FAILURES = 2
 """Number of errors of a learner at one size after which it is dropped."""
 
@@ -51,8 +47,8 @@ class Learner:
     """Learning curve, which also says whether the learner was dropped."""
     key: str
     """All parameters as one text, equal for learners that are one; empty without parameters."""
-    marks: frozenset[str]
-    """Keys by which `Known` finds the learner: `key`, `BLANK`, `FAILING`."""
+    is_blank: bool
+    """True if it is only claimed: without parameters, scores or a place in the queue."""
     examples: int
     """Number of examples that its runs were trained on, summed over all trainings."""
     seconds: float
@@ -91,7 +87,6 @@ def merged(
         curve = curve.drop(reason, curve.cause or "failed")
     # Without parameters no two learners are the same: the objective may train anything.
     key = repr(sorted(words.items())) if words else ""
-    is_blank = not (params or enqueued or seen)
     return Learner(
         runs=runs,
         strangers=frozenset(runs).difference([trial.number for trial in own]),
@@ -103,7 +98,7 @@ def merged(
         constraints=constraints,
         curve=curve,
         key=key,
-        marks=frozenset(filter(None, (key, BLANK * is_blank, FAILING * bool(failures)))),
+        is_blank=not (params or enqueued or seen),
         examples=sum([trial.examples for trial in own]),
         seconds=math.fsum([trial.seconds for trial in own]),
     )

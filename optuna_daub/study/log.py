@@ -54,15 +54,11 @@ def check_study(study: object) -> None:
 
 
 class Reader:
-    """The trials of a study, read as they are created and changed.
-
-    A finished trial never changes, so it is read once. Unfinished trials are read at every look.
-    """
+    """The trials of a study: finished ones are read once, unfinished ones at every look."""
 
     def __init__(self, study: optuna.Study) -> None:
         self.sign = -1 if study.direction == StudyDirection.MINIMIZE else 1
-        """-1 if smaller scores are better, else 1. Only the reader applies it to scores that are
-        read."""
+        """-1 if smaller scores are better, else 1: multiplies all scores that are read."""
         self.unfinished: dict[int, Facts] = {}
         """Running and waiting trials by number, as of the last look."""
         self.n_trials = 0
@@ -73,12 +69,9 @@ class Reader:
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
     def news(self) -> list[Facts]:
-        """Return the trials that have changed since the last call.
-
-        A damaged record raises an error at every call, since nothing counts as read before
-        everything is read.
-        """
+        """Return the trials that have changed since the last call."""
         trials, n_trials = self._changeable()
+        # Nothing counts as read before everything is: a damaged record is an error at every call.
         found = [(trial, self._read(trial)) for trial in trials]
         news = [facts for _, facts in found if not _is_same(facts, self.unfinished)]
         for trial, facts in found:
@@ -121,13 +114,10 @@ class Reader:
         return found, number
 
     def _read(self, trial: FrozenTrial) -> Facts:
-        """Return the facts of a trial.
-
-        It is read again if a score lacks its facts. A database may be written while it is read,
-        and attributes are read before scores. The writer stores facts before their score, so a
-        second read finds the facts that the first one missed. Optuna's own `trial.report` stores
-        no facts; `write_seconds` adds them later.
-        """
+        """Return the facts of a trial, which is read again if a score lacks its facts."""
+        # A database may be written while it is read, and attributes are read before scores. The
+        # writer stores facts before their score, so a second read finds what the first one missed.
+        # Optuna's own `trial.report` stores no facts; `write_seconds` adds them later.
         facts, attrs = records.read(trial, self.sign), trial.system_attrs
         if facts.is_finished or facts.run is None:
             return facts
@@ -155,8 +145,7 @@ def is_over(study: optuna.Study, trial: AnyTrial) -> bool:
 
 @contextmanager
 def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
-    """End a block of writes to a trial early if others have finished it. They may have failed it,
-    for example."""
+    """End a block of writes to a trial early if others have finished it."""
     try:
         yield
     except host.FinishedTrialError:
@@ -166,9 +155,8 @@ def unless_over(study: optuna.Study, trial: AnyTrial) -> Iterator[None]:
 
 def read_mark(of: optuna.Study | FrozenTrial, name: str) -> Any:
     """Return a value that `write_mark` has stored. None without one."""
-    if isinstance(of, FrozenTrial):
-        return of.system_attrs.get(f"{records.PREFIX}{name}")
-    return study_attrs(of).get(f"{records.PREFIX}{name}")
+    attrs = of.system_attrs if isinstance(of, FrozenTrial) else study_attrs(of)
+    return attrs.get(f"{records.PREFIX}{name}")
 
 
 # Writing
@@ -179,8 +167,7 @@ def _set(study: optuna.Study, trial: AnyTrial, name: str, value: Any) -> None:
 
 
 def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
-    """Store a value of another layer, under the package's prefix. It belongs to a study or a
-    trial."""
+    """Store a value of another layer in a study or a trial, under the package's prefix."""
     if isinstance(of, optuna.Trial):
         _set(of.study, of, f"{records.PREFIX}{name}", value)
     else:
@@ -212,15 +199,9 @@ def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None
 
 
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
-    """Store the seconds of a training whose score Optuna's own `trial.report` has stored.
+    """Store the seconds `since` a size was given (`time.perf_counter`) if it has a score only.
 
-    Nothing is stored if `report` has already done so, or if there is no score.
-
-    Args:
-        study: the study.
-        trial: the trial that was trained.
-        size: training size that the objective was given.
-        since: time at which it was given (`time.perf_counter`).
+    Optuna's own `trial.report` has then stored the score, and `report` no facts.
     """
     now = as_stored(study, trial)
     if size not in now.intermediate_values or f"{records.OBSERVATION}{size}" in now.system_attrs:
@@ -231,11 +212,10 @@ def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float)
 
 
 def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Store that other workers have taken over a run's learner.
+    """Store that other workers have taken over a run's learner, with the parameters known now.
 
-    Its own worker may be alive. The trial stays as it is; if its worker returns, the worker ends
-    it. Parameters that it suggests until then are not the learner's, so the names of those known
-    now are stored.
+    Its own worker may be alive, and ends the trial if it returns. Parameters that it suggests
+    until then are not the learner's.
     """
     _set(study, trial, records.GIVEN_UP, [*trial.params])
 
@@ -260,9 +240,8 @@ def write_inheritance(
 ) -> None:
     """Copy scores, user attributes and constraints of earlier runs to a resumed learner's trial.
 
-    So the trial's plot is whole, and the study's best trial has the learner's constraints.
-    Constraints that the objective sets are not copied, since it sets them again (see
-    `write_constraints`).
+    So the trial's plot is whole, and the study's best trial has the learner's constraints. The
+    objective sets its own constraints again.
     """
     storage, trial_id, constraints = study._storage, trial._trial_id, learner.constraints
     for seen in learner.curve.observations:
@@ -285,14 +264,13 @@ def write_constraints(
 
 
 def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, Any]) -> None:
-    """Store the summary of a run that users see. It is in user attributes with the package's
-    prefix."""
+    """Store the summary of a run that users see, in user attributes with the prefix."""
     for name, value in records.prefixed(summary).items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
 
 
 def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Enqueue the parameters of a trial again that a worker took from the queue and abandoned."""
+    """Enqueue the parameters of an abandoned trial again."""
     attrs = {records.FIXED: records.enqueued_params(trial), records.REPLACES: trial.number}
     study.add_trial(
         optuna.trial.create_trial(
@@ -302,10 +280,9 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
-    """Replace a trial by a new running one with this run.
+    """Replace a trial, in one step, by a new running one with this run.
 
-    The new trial is created in one step. It keeps the parameters, since callbacks may ask for
-    them.
+    It keeps the parameters, since callbacks may ask for them.
     """
     template = optuna.trial.create_trial(
         state=TrialState.RUNNING,
@@ -377,17 +354,14 @@ def has_heartbeat(study: optuna.Study) -> bool:
 
 
 def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
-    """Return whether other workers have failed a trial of this one. They did so because they took
-    it for dead."""
+    """Return whether other workers have failed a trial of this one, which they took for dead."""
     return has_heartbeat(study) and is_over(study, trial)
 
 
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Store a trial's first heartbeat, if the storage has heartbeats.
-
-    Optuna stores it only when the objective starts, and a worker that died before that would hold
-    its learner for ever.
-    """
+    """Store a trial's first heartbeat, if the storage has heartbeats."""
+    # Optuna stores it only when the objective starts, and a worker that died before that would
+    # hold its learner for ever.
     if has_heartbeat(study):
         study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
 

@@ -165,9 +165,7 @@ def plan(
     """
     given = _of_study(study) if isinstance(study, optuna.Study) else _of_sizes(study)
     policy, horizon = given.policy, given.seconds
-    n_learners = given.n_learners if n_learners is None else n_learners
-    if n_learners is not None:
-        n_learners = checked_n_learners(n_learners)
+    n_learners = checked_n_learners(given.n_learners if n_learners is None else n_learners)
     if n_learners is None and policy.needs.closed_pool:
         raise ValueError(
             f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "

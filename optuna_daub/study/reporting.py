@@ -75,12 +75,12 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     study, pruner, worker = trial.study, _pruner_of(trial), worker_of(trial.study)
     run = worker.known.runs.get(trial.number)
     if run is None and records.read_run(log.as_stored(study, trial)) is None:
-        return _all_sizes(trial, pruner.policy)
+        return _all_sizes(trial, pruner.policy, worker)
     if run is not None:
         with log.unless_over(study, trial):
-            run = settle(trial, pruner.policy, run)
+            run = settle(worker, trial, pruner.policy, run)
             _check_same_point(trial, worker, run)
-            return _sizes_of_run(trial, pruner, run)
+            return _sizes_of_run(trial, pruner.policy, worker, run)
     raise liveness.end_lost(study, trial)
 
 
@@ -168,16 +168,15 @@ def _ending_before_first(worker: Worker) -> Iterator[None]:
         raise SetupError(str(error)) from error
 
 
-def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> Iterator[int]:
+def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run) -> Iterator[int]:
     """Yield the sizes of a run while it is its learner's turn."""
     if run.learner is None:
         raise TurnOverError(run.reason)
-    study, worker, place = trial.study, worker_of(trial.study), trial.number
+    study, place, full_size = trial.study, trial.number, policy.sizes[-1]
     following: Go | End = Go(run.size)
-    full_size = pruner.policy.sizes[-1]
     if place in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
-    steps = _steps_so_far(trial, pruner, run)
+    steps = _steps_so_far(trial, policy, worker, run)
     while isinstance(following, Go):
         size = following.size
         # The worker may have been paused: do not repeat the work of others who took it over.
@@ -189,7 +188,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
             worker.turns[place] = Turn(size, time.perf_counter(), is_run=True, steps=steps)
             yield size
             turn = worker.turns[place]
-            records.check_steps(pruner.policy.sizes, place, _steps(trial), steps)
+            records.check_steps(policy.sizes, place, _steps(trial), steps)
             if not turn.is_reported:  # else `report` has done this
                 log.write_seconds(study, trial, size, turn.since)
             worker.look()
@@ -201,7 +200,7 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
                     raise ValueError(_not_reported(trial, size))
         if curve.size == full_size and curve.observations[-1].is_finite:
             break
-        following = worker.turn(pruner.policy, place)
+        following = worker.turn(policy, place)
     # Others may have failed the run; else Optuna would raise an error when it stores the end.
     if log.is_failed(study, trial):
         raise liveness.end_lost(study, trial)
@@ -214,14 +213,13 @@ def _sizes_of_run(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> It
         raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
 
 
-def _steps_so_far(trial: optuna.Trial, pruner: AllocationPruner, run: Run) -> frozenset[int]:
+def _steps_so_far(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run) -> frozenset[int]:
     """Return the steps that a trial may have reported before it asks for its sizes."""
-    worker = worker_of(trial.study)
     if trial.number in worker.turns:
         return worker.turns[trial.number].steps
     assert run.learner is not None
     sizes = worker.known.curves[run.learner].sizes
-    return frozenset(n for n in sizes if n <= run.inherited or n in pruner.policy.sizes)
+    return frozenset(n for n in sizes if n <= run.inherited or n in policy.sizes)
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
@@ -244,11 +242,10 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         )
 
 
-def _all_sizes(trial: optuna.Trial, policy: Policy) -> Iterator[int]:
+def _all_sizes(trial: optuna.Trial, policy: Policy, worker: Worker) -> Iterator[int]:
     """Yield all sizes for a trial of another sampler, until the pruner prunes it."""
-    turns = worker_of(trial.study).turns
     for size in policy.sizes:
-        turns[trial.number] = Turn(size, time.perf_counter(), is_run=False)
+        worker.turns[trial.number] = Turn(size, time.perf_counter(), is_run=False)
         yield size
         records.check_steps(policy.sizes, trial.number, _steps(trial))
         if not _is_stored(trial, size):

@@ -20,6 +20,7 @@ from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
+from optuna_daub.study.learner import violation
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
@@ -234,7 +235,8 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
         run = records.read_run(trial)
         if run is None or run.learner is None or known.is_copy(trial.number, run):
             continue
-        if run.learner in known.learners and known.is_feasible(run.learner):
+        learner = known.learners.get(run.learner)
+        if learner is not None and not violation(learner.constraints):
             complete.append((worker.sign * trial.values[0], -trial.number, run.learner))
     chosen = decision.learner
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen

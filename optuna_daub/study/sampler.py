@@ -42,34 +42,28 @@ from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
-from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import raise_anew
 from optuna_daub.study.worker import Assigned
 from optuna_daub.study.worker import worker_of
 
 
 MOST_LEARNERS = 10**9
-"""Largest number of learners in a closed pool. Optuna's databases store trial numbers in 32
-bits."""
+"""Largest number of learners in a closed pool; databases store trial numbers in 32 bits."""
 
 _logger = logging.getLogger(__name__)
 
 _VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.WeakKeyDictionary()
-"""The studies as their base samplers see them, by study object: two storages may use the same ids,
-and an id may be used again after a study was deleted."""
+"""The studies as their base samplers see them, by study object: ids are not unique."""
 
 
-def checked_n_learners(n_learners: object) -> int:
-    """Return a number of learners.
-
-    Raises:
-        ValueError: if it is not a whole number from 1 to a thousand million.
-    """
+def checked_n_learners(n_learners: object) -> int | None:
+    """Return a number of learners, from 1 to `MOST_LEARNERS`, or None; else raise a ValueError."""
+    if n_learners is None:
+        return None
     count = whole_number("n_learners", n_learners)
-    if count < 1:
-        raise ValueError(f"`n_learners` must be at least 1, but got {count}.")
-    if count > MOST_LEARNERS:
-        raise ValueError(f"`n_learners` must be at most {MOST_LEARNERS:,}, but got {count}.")
+    if not 1 <= count <= MOST_LEARNERS:
+        rule = "at least 1" if count < 1 else f"at most {MOST_LEARNERS:,}"
+        raise ValueError(f"`n_learners` must be {rule}, but got {count}.")
     return count
 
 
@@ -123,8 +117,7 @@ class DataAllocationSampler(BaseSampler):
                 "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
-        if n_learners is not None:
-            n_learners = checked_n_learners(n_learners)
+        self._n_learners = checked_n_learners(n_learners)
         for name, value in (("seconds", seconds), ("stale_after", stale_after)):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
@@ -140,7 +133,6 @@ class DataAllocationSampler(BaseSampler):
         self._seed = secrets.randbelow(2**32) if seed is None else seed
         self._proposes = base_sampler is None
         self._base_sampler = base_sampler or optuna.samplers.RandomSampler(seed=seed)
-        self._n_learners = n_learners
         self._seconds = seconds
         self._stale_after = stale_after
         self._earlier = Earlier.of(earlier)
@@ -228,42 +220,34 @@ class DataAllocationSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return the base sampler's space for a new learner. For a resumed one, return its own."""
-        run = _run_of(study, trial)
-        if run is None:
-            return self._base_sampler.infer_relative_search_space(study, trial)
-        if run.learner == trial.number:
-            # Optuna before 4.6 asks within `study.ask`.
-            in_ask = starting.failing(study, trial) if host.is_asking() else nullcontext()
-            with in_ask, self._proposing(study, trial) as proposer:
-                return proposer.infer_relative_search_space(self._view(study), trial)
-        if run.learner is None:
+        """Return the base sampler's space for a new learner.
+
+        It is empty for a resumed one, whose parameters `sample_independent` returns one by one.
+        """
+        own = _own(study, trial)
+        if own is not None and own.run.learner != trial.number:
             return {}
-        return {**worker_of(study).known.learners[run.learner].distributions}
+        with self._proposing(study, trial, own) as (proposer, view):
+            return proposer.infer_relative_search_space(view, trial)
 
     @host.one_blas_thread()
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the base sampler's proposal for a new learner, or a resumed one's parameters.
+        """Return the base sampler's proposal for a new learner; nothing for a resumed one.
 
         Raises:
             optuna.TrialPruned: if the objective of an idle trial asks for parameters.
         """
-        run = _run_of(study, trial)
-        if run is None:
-            return self._base_sampler.sample_relative(study, trial, search_space)
-        if run.learner == trial.number:
-            with self._proposing(study, trial) as proposer:
-                return proposer.sample_relative(self._view(study), trial, search_space)
-        if run.learner is not None:
-            params = worker_of(study).known.learners[run.learner].params
-            return {name: params[name] for name in search_space}
-        if host.is_optimizing(study):
+        own = _own(study, trial)
+        if own is None or own.run.learner == trial.number:
+            with self._proposing(study, trial, own) as (proposer, view):
+                return proposer.sample_relative(view, trial, search_space)
+        if own.run.learner is None and host.is_optimizing(study):
             asked = host.trial_of_caller()
             if asked is not None and log.is_failed(study, asked):
                 liveness.come_back(study, asked)
-            raise optuna.TrialPruned(run.reason)
+            raise optuna.TrialPruned(own.run.reason)
         return {}
 
     @host.one_blas_thread()
@@ -274,31 +258,26 @@ class DataAllocationSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the base sampler's value for a new learner.
+        """Return the base sampler's value for a new learner, and a resumed one's own.
 
-        For a resumed one it is the learner's own. If a resumed learner lacks the parameter, the
-        base sampler proposes a value.
+        If a resumed learner lacks the parameter, the base sampler proposes a value.
 
         Raises:
             optuna.TrialPruned: if the base sampler has nothing left to propose.
         """
-        run = _run_of(study, trial)
-        if run is None:
-            return self._base_sampler.sample_independent(
-                study, trial, param_name, param_distribution
-            )
-        view, row = self._view(study), trial
-        if run.learner not in (None, trial.number):
-            params = worker_of(study).known.learners[run.learner].params
-            if param_name in params:  # enqueued, or out of its distribution
+        own, row = _own(study, trial), trial
+        learner = trial.number if own is None else own.run.learner
+        if learner not in (None, trial.number):
+            params = worker_of(study).known.learners[learner].params
+            if param_name in params:  # also enqueued, or out of its distribution
                 kept = params[param_name]
-                starting.warn_of_range(run.learner, param_name, kept, param_distribution)
+                starting.warn_of_range(learner, param_name, kept, param_distribution)
                 return kept
-            rows = view.get_trials(deepcopy=False)
-            row = copy.copy(next((row for row in rows if row.number == run.learner), trial))
+            rows = self._view(study).get_trials(deepcopy=False)
+            row = copy.copy(next((row for row in rows if row.number == learner), trial))
             row.params = {**row.params, **trial.params}  # suggested by this run a moment ago
             row.distributions = {**row.distributions, **trial.distributions}
-        with self._proposing(study, trial) as proposer:
+        with self._proposing(study, trial, own) as (proposer, view):
             return proposer.sample_independent(view, row, param_name, param_distribution)
 
     @host.one_blas_thread()
@@ -339,26 +318,33 @@ class DataAllocationSampler(BaseSampler):
         raise_anew(host.error_of_run())
 
     @contextmanager
-    def _proposing(self, study: optuna.Study, trial: FrozenTrial) -> Iterator[BaseSampler]:
-        """Yield the base sampler, or a wrapper of it.
+    def _proposing(
+        self, study: optuna.Study, trial: FrozenTrial, own: Assigned | None
+    ) -> Iterator[tuple[BaseSampler, optuna.Study]]:
+        """Yield the base sampler, or a wrapper of it, and the study as it sees it.
 
         The trial is kept alive meanwhile.
 
         Raises:
             optuna.TrialPruned: in an objective that asks for parameters of a trial that is over.
         """
+        policy, proposer = self._policy_of(study), self._base_sampler
+        if own is None or policy is None:  # not of the pair: act like the base sampler alone
+            yield proposer, study
+            return
         starting.check_held(study, trial)
-        worker, policy, proposer = worker_of(study), self._policy_of(study), self._base_sampler
-        assigned = worker.assigned.get(trial.number)
-        with log.beating(study, trial):
-            if assigned is not None and assigned.point is not None:
-                proposer = FromEarlier(proposer, assigned.point, worker)
-            elif assigned is not None and assigned.explores:
+        worker = worker_of(study)
+        # Optuna before 4.6 asks for the space within `study.ask`, which fails no trial.
+        in_ask = starting.failing(study, trial) if host.is_asking() else nullcontext()
+        with in_ask, log.beating(study, trial):
+            if own.point is not None:
+                proposer = FromEarlier(proposer, own.point, worker)
+            elif own.explores:
                 proposer = Exploring(proposer, worker.known)
-            elif self._proposes and policy is not None:
+            elif self._proposes:
                 pool, space = worker.pool(policy, trial.number, proposes=True), worker.known.drawn
                 proposer = ModelSampler(proposer, pool, policy, {**space}, self._seed)
-            yield proposer
+            yield proposer, self._view(study)
         starting.check_held(study, trial)
 
     def _view(self, study: optuna.Study) -> BaseSamplerStudy:
@@ -384,9 +370,8 @@ class DataAllocationSampler(BaseSampler):
         return None
 
 
-def _run_of(study: optuna.Study, trial: FrozenTrial) -> Run | None:
+def _own(study: optuna.Study, trial: FrozenTrial) -> Assigned | None:
     """Return the run of a trial of this process. None if the trial is not of the pair."""
     if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
         return None
-    assigned = worker_of(study).assigned.get(trial.number)
-    return None if assigned is None else assigned.run
+    return worker_of(study).assigned.get(trial.number)

@@ -43,8 +43,8 @@ from optuna_daub.study.records import Run
 _logger = logging.getLogger(__name__)
 
 STALE_SHARE = 0.01
-"""Share of the time left that may pass before it is read anew. Until then the results computed for
-a pool stay valid; the seconds of trainings are known less precisely anyway."""
+"""Share of the time left that may pass before it is read anew, and results computed for a pool
+become invalid. The seconds of trainings are known less precisely anyway."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +68,22 @@ class Turn:
     """True if other workers may take over the trial's learner. False if the trial belongs to
     another library's sampler."""
     steps: frozenset[int] = frozenset()
-    """Steps that the trial may have: the sizes given so far, this one included, and those that
-    the run inherited."""
+    """Steps that the trial may have: all sizes given so far, and those that it inherited."""
     is_reported: bool = False
 
 
 @dataclass(frozen=True)
 class Go:
-    """Answer to an objective: it is still the learner's turn."""
+    """Answer to an objective: it is still the learner's turn, to train on `size` examples."""
 
     size: int
-    """Number of examples to train on next."""
 
 
 @dataclass(frozen=True)
 class End:
-    """Answer to an objective: the run is over."""
+    """Answer to an objective: the run is over, with the reason as a sentence for users."""
 
     reason: str
-    """Reason, as a sentence for users."""
 
 
 class TurnOverError(optuna.TrialPruned):
@@ -101,60 +98,49 @@ class Patience:
     """Limits of waiting: seconds for other workers, proposals for the base sampler."""
 
     recent: float = 60.0
-    """Seconds for which a worker counts as present after its last sign: between two trials it
-    gives none."""
+    """Seconds of presence after a worker's last sign: between two trials it gives none."""
     checked: float = 1.0
-    """Seconds between two checks that a run is still the worker's own. A check takes some
-    milliseconds, and no worker is declared dead faster."""
+    """Seconds between two checks that a run is still the worker's own: a check takes milliseconds,
+    and no worker is declared dead faster."""
     rival: float = 1.0
-    """Seconds that the lower trial number waits for a rival to step back. A living rival does so
-    within two looks of some milliseconds."""
+    """Seconds for which the lower trial number waits for a rival to step back, as a living one
+    does within two looks of some milliseconds."""
     proxied: float = 3600.0
     """Seconds of silence allowed to a run behind a gRPC proxy, which passes no heartbeat."""
     abandoned: float = 30.0
-    """Seconds that an enqueued trial may be out of the queue without a learner. Normally it takes
-    milliseconds."""
+    """Seconds for which an enqueued trial may lack a learner; normally it takes milliseconds."""
     declined: int = 100
-    """Number of new learners in a row that the policy may decline. Then the study ends, because
-    nothing that the base sampler proposes fits into the time left."""
+    """Number of new learners declined in a row that ends the study: nothing that the base sampler
+    proposes fits into the time left."""
 
 
 @dataclass(eq=False)
 class Worker:
-    """The state of this process for one study; `worker_of` returns it.
-
-    Times are from `time.monotonic` unless stated otherwise: the clocks of two machines are never
-    compared.
-    """
+    """The state of this process for one study; times are from `time.monotonic`."""
 
     reader: log.Reader
-    """Reader of the trials."""
     sign: int
     """-1 if smaller scores are better, else 1. Scores are multiplied by it when they are shown."""
     patience: Patience = Patience()
-    """Limits of its waiting."""
     known: Known = field(default_factory=Known)
     """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held while a thread looks, or chooses and claims a learner. So a second thread sees what the
+    """Held while a thread looks, or chooses and claims a learner, so a second thread sees what the
     first has written. Never held during a sleep."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
     """Trials that this process has started and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
     """Last size given to the objective of each trial, by trial number."""
     told: dict[int, Go | End] = field(default_factory=dict)
-    """Last answer of `trial.should_prune` to each trial, by number. It tells whether an
-    objective's own `TrialPruned` obeys that answer or rejects the parameters; asked again, the
-    policy might answer otherwise. No decision depends on it."""
+    """Last answer of `trial.should_prune` to each trial, by number: it tells whether an
+    objective's own `TrialPruned` obeys or rejects the parameters. No decision depends on it."""
     holders: dict[int, host.Holder] = field(default_factory=dict)
-    """Threads that claimed the trials of this process, by trial number. They stay until the
-    storage is seen to have a trial as finished."""
+    """Threads that claimed the trials of this process, by number, until a trial is finished."""
     newcomers: dict[int, bool] = field(default_factory=dict)
-    """Running new learners by trial number, True once settled. A settled learner is known to be
-    the only one with its parameters."""
+    """Running new learners by trial number, True once known to be the only ones with their
+    parameters."""
     seen: dict[int, tuple[tuple[Any, ...], float]] = field(default_factory=dict)
-    """Last sign of life of each process's unfinished trials, by number. The second value is the
-    time since which it has not changed."""
+    """Last sign of life of each unfinished trial by number, with the time of its last change."""
     seen_at: float = -math.inf
     """Time of the last look. Silence of others is counted up to it, since this process may have
     been stopped itself while they went on."""
@@ -169,7 +155,7 @@ class Worker:
     asked_since: float | None = None
     """Time of the first trial asked for outside `study.optimize`; None if there was none."""
     begin: tuple[datetime | None, int] = None, 0
-    """Start of the latest `study.optimize` (None in ask-and-tell), and its first trial. A learner
+    """Start of the latest `study.optimize` (None in ask-and-tell), and its first trial: a learner
     that was declined in an earlier one may be in time in this one."""
     agreed: Policy | None = None
     """Policy whose sizes are known to equal those that the study was started with."""
@@ -205,12 +191,11 @@ class Worker:
                 if trial.is_finished:
                     for remembered in of_unfinished:
                         remembered.pop(trial.number, None)
-                    continue
-                life = _sign_of_life(trial)
-                if self.seen.get(trial.number, ((), now))[0] != life:
+                elif self.seen.get(trial.number, ((), now))[0] != (life := _sign_of_life(trial)):
                     self.seen[trial.number] = life, now
+            if ended := [trial for trial in news if trial.is_finished]:
+                self._settled = self._settled.with_trials(ended)
             if news:
-                self._settled = self._settled.with_trials([t for t in news if t.is_finished])
                 self.known = self._settled.with_trials([*self.reader.unfinished.values()])
             for run in self.known.runs.values():
                 self.heard_of[run.worker] = now
@@ -233,12 +218,10 @@ class Worker:
     ) -> Pool:
         """Return the pool of all usable facts, as trial `number` sees it.
 
-        If the trial `proposes`, its own learner is left out, since it has no parameters yet. This
-        is the same pool for which the new learner was decided on, so results computed for it stay
-        valid.
-
-        If `is_at_work` is False, as for results and pictures, the time left is unknown: it belongs
-        to one process, and all processes should show the same.
+        If the trial `proposes`, its own learner has no parameters yet and is left out: so this is
+        the pool for which it was decided on, and results computed for that stay valid. If
+        `is_at_work` is False, as for results and pictures, the time left is unknown: it belongs to
+        one process, and all processes should show the same.
         """
         with self.lock:
             if policy is not self._policy:  # another policy's drops no longer count
@@ -315,10 +298,8 @@ class Worker:
             _logger.warning("%s", text)
 
     def holds(self, number: int, learner: int | None = None) -> bool:
-        """Return whether a running trial is still this process's, and runs `learner`, if given.
-
-        The worker may have been paused at any point since its last look.
-        """
+        """Return whether a running trial is still this process's, and runs `learner`, if given."""
+        # The worker may have been paused at any point since its last look.
         if time.monotonic() - self.seen_at > self.patience.checked:
             self.look()
         run = self.known.runs.get(number)
@@ -376,8 +357,7 @@ _WORKERS_LOCK = threading.Lock()
 def worker_of(study: optuna.Study) -> Worker:
     """Return the state of this process for a study, as of its last look.
 
-    There is one for each `optuna.Study` object. Ids would not do: a database may give the id of a
-    deleted study to a new one.
+    There is one for each `optuna.Study` object, since databases use ids of deleted studies again.
     """
     with _WORKERS_LOCK:  # else two threads could create one each, with two locks
         worker = _WORKERS.get(study) if isinstance(study, optuna.Study) else None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO
 from typing import Any
@@ -289,16 +290,16 @@ def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
     """
     if len(rows) < 2:
         return False
-    below = [
-        at
-        for at in range(len(rows[0]))
-        if all(_NUMBER.fullmatch(row[at]) for row in rows[1:] if at < len(row) and row[at])
-        and any(at < len(row) and row[at] for row in rows[1:])
+    columns = [*zip_longest(*rows, fillvalue="")][: len(rows[0])]
+    numeric = [
+        first
+        for first, *others in columns
+        if (below := [*filter(None, others)]) and all(map(_NUMBER.fullmatch, below))
     ]
-    over = [rows[0][at] for at in below if _NUMBER.fullmatch(rows[0][at])]
-    if not below or 2 * len(over) < len(below) or not over:
+    over = [*filter(_NUMBER.fullmatch, numeric)]
+    if not over or 2 * len(over) < len(numeric):
         return False
-    if all(cell.strip().isdigit() for cell in over) and len(over) > 1:
+    if len(over) > 1 and all(cell.strip().isdigit() for cell in over):
         numbers = [int(cell) for cell in over]
         return any(later <= first for first, later in pairwise(numbers))
     return True

@@ -231,17 +231,16 @@ def _bands(
     """
     policy, sign = rules_of(study)
     full = policy.sizes[-1]
-    bands: dict[int, tuple[Edge, ...]] = {}
+    bands: dict[int, list[Edge]] = {}
     for curve in curves:
         points, bound = finite(curve), curve.bound
-        bands[curve.learner] = ()
+        bands[curve.learner] = []
         if not points or bound is None or curve.state == "dropped":
             continue  # nothing is known, or it gets no more data
         size, score = points[-1].size, points[-1].score
         if size < full:
             worst = score if curve.worst is None else curve.worst
-            bands[curve.learner] = Edge(size, score, score), Edge(full, worst, bound)
-    inner: dict[int, list[Edge]] = {learner: [] for learner in bands}
+            bands[curve.learner] = [Edge(size, score, score), Edge(full, worst, bound)]
     pool = pool_of(study)
     at_full = policy.forecasts(pool, full) if any(bands.values()) else None
     if at_full is not None:  # ABC has intervals and forecasts nothing
@@ -258,17 +257,15 @@ def _bands(
                     # The ends at the full size are some quantiles. At this size they are nearer to
                     # the mean, in proportion to the width of the forecast.
                     share = width / spreads[learner]
-                    _, end = bands[learner]
+                    end = bands[learner][-1]
                     middle, mean = sign * center, sign * means[learner]
                     worst = middle + share * (end.worst - mean)
-                    inner[learner].append(Edge(size, worst, middle + share * (end.best - mean)))
+                    edge = Edge(size, worst, middle + share * (end.best - mean))
+                    bands[learner].insert(-1, edge)
     return {
         learner: tuple(
-            Edge(edge.size, limits.cut(edge.worst), limits.cut(edge.best))
-            for edge in (band[0], *inner[learner], band[-1])
+            Edge(edge.size, limits.cut(edge.worst), limits.cut(edge.best)) for edge in band
         )
-        if band
-        else ()
         for learner, band in bands.items()
     }
 

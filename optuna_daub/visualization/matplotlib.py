@@ -10,6 +10,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from typing import Any
 from typing import Literal
 
 import optuna
@@ -40,6 +41,12 @@ SIZE = (9.0, 5.0)
 
 NARROW = 7.0
 """Width in inches below which the legend is under the picture."""
+
+_LEGENDS: dict[str, dict[str, Any]] = {
+    "wide": {"loc": "outside right upper", "ncols": 1, "fontsize": "x-small"},
+    "narrow": {"loc": "outside lower center", "ncols": 2, "fontsize": "small"},
+}
+"""Place and size of the legend in wide and narrow figures."""
 
 _DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 
@@ -102,15 +109,8 @@ def draw(picture: Picture) -> Axes:
     labels = [_text(label) for label in picture.legend]
     if labels:
         ordered = [handles[label] for label in labels]
-        is_wide = width >= NARROW
-        axes.figure.legend(
-            ordered,
-            labels,
-            loc="outside right upper" if is_wide else "outside lower center",
-            ncols=1 if is_wide else 2,
-            fontsize="x-small" if is_wide else "small",
-            title=picture.legend_title or None,
-        )
+        look = _LEGENDS["wide" if width >= NARROW else "narrow"]
+        axes.figure.legend(ordered, labels, title=picture.legend_title or None, **look)
     return axes
 
 

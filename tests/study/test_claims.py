@@ -29,6 +29,7 @@ from optuna_daub.core import Decision
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Pool
+from optuna_daub.core import Reason
 from optuna_daub.study import claims
 from optuna_daub.study import ending
 from optuna_daub.study import host
@@ -450,3 +451,28 @@ def test_of_a_new_trial_the_policy_is_asked_once_and_once_more_when_its_paramete
         assert policy.asked == ["decide"]
         assert next(training_sizes(trial)) == SIZES[0]
         assert policy.asked == ["decide", "start"]
+
+
+@dataclass(frozen=True)
+class Starting(DAUB):
+    """Starts new learners on the second size, and declines odd ones."""
+
+    def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
+        if learner % 2:
+            return Drop(learner, Reason("it is odd"))
+        return Extend(learner, self.sizes[1], Reason("it is even"))
+
+
+def test_who_asks_for_sizes_again_is_told_the_same() -> None:
+    study = table_study(pruner=AllocationPruner(Starting(sizes=SIZES)))
+    same, odd = "has the parameters of learner 0", "declined: it is odd"
+    for row, answer in ((0, SIZES[1]), (1, odd), (0, same)):
+        study.enqueue_trial({"row": row})
+        trial = study.ask()
+        trial.suggest_int("row", 0, 4)
+        for _ in range(2):
+            if isinstance(answer, int):
+                assert next(training_sizes(trial)) == answer
+            else:
+                with pytest.raises(optuna.TrialPruned, match=answer):
+                    next(training_sizes(trial))

@@ -55,27 +55,26 @@ class SuccessiveHalving(Policy):
         """Return the next decision ([1] Algorithm 1: one pass of its loop is one training
         size)."""
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
-        behind = [c for c in alive if not c.observations and c.learner not in pool.busy]
-        if pool.may_propose and not behind:
+        smallest = min((curve.size for curve in alive), default=0)
+        behind = (c for c in alive if c.size == smallest and c.learner not in pool.busy)
+        following = next(behind, None)  # in the order of ids
+        if pool.may_propose and (smallest or following is None):
             return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
         if not alive:
             return Finish(None, Reason("no learner is left"))
-        smallest = min(curve.size for curve in alive)
         best = max(alive, key=_order)
         if smallest == self.sizes[-1]:
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
         if smallest and (loser := self._loser(alive, len(pool.curves), smallest)):
             text = f"score {{0}} at {smallest:,} is the worst left; {{1}} of {best.learner} leads"
             return Drop(loser.learner, Reason(text, (loser.score, best.score)))
-        behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]
-        if not behind:
+        if following is None:
             return Wait(Reason("the last learners of this round are being trained"))
         # The last one left skips sizes: nothing is compared with it any more.
         size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
         assert size is not None
-        chosen = min(curve.learner for curve in behind)
-        text = f"learner {chosen} is the next of {len(alive)} left, in the order of ids"
-        return Extend(chosen, size, Reason(text))
+        text = f"learner {following.learner} is the next of {len(alive)} left, in the order of ids"
+        return Extend(following.learner, size, Reason(text))
 
     def _loser(self, alive: list[LearningCurve], total: int, size: int) -> LearningCurve | None:
         """Return the worst learner if more are left than this round may keep."""
