@@ -65,7 +65,7 @@ UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
 
 
 PRICE = 0.07
-"""Default price; `benchmarks/README.md` has loss and cost for others."""
+"""Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
 
 
 class Terms(NamedTuple):
