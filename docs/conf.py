@@ -35,7 +35,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autoclass_content = "class"
 napoleon_custom_sections = ["Reference", "References"]
-autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Decision": "Decision"}
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "Decision", "HalfWidth")}
 python_maximum_signature_line_length = 88
 
 html_theme = "furo"

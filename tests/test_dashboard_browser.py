@@ -163,7 +163,7 @@ def test_a_running_study_is_shown_and_follows_what_happens(
     for graph_id in GRAPHS:
         until(lambda shown=graph_id: traces(browser, shown), f"{graph_id} is drawn")
     first = traces(browser, "daub-learning-curves")
-    assert "0 oak, suspended" in first
+    assert "0 oak, leader" in first
     assert not [name for name in first if "ash" in name], "it has no score yet"
     assert thread.is_alive(), "the worker runs while the page is open"
 
