@@ -57,7 +57,11 @@ _VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.Weak
 
 
 def checked_n_learners(n_learners: object) -> int | None:
-    """Return a number of learners, from 1 to `MOST_LEARNERS`, or None; else raise a ValueError."""
+    """Return a number of learners; None for no limit.
+
+    Raises:
+        ValueError: if it is not a whole number from 1 to `MOST_LEARNERS`.
+    """
     if n_learners is None:
         return None
     count = whole_number("n_learners", n_learners)
