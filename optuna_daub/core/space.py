@@ -186,7 +186,7 @@ class Space:
     def log_counts(self, rows: Rows) -> NDArray[np.float64]:
         """Return the logarithms of whole numbers plus 1, shape (points, such parameters).
 
-        A value below 0 counts as 0, a missing one as the middle of its range.
+        A value below 0 counts as 0. NaN if the point lacks the parameter.
 
         >>> Space((("trees", Range(9, 99, is_log=True, is_whole=True)),)).log_counts(
         ...     np.array([[0.0], [1.0]])
@@ -198,7 +198,7 @@ class Space:
         for place, (_, one) in enumerate(self.dimensions):
             if isinstance(one, Range) and one.is_whole:
                 low, high = (math.log(x) if one.is_log else float(x) for x in (one.low, one.high))
-                value = low + np.nan_to_num(rows[:, place], nan=0.5) * (high - low)
+                value = low + rows[:, place] * (high - low)
                 found.append(np.log1p(np.maximum(np.exp(value) if one.is_log else value, 0.0)))
         return np.array(found).reshape(len(found), len(rows)).T
 
@@ -232,6 +232,32 @@ def _spanned(values: Sequence[Any]) -> Dimension:
         return Words(tuple(by_text[text] for text in sorted(by_text)))
     low, high = min(values), max(values)
     return Range(low, high, is_log=low > 0 and high / low >= WIDE_RATIO)
+
+
+def deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
+    """Return True for words that decide which other parameters there are, shape (parameters,).
+
+    Args:
+        space: the space.
+        rows: points to learn it from, shape (points, parameters).
+
+    >>> space = Space.of([{"kind": "tree", "depth": 1}, {"kind": "line"}])
+    >>> deciding(space, space.rows([{"kind": "tree", "depth": 1}, {"kind": "line"}])).tolist()
+    [False, True]
+    """
+    is_there = ~np.isnan(rows)
+    found = np.zeros(rows.shape[1], bool)
+    varies = np.flatnonzero(is_there.any(axis=0) & ~is_there.all(axis=0))
+    for place in np.flatnonzero(space.is_word):
+        with_it = is_there[:, place]
+        for word in np.unique(rows[with_it, place]):
+            mine = with_it & (rows[:, place] == word)
+            # Some parameter always comes with this word, and never with another one.
+            always = is_there[mine][:, varies].all(axis=0)
+            never = ~is_there[with_it & ~mine][:, varies].any(axis=0)
+            if (always & never).any() and (with_it & ~mine).any():
+                found[place] = True
+    return found
 
 
 def square_distances(known: Rows, new: Rows, is_word: NDArray[np.bool_]) -> NDArray[np.float64]:

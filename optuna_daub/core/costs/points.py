@@ -31,7 +31,8 @@ class Points:
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
     centre: Array
-    """Means of the columns of the linear part. So a parameter that never changed adds nothing."""
+    """Means of the columns of the linear part, over the learners that have the parameter. So a
+    parameter that never changed, or that a point lacks, adds nothing."""
     n_words: tuple[int, ...]
     """Number of columns for the words of each parameter."""
     reach: float
@@ -44,7 +45,9 @@ class Points:
         n_words = tuple(int(number) + 2 for number in bare.words.max(axis=0, initial=-1))
         bare = replace(bare, n_words=n_words)
         distances = bare._distances(bare)
-        centre = np.concatenate([part.mean(axis=0) for part in bare._columns()])
+        columns = np.concatenate(bare._columns(), axis=1)
+        n_with = np.maximum((~np.isnan(columns)).sum(axis=0), 1)
+        centre = np.nansum(columns, axis=0) / n_with
         pairs = max(len(rows) * (len(rows) - 1), 1)
         return replace(bare, centre=centre, reach=float(distances.sum() / pairs) or 1.0)
 
@@ -55,14 +58,14 @@ class Points:
     @cached_property
     def linear(self) -> tuple[Array, Array]:
         """Columns of the linear part, and its prior variance at each point, shape (points,)."""
-        columns = np.concatenate(self._columns(), axis=1) - self.centre
+        columns = np.nan_to_num(np.concatenate(self._columns(), axis=1) - self.centre)
         unseen = (self.words + 2 > np.array(self.n_words)).sum(axis=1)
         return columns, np.asarray((columns**2).sum(axis=1) + unseen)
 
     def counts(self) -> Array:
         """Return the sum of the whole numbers' logarithms above their means, shape (points,)."""
         logs = self.space.log_counts(self.rows)
-        return np.asarray((logs - self.centre[: logs.shape[1]] / self.count).sum(axis=1))
+        return np.asarray(np.nansum(logs - self.centre[: logs.shape[1]] / self.count, axis=1))
 
     def smooth(self, other: Points, scale: float) -> Array:
         """Return the squared exponential of distances, shape (points, other points).
@@ -73,9 +76,9 @@ class Points:
 
     def _columns(self) -> tuple[Array, Array, Array]:
         """Return three tables: logarithms of whole numbers, other numbers with their logarithms,
-        and a column of 0 and 1 for each word."""
+        and a column of 0 and 1 for each word. NaN for numbers that a point lacks."""
         counts = self.count * self.space.log_counts(self.rows)
-        numbers = self.numbers[:, ~self.space.is_whole[~self.space.is_word]]
+        numbers = self.rows[:, ~self.space.is_whole & ~self.space.is_word]
         # Time may be proportional to a value or to its logarithm, whatever scale its range has.
         bent = self.bend * np.log(numbers + 0.02)
         is_it = [

@@ -224,6 +224,24 @@ def test_a_word_never_seen_is_less_sure() -> None:
     assert np.all(wide > sd)
 
 
+@pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
+def test_what_is_known_of_other_algorithms_parameters_says_nothing_of_a_new_one(
+    place: float,
+) -> None:
+    """The known one's learners are near the best place; the new one lacks that parameter."""
+    rng = np.random.default_rng(0)
+    space = Space((("kind", Words(("a", "b"))), ("trees", Range(0.0, 1.0))))
+    trees = np.clip(place + 0.05 * rng.standard_normal(30), 0.0, 1.0)
+    log_seconds = 6.0 * (trees - place) + 0.1 * rng.standard_normal(30)
+    rows = np.column_stack([np.zeros(30), trees])
+    model = fit(rows, space, np.arange(30), np.full(30, SIZES[0]), log_seconds, FULL)
+    mean, sd = model.predict(np.array([[1.0, np.nan]]), SIZES[0])
+    alike, _ = model.predict(np.array([[0.0, place]]), SIZES[0])
+    assert mean == pytest.approx(alike, abs=0.3)
+    scale, unseen = model.variances[0], 1.0
+    assert sd < math.sqrt(model.widened * (scale * unseen + 2.0))
+
+
 @pytest.mark.parametrize("n_parameters", [0, 2])
 def test_what_was_measured_is_predicted_and_the_more_the_surer(n_parameters: int) -> None:
     """Seconds that grow as n^1: near the end they are foreseen within a tenth."""
