@@ -11,6 +11,10 @@ seconds spent so far (or left, if these are fewer). It grows because small sampl
 best learners less and less, so a look in between pays less and less. This is Gittins' index [1],
 solved for the cost at a given score instead of the score at a given cost [2, 3].
 
+The first learner of a new algorithm, whose parameters nobody has tuned yet, has to beat a random
+candidate of the known ones instead of the best learner. In return c(N) includes all seconds spent
+so far: after as much tuning the new algorithm would be as far ahead of its first learner.
+
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
 [2] Q. Xie, R. Astudillo, P. I. Frazier, Z. Scully, A. Terenin, "Cost-aware Bayesian Optimization
@@ -36,6 +40,9 @@ from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.pool import rows_of
+from optuna_daub.core.space import deciding
 from optuna_daub.core.steps import nearest
 
 
@@ -180,6 +187,11 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         spent = pool.spent.seconds
         # No less than a moment, so no price is divided by 0 once the time is over.
         left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
+    # A new algorithm is to beat a typical candidate, if as much is spent on it.
+    effort, new = np.zeros(len(rows)), len(may_run) + np.flatnonzero(content.once(_is_untried))
+    others = np.setdiff1d(np.arange(len(may_run), len(rows)), new)
+    if has_model and pool.proposer.may_choose and len(others):
+        over[new], effort[new] = np.minimum(over[new], mean[others].mean()), spent
     expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 
@@ -193,7 +205,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     if pool.runs_left is not None:
         # A run is worth more as fewer are left, in seconds of the earlier runs.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
-    later = expected[:, -1] / np.maximum(chance, 1e-9)
+    later = expected[:, -1] / np.maximum(chance, 1e-9) + effort
     # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, over)
     straight = ahead / (later + overhead)
@@ -212,7 +224,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         looks = has_hope & (at < size) & (chance > 0.0)
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
-        rest = expected[some, -1] / np.maximum(chance[some], 1e-9) + overhead
+        rest = expected[some, -1] / np.maximum(chance[some], 1e-9) + effort[some] + overhead
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
@@ -236,6 +248,15 @@ def _gaps(pool: Pool, forecaster: Forecaster, size: int, leader: int) -> Numbers
 
 def _look(pool: Pool, forecaster: Forecaster, at: int, size: int) -> Numbers:
     return np.concatenate(forecaster.look(pool, at, size))
+
+
+def _is_untried(pool: Pool) -> NDArray[np.bool_]:
+    """Return True for candidates with a deciding word that no learner has, shape (candidates,)."""
+    new, known = pool.once(candidates_of), pool.curves.once(rows_of, pool.known_space)
+    found = np.zeros(len(new), bool)
+    for place in np.flatnonzero(deciding(pool.known_space, known)):
+        found |= ~np.isnan(new[:, place]) & ~np.isin(new[:, place], known[:, place])
+    return found
 
 
 def _costs(pool: Pool, cost: CostModel, stops: tuple[int, ...]) -> Seconds:

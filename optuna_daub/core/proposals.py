@@ -26,6 +26,7 @@ from optuna_daub.core.prices import Prices
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from optuna_daub.core.space import deciding
 
 
 N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 200, 5, 40, 6, 15
@@ -70,9 +71,9 @@ class AroundBest:
 def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows:
     """Return random points, and points near the best ones, without those of learners."""
     rng = np.random.default_rng(seed)
-    deciding = _deciding(space, rows)
-    drawn = _random(space, rows, deciding, N_RANDOM, rng)
-    near = [_near(space, deciding, row, N_NEAR, rng) for row in best]
+    decides = deciding(space, rows)
+    drawn = _random(space, rows, decides, N_RANDOM, rng)
+    near = [_near(space, decides, row, N_NEAR, rng) for row in best]
     return _new(space, np.vstack([drawn, *near]), rows)
 
 
@@ -90,7 +91,7 @@ class LikeRecent:
             return np.full((1, len(space.dimensions)), np.nan)
         rows = curves.once(rows_of, space)[known]
         rng = np.random.default_rng(len(curves))
-        kept = _deciding(space, rows)
+        kept = deciding(space, rows)
         other = rows[rng.integers(len(rows), size=len(rows))]
         # Keep parameters that the other point lacks, and words that decide on parameters.
         takes = ~np.isnan(rows) & ~np.isnan(other) & ~kept & (rng.random(rows.shape) < 0.5)
@@ -128,8 +129,8 @@ def propose(pool: Pool, prices: Callable[[Pool], Prices], seed: int) -> dict[str
     rng = np.random.default_rng([seed, len(pool.curves), 1])
     known = pool.curves.once(rows_of, space)
     top = np.argsort(-values, kind="stable")[:N_TOP]
-    deciding = _deciding(space, known)
-    near = np.vstack([_near(space, deciding, rows[i], N_AROUND, rng) for i in top])
+    decides = deciding(space, known)
+    near = np.vstack([_near(space, decides, rows[i], N_AROUND, rng) for i in top])
     around = np.vstack([_new(space, near, known), rows[top[:1]]])
     more = prices(replace(pool, proposer=Given(around))).candidates.max(axis=1)
     best = around[more.argmax()] if more.max() > values.max() else rows[values.argmax()]
@@ -148,28 +149,10 @@ def _is_alive(curve: LearningCurve) -> tuple[float]:
     return (float(not curve.dropped and bool(curve.observations)),)
 
 
-def _deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
-    """Return True for categorical parameters whose value decides which others there are, shape
-    (parameters,)."""
-    is_there = ~np.isnan(rows)
-    found = np.zeros(rows.shape[1], bool)
-    varies = np.flatnonzero(is_there.any(axis=0) & ~is_there.all(axis=0))
-    for place in np.flatnonzero(space.is_word):
-        with_it = is_there[:, place]
-        for word in np.unique(rows[with_it, place]):
-            mine = with_it & (rows[:, place] == word)
-            # Some parameter always comes with this word, and never with another one.
-            always = is_there[mine][:, varies].all(axis=0)
-            never = ~is_there[with_it & ~mine][:, varies].any(axis=0)
-            if (always & never).any() and (with_it & ~mine).any():
-                found[place] = True
-    return found
-
-
 def _random(
     space: Space,
     rows: Rows,
-    deciding: NDArray[np.bool_],
+    decides: NDArray[np.bool_],
     count: int,
     rng: np.random.Generator,
 ) -> Rows:
@@ -179,14 +162,14 @@ def _random(
     present, since a number may decide on parameters too. Deciding words that no learner has yet
     get points as well, with unknown parameters.
     """
-    of = np.where(deciding, np.nan_to_num(rows, nan=-1.0), 0.0)
+    of = np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0)
     _, first = np.unique(np.hstack([of, np.isnan(rows)]), axis=0, return_index=True)
     drawn: Rows = rows[rng.choice(first, size=count)].copy()
     for place, (_, one) in enumerate(space.dimensions):
         is_there = ~np.isnan(drawn[:, place])
         if isinstance(one, Words):
             words = rng.integers(len(one.choices), size=count).astype(float)
-            if deciding[place]:
+            if decides[place]:
                 new = ~np.isin(words, rows[:, place]) & is_there
                 drawn[new] = np.where(
                     space.is_word & ~np.isnan(rows).any(axis=0), drawn[new], np.nan
@@ -215,7 +198,7 @@ def _keys(rows: Rows) -> list[bytes]:
 
 def _near(
     space: Space,
-    deciding: NDArray[np.bool_],
+    decides: NDArray[np.bool_],
     row: NDArray[np.float64],
     count: int,
     rng: np.random.Generator,
@@ -227,7 +210,7 @@ def _near(
     moves = rng.random(near.shape) < MOVED_SHARE
     is_number = ~space.is_word & ~np.isnan(row)
     near[:, is_number] = np.clip(np.where(moves, moved, near), 0.0, 1.0)[:, is_number]
-    for place in np.flatnonzero(space.is_word & ~np.isnan(row) & ~deciding):
+    for place in np.flatnonzero(space.is_word & ~np.isnan(row) & ~decides):
         one = space.dimensions[place][1]
         assert isinstance(one, Words)
         other = rng.random(count) < 0.2

@@ -32,6 +32,7 @@ from optuna_daub.core.prices import stops_of
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
 
 
 SIZES = (250, 1000, 4000, 16000)
@@ -76,6 +77,7 @@ def slowly(
     left: float,
     best: float,
     gap: float | None = None,
+    effort: float = 0.0,
 ) -> float:
     """The price of one step of one learner or, behind them, candidate: L of the formula."""
     mean, sd = (float(part[row]) for part in terms.forecaster.beliefs(pool, FULL))
@@ -88,7 +90,7 @@ def slowly(
     if chance <= 0.5:
         return -math.inf  # it would end too late
     now = float(expected[row, stop]) + overhead
-    later = float(expected[row, -1]) / chance + overhead
+    later = float(expected[row, -1]) / chance + effort + overhead
     if not is_look:
         return expected_improvement(mean, sd, best) / later
     shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
@@ -217,6 +219,45 @@ def test_before_a_full_model_candidates_are_to_beat_the_learner_with_the_best_fo
         place, gap = len(pool.curves) + row, float(gaps[row])
         expected = slowly(pool, TERMS, place, 0, overhead, math.inf, best, gap)
         assert value == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+TREES = Space((("depth", Range(0.0, 1.0)), ("kind", Words(("line", "net", "tree")))))
+TREES_ROWS = np.array([[0.2, 2.0], [0.4, 2.0], [0.9, 2.0], [math.nan, 0.0], [math.nan, 1.0]])
+
+
+class AtRandom(Given):
+    """Candidates of which the next one is drawn at random."""
+
+    may_choose = False  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("left", [math.inf, 60.0])
+def test_a_new_algorithm_is_to_beat_a_typical_candidate_for_as_much_effort(left: float) -> None:
+    """Trees and lines are known, nets are new: what was spent is added to the full training."""
+    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
+    rng = np.random.default_rng(0)
+    for learner in range(12):
+        depth = float(rng.random())
+        kind = {"kind": "line"} if learner < 2 else {"kind": "tree", "depth": depth}
+        pool = pool.with_newcomer(learner, kind)
+        for size in SIZES if learner in (0, 3) else SIZES[:1]:
+            score = 0.9 - (depth - 0.6) ** 2 - 2.0 / size**0.5
+            pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
+    pool = replace(pool, left=None if math.isinf(left) else Cost(0, left))
+    terms = replace(TERMS, cost=InSeconds(FULL))
+    found = prices(pool, terms).candidates
+    mean = terms.forecaster.beliefs(pool, FULL)[0][12:]
+    spent, overhead = pool.spent.seconds, HASTE * min(pool.spent.seconds, left)
+    for row, is_new in enumerate([False] * 4 + [True]):
+        over, effort = (mean[:4].mean(), spent) if is_new else (best_score(pool), 0.0)
+        for stop in range(len(SIZES)):
+            wanted = slowly(pool, terms, 12 + row, stop, overhead, left, over, effort=effort)
+            if math.isfinite(found[row, stop]):
+                assert found[row, stop] == pytest.approx(wanted, rel=1e-4, abs=1e-12)
+    assert np.isfinite(found[4]).any()
+    # A sampler that proposes at random cannot be asked for a new algorithm.
+    at_random = replace(pool, proposer=AtRandom(TREES_ROWS))
+    assert prices(at_random, terms).candidates[4].max() != pytest.approx(found[4].max())
 
 
 @dataclass(frozen=True)
