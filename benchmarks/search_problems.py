@@ -214,15 +214,64 @@ class Ranger:
         best = -math.inf
         costs: list[float] = []
         for _ in range(N_FOR_BEST // BATCH):
-            scores, seconds = self.predict(
-                [draw(self.space, rng) for _ in range(BATCH)], self.full
-            )
+            scores, seconds = self.predict(_drawn(self, BATCH, rng), self.full)
             best = max(best, float(scores.max()))
             costs.extend(seconds)
         return {"unit": float(np.mean(costs[:N_FOR_UNIT])), "best": best}
 
     def judge(self) -> None:
         """Return None: the model knows one accuracy only."""
+
+
+def _drawn(ranger: Ranger, count: int, rng: random.Random) -> list[Config]:
+    return [draw(ranger.space, rng) for _ in range(count)]
+
+
+class Several:
+    """Four algorithms in one space, each the random forest on another data set.
+
+    Their best scores are 0.9, 0.89, 0.88 and 0.85 (of random points), and the mean seconds of
+    their random points 3, 10 or 30.
+    """
+
+    smallest, full = Ranger.smallest, Ranger.full
+
+    def __init__(self, number: int) -> None:
+        rng = random.Random(number)
+        self.name = f"several-{number}"
+        self._parts: dict[str, tuple[Ranger, float, float]] = {}
+        space, tasks = [Parameter("algorithm", choices=("a", "b", "c", "d"))], rng.sample(TASKS, 4)
+        for name, task, best in zip(
+            "abcd", tasks, rng.sample([0.9, 0.89, 0.88, 0.85], 4), strict=True
+        ):
+            part, pace = Ranger(task), rng.choice([3.0, 10.0, 30.0])
+            scores, seconds = part.predict(_drawn(part, N_FOR_UNIT, rng), self.full)
+            self._parts[name] = part, best - float(scores.max()), pace / float(seconds.mean())
+            for one in part.space:
+                parent, values = f"{name}.{one.parent}", one.values
+                if not one.parent:
+                    parent, values = "algorithm", (name,)
+                space.append(replace(one, name=f"{name}.{one.name}", parent=parent, values=values))
+        self.space: Space = tuple(space)
+
+    def train(self, config: Config, size: int, limit: float) -> tuple[float, float]:
+        """Return accuracy and seconds of the algorithm, moved to its best and its pace."""
+        part, lift, slowness = self._parts[config["algorithm"]]
+        own = {k.split(".", 1)[1]: value for k, value in config.items() if k != "algorithm"}
+        score, seconds = part.train(own, size, limit)
+        return score + lift, seconds * slowness
+
+    def reference(self) -> dict[str, float]:
+        """Return the unit, and the best score of many random configurations."""
+        units, best = [], []
+        for part, lift, slowness in self._parts.values():
+            known = part.reference()
+            units.append(known["unit"] * slowness)
+            best.append(known["best"] + lift)
+        return {"unit": mean(units), "best": max(best)}
+
+    def judge(self) -> None:
+        """Return None: the models know one accuracy only."""
 
 
 # --- A made problem ---
@@ -524,6 +573,7 @@ def _table(stem: str, most: int | None = None, *, kind: str = "parquet", name: s
 PROBLEMS: dict[str, Source] = {
     "made": Source(lambda seed: Made()),
     **{f"ranger-{task}": Source(lambda _, task=task: Ranger(task), RANGER_FILE) for task in TASKS},
+    **{f"several-{i}": Source(lambda _, i=i: Several(i), RANGER_FILE) for i in range(20)},
     "real-covtype": _table("covtype"),
     "real-flightlate-400k": _table("flightlate", 400_000, name="flightlate-400k"),
     "real-flightlate": _table("flightlate"),
