@@ -45,7 +45,6 @@ from optuna_daub import training_sizes
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
-from optuna_daub.study import bulk
 from optuna_daub.study import records
 from optuna_daub.study.records import Run
 
@@ -58,7 +57,6 @@ BLOCK, N_BLOCKS = 50, 5
 """Trials that are timed together, and how many times."""
 N_DECISIONS = 30
 """Decisions that are timed on each pool."""
-MEGABYTE = 2**20
 STORAGES: Mapping[str, Callable[[str], storages.BaseStorage]] = {
     "memory": lambda folder: storages.InMemoryStorage(),
     "sqlite": lambda folder: storages.RDBStorage(f"sqlite:///{folder}/study.db"),
@@ -153,11 +151,7 @@ def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int
         study = optuna.create_study(
             storage=storage, direction="maximize", sampler=sampler, pruner=pruner
         )
-        if kind == "sqlite":  # one by one it takes ten minutes
-            bulk.replace_trials(storage, study._study_id, [*trials(n_learners)])
-        else:
-            for trial in trials(n_learners):
-                storage.create_new_trial(study._study_id, trial)
+        study.add_trials(trials(n_learners))
         gc.collect()
         cpu, sizes = [], []
         for _ in range(n_blocks):
@@ -172,7 +166,7 @@ def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int
             "trials": len(study.get_trials(deepcopy=False)),
             "learners": len(learning_curves(study)) if is_ours else 0,
             "cpu": cpu,
-            "rss_mb": sizes[-1] / MEGABYTE,
+            "rss_mb": sizes[-1] / 2**20,
             "grown_kb": (sizes[-1] - settled) / 1024 / (block * max(1, n_blocks - 2)),
         }
 

@@ -241,13 +241,12 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
         score, seconds = problem.evaluate(active(problem.space, config), size)
         return {"score": score, "seconds": seconds}
 
+    cheap = {one.name: one.cheap for one in problem.space if one.cheap is not None}
     search = getattr(flaml, searcher)(
         metric="score",
         mode="max",
         space={one.name: _domain(flaml.tune, one, 1) for one in problem.space},
-        low_cost_partial_config={
-            one.name: one.cheap for one in problem.space if one.cheap is not None
-        },
+        low_cost_partial_config=cheap,
         resource_attr="size",
         min_resource=problem.smallest,
         max_resource=problem.full,
@@ -492,7 +491,7 @@ def ours(
     *,
     has_looks: bool = True,
     cost: Literal["seconds", "examples"] = "seconds",
-) -> None:
+) -> optuna.Study:
     """Run DataAllocationSampler and DAUBPruner as README.md does.
 
     Without a base sampler the model proposes. `seconds` among the settings is replaced by the
@@ -514,7 +513,10 @@ def ours(
             stack.enter_context(_clock_of(problem))
         of_model = {"seed": seed} if sampler is None else {"base_sampler": sampler(seed)}
         pair = DataAllocationSampler(**of_model, **given)
-        _study(problem, seed, pair, pruner).optimize(_in_sizes(problem))
+        study = _study(problem, seed, pair, pruner)
+        with suppress(OutOfBudgetError):
+            study.optimize(_in_sizes(problem))
+    return study
 
 
 def _in_sizes(problem: Evaluated) -> Callable[[optuna.Trial], float]:
@@ -560,25 +562,17 @@ def _unit(name: str) -> float:
 def _earlier_study(name: str, seed: int, units: float) -> optuna.Study:
     from benchmarks.search_problems import PROBLEMS
     from benchmarks.search_problems import Race
-    from optuna_daub import DataAllocationSampler
-    from optuna_daub import DAUBPruner
 
-    race = Race(PROBLEMS[name].open(0), units * _unit(name))
-    pruner = DAUBPruner(min_resource=race.smallest, max_resource=race.full)
-    study = _study(race, seed, DataAllocationSampler(seed=seed), pruner)
-    with suppress(OutOfBudgetError):
-        study.optimize(_in_sizes(race))
-    return study
+    return ours(None, {}, Race(PROBLEMS[name].open(0), units * _unit(name)), seed)
 
 
 @contextmanager
 def _clock_of(problem: Evaluated) -> Iterator[None]:
     """Let the sampler's horizon be on the clock of the race."""
-    from benchmarks.search_problems import Race
+    race: Any = problem
 
     def seconds() -> float:
-        assert isinstance(problem, Race)
-        return problem.seconds
+        return float(race.seconds)
 
     since = patch("optuna_daub.study.host.seconds_since_begin", lambda study: seconds())
     with patch("time.monotonic", seconds), since:
@@ -592,7 +586,7 @@ def _clock_of(problem: Evaluated) -> Iterator[None]:
 class Method:
     """One row of the table of methods."""
 
-    run: Callable[[Any, int], None]
+    run: Callable[[Any, int], object]
     """Function that runs the method on a problem, with a seed. The problem is a `Race`; in another
     environment it is a `Remote`."""
     home: str = ""

@@ -46,9 +46,6 @@ class Problem(Searched, Protocol):
     def reference(self) -> dict[str, float]:
         """Return the mean seconds of a full training (`unit`), and the best score known."""
 
-    def judge(self) -> float | None:
-        """Return the test score of what was trained last; None if there are no test rows."""
-
 
 PERFECT = 1.0
 """Largest possible score. A run that reaches it may end, since its curve would not change."""
@@ -118,8 +115,8 @@ class Race:
             return
         self.full_trainings += 1
         if not self.curve or score > self.curve[-1][1]:
-            test = self.problem.judge()
-            self.curve.append([self.seconds, score, *([] if test is None else [test])])
+            judge = getattr(self.problem, "judge", None)  # if there are test rows
+            self.curve.append([self.seconds, score, *([judge()] if judge else [])])
 
 
 # --- Random forests as YAHPO's surrogate predicts them ---
@@ -219,9 +216,6 @@ class Ranger:
             costs.extend(seconds)
         return {"unit": float(np.mean(costs[:N_FOR_UNIT])), "best": best}
 
-    def judge(self) -> None:
-        """Return None: the model knows one accuracy only."""
-
 
 def _drawn(ranger: Ranger, count: int, rng: random.Random) -> list[Config]:
     return [draw(ranger.space, rng) for _ in range(count)]
@@ -263,15 +257,9 @@ class Several:
 
     def reference(self) -> dict[str, float]:
         """Return the unit, and the best score of many random configurations."""
-        units, best = [], []
-        for part, lift, slowness in self._parts.values():
-            known = part.reference()
-            units.append(known["unit"] * slowness)
-            best.append(known["best"] + lift)
-        return {"unit": mean(units), "best": max(best)}
-
-    def judge(self) -> None:
-        """Return None: the models know one accuracy only."""
+        known = [(part.reference(), *rest) for part, *rest in self._parts.values()]
+        unit = mean(one["unit"] * slowness for one, _, slowness in known)
+        return {"unit": unit, "best": max(one["best"] + lift for one, lift, _ in known)}
 
 
 # --- A made problem ---
@@ -310,9 +298,6 @@ class Made:
         best, _ = self.train({"kind": "tree", "rate": 0.1, "depth": 10}, self.full, math.inf)
         # Mean cost of a random point: half are lines, half trees of mean depth 5.5.
         return {"unit": mean([0.5, 0.2 * 5.5]), "best": best}
-
-    def judge(self) -> None:
-        """Return None: there is one score only."""
 
 
 # --- Real training ---
