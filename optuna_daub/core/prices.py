@@ -11,9 +11,9 @@ seconds spent so far (or left, if these are fewer). It grows because small sampl
 best learners less and less, so a look in between pays less and less. This is Gittins' index [1],
 solved for the cost at a given score instead of the score at a given cost [2, 3].
 
-The first learner of a new algorithm, whose parameters nobody has tuned yet, has to beat a random
+A new algorithm has parameters that nobody has tuned. Its first learner has to beat a typical
 candidate of the known ones instead of the best learner. In return c(N) includes all seconds spent
-so far: after as much tuning the new algorithm would be as far ahead of its first learner.
+so far: after as much tuning it would be as far ahead of its first learner.
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x

@@ -2,8 +2,10 @@
 
 A step trains a suspended learner, or a new candidate, on some or all of the data. `core.prices`
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
-which learner goes on, on how much data, and when to try a new one. Three cases need more:
+which learner goes on, on how much data, and when to try a new one. Four cases need more:
 
+* A new algorithm has parameters that nobody has tuned. Its first learner has to beat a typical
+  candidate of the known ones; in return its price includes as much effort as was spent so far.
 * Before the first full-data model there is no score to improve on. Learners are compared with the
   median forecast, and candidates with the best one. A training on all the data may cost twice
   what was spent so far, and candidates start small.
