@@ -83,7 +83,8 @@ class Seconds(NamedTuple):
         found = np.exp(np.minimum(log_mean, LARGEST))
         if math.isfinite(left):
             found += left * (1.0 - part / width)
-        return np.asarray(found)
+        certain = np.exp(np.minimum(self.log_mean, LARGEST))
+        return np.asarray(np.where(self.log_sd > 0.0, found, np.minimum(certain, left)))
 
     def within(self, left: ArrayLike) -> Array:
         """Return the probability that a training takes at most `left` seconds.
