@@ -234,10 +234,9 @@ class Several:
         rng = random.Random(number)
         self.name = f"several-{number}"
         self._parts: dict[str, tuple[Ranger, float, float]] = {}
-        space, tasks = [Parameter("algorithm", choices=("a", "b", "c", "d"))], rng.sample(TASKS, 4)
-        for name, task, best in zip(
-            "abcd", tasks, rng.sample([0.9, 0.89, 0.88, 0.85], 4), strict=True
-        ):
+        space = [Parameter("algorithm", choices=("a", "b", "c", "d"))]
+        tasks, bests = rng.sample(TASKS, 4), rng.sample([0.9, 0.89, 0.88, 0.85], 4)
+        for name, task, best in zip("abcd", tasks, bests, strict=True):
             part, pace = Ranger(task), rng.choice([3.0, 10.0, 30.0])
             scores, seconds = part.predict(_drawn(part, N_FOR_UNIT, rng), self.full)
             self._parts[name] = part, best - float(scores.max()), pace / float(seconds.mean())

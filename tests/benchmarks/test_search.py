@@ -27,6 +27,7 @@ from benchmarks.search_problems import CutOffError
 from benchmarks.search_problems import Made
 from benchmarks.search_problems import Race
 from benchmarks.search_problems import Ranger
+from benchmarks.search_problems import Several
 from benchmarks.search_problems import Training
 from benchmarks.search_problems import at_most
 from benchmarks.search_problems import read
@@ -410,6 +411,22 @@ def test_the_surrogate_answers_alike_alone_and_in_batches() -> None:
     less, cheaper = problem.predict(points, problem.smallest)
     assert less.mean() < scores.mean() - 0.1
     assert cheaper.mean() < 0.2 * seconds.mean()
+
+
+@pytest.mark.skipif(not RANGER.exists(), reason="the surrogate is not there")
+def test_one_of_several_algorithms_has_its_own_parameters_best_score_and_pace() -> None:
+    pytest.importorskip("onnxruntime")
+    problem, again, rng = Several(3), Several(3), random.Random(1)
+    points = [draw(problem.space, rng) for _ in range(400)]
+    found = [problem.train(point, problem.full, math.inf) for point in points]
+    assert found == [again.train(point, again.full, math.inf) for point in points]
+    best = []
+    for name in "abcd":
+        own = [i for i, point in enumerate(points) if point["algorithm"] == name]
+        assert all(key[0] == name for i in own for key in points[i] if key != "algorithm")
+        best.append(max(found[i][0] for i in own))
+        assert 1.0 < np.mean([found[i][1] for i in own]) < 90.0
+    assert sorted(best) == pytest.approx([0.85, 0.88, 0.89, 0.9], abs=0.01)
 
 
 @pytest.mark.skipif(not RANGER.exists(), reason="the surrogate is not there")
