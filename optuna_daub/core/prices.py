@@ -13,7 +13,8 @@ solved for the cost at a given score instead of the score at a given cost [2, 3]
 
 A new algorithm has parameters that nobody has tuned. Its first learner has to beat a typical
 candidate of the known ones instead of the best learner. In return c(N) includes all seconds spent
-so far: after as much tuning it would be as far ahead of its first learner.
+so far: after as much tuning it would be as far ahead of its first learner. Its seconds are hardly
+known before they are measured: see the end of `prices`.
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
@@ -188,7 +189,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # No less than a moment, so no price is divided by 0 once the time is over.
         left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
     # A new algorithm is to beat a typical candidate, if as much is spent on it.
-    effort, new = np.zeros(len(rows)), len(may_run) + np.flatnonzero(content.once(_is_untried))
+    effort, untried = np.zeros(len(rows)), content.once(_is_untried)[rows]
+    new = len(may_run) + np.flatnonzero(untried[len(may_run) :])
     others = np.setdiff1d(np.arange(len(may_run), len(rows)), new)
     if has_model and pool.proposer.may_choose and len(others):
         over[new], effort[new] = np.minimum(over[new], mean[others].mean()), spent
@@ -231,11 +233,18 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         after = after_look(mean[some], shown, kept, over[some])
         found[rows[some], place] = price(after, now[some], rest)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
-    if has_model:
-        return known
-    cost = np.full(count, math.inf)
-    cost[may_run] = costs.expected()[: len(may_run), -1]
-    return _before_a_model(pool, known, cost, spent, left)
+    if not has_model:
+        return _before_a_model(pool, known, may_run, costs.expected(), spent, left)
+    if pool.runs_left != 0:
+        # Only a training shows the seconds of a new algorithm, so its first learner is not
+        # declined for them. But it must not take all the time left.
+        first = np.flatnonzero(untried[: len(may_run)])
+        own, first_costs = found[may_run[first]], costs.part(first)
+        own[:, 1:][first_costs.expected()[:, 1:] > left] = -math.inf
+        is_soon = first_costs.within(left)[:, 0] > 0.5
+        own[is_soon, 0] = np.maximum(own[is_soon, 0], 0.0)
+        known.learners[may_run[first]] = own
+    return known
 
 
 def _beliefs(pool: Pool, forecaster: Forecaster, size: int) -> tuple[Numbers, Numbers]:
@@ -251,11 +260,18 @@ def _look(pool: Pool, forecaster: Forecaster, at: int, size: int) -> Numbers:
 
 
 def _is_untried(pool: Pool) -> NDArray[np.bool_]:
-    """Return True for candidates with a deciding word that no learner has, shape (candidates,)."""
+    """Return True for learners and candidates of new algorithms, shape (learners + candidates,).
+
+    A new algorithm is a deciding word that no scored learner has, and no learner at all if it is a
+    candidate's: an algorithm that fails is not new.
+    """
     new, known = pool.once(candidates_of), pool.curves.once(rows_of, pool.known_space)
-    found = np.zeros(len(new), bool)
+    scored, both = known[pool.once(table_of).is_scored], np.vstack([known, new])
+    found = np.zeros(len(both), bool)
     for place in np.flatnonzero(deciding(pool.known_space, known)):
-        found |= ~np.isnan(new[:, place]) & ~np.isin(new[:, place], known[:, place])
+        is_known = np.isin(both[:, place], scored[:, place])
+        is_known[len(known) :] = np.isin(new[:, place], known[:, place])
+        found |= ~np.isnan(both[:, place]) & ~is_known
     return found
 
 
@@ -263,21 +279,34 @@ def _costs(pool: Pool, cost: CostModel, stops: tuple[int, ...]) -> Seconds:
     return cost.seconds(pool, stops)
 
 
-def _before_a_model(pool: Pool, known: Prices, cost: Numbers, spent: float, left: float) -> Prices:
+def _before_a_model(
+    pool: Pool,
+    known: Prices,
+    may_run: NDArray[np.int64],
+    costs: Numbers,
+    spent: float,
+    left: float,
+) -> Prices:
     """Return the prices of steps that are allowed before the first full model.
 
     Args:
         pool: the pool.
         known: prices of all steps.
-        cost: cost of a training on all the data for each learner; infinite if it must not run.
+        may_run: places of the learners that may be trained.
+        costs: costs of these learners, then of candidates; shape (rows, stops).
         spent, left: costs spent and left, in the unit of costs.
     """
+    cost = np.full(len(known.learners), math.inf)
+    cost[may_run] = costs[: len(may_run), -1]
+    new = costs[len(may_run) :]
     scored = pool.once(table_of).is_scored
     is_allowed = cost <= FIRST_MODEL * spent
     if pool.runs_left is not None and pool.runs_left < scored.sum():
         is_allowed |= np.isfinite(cost)  # otherwise the runs may end before one is affordable
-    # With very little time left, take the cheapest.
-    is_allowed |= (cost == cost.min(initial=math.inf)) & (cost <= left) & (2.0 * cost > left)
+    # With very little time left, take the cheapest, unless there is time to look for cheaper ones.
+    least, look = new[:, -1].min(initial=math.inf), new[:, 0].mean() if len(new) else math.inf
+    is_urgent = (2.0 * np.minimum(cost, least) > left) | (cost + look > left)
+    is_allowed |= (cost == cost.min(initial=math.inf)) & (cost <= left) & is_urgent
     is_allowed &= scored
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)

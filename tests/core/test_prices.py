@@ -261,6 +261,97 @@ def test_a_new_algorithm_is_to_beat_a_typical_candidate_for_as_much_effort(left:
 
 
 @dataclass(frozen=True)
+class Vague:
+    """Seconds of a learner of which hardly anything is known; the others are certain."""
+
+    learner: int
+    log_sd: float
+
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        shape = len(pool.curves) + len(TREES_ROWS), len(sizes)
+        log_mean = np.broadcast_to(np.log(sizes) - math.log(1000.0), shape).copy()
+        log_sd = np.full(shape, 0.1)
+        log_mean[self.learner] += math.log(8.0)  # 128 s on all the data, 2 s on the fewest
+        log_sd[self.learner] = self.log_sd
+        return Seconds(log_mean, log_sd)
+
+    def is_in_seconds(self, pool: Pool) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("kind", ["net", "tree"])
+@pytest.mark.parametrize("has_limit", [True, False])
+def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be(
+    kind: str, has_limit: bool
+) -> None:
+    """It would probably be late. So would a tree, which is declined."""
+    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
+    for learner in range(6):
+        one = {"kind": "line"} if learner < 2 else {"kind": "tree", "depth": learner / 6}
+        pool = pool.with_newcomer(learner, one)
+        for size in SIZES if learner in (0, 3) else SIZES[:1]:
+            score = 0.8 + learner / 100 - 2.0 / size**0.5
+            pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
+    pool = pool.with_newcomer(6, {"kind": kind, **({"depth": 0.5} if kind == "tree" else {})})
+    pool = replace(pool, left=Cost(0, 30.0) if has_limit else None)
+    cost = Vague(6, 2.0)
+    own = prices(pool, replace(TERMS, cost=cost)).learners[6]
+    mean = cost.seconds(pool, SIZES).expected()[6]
+    assert mean[0] < 30.0 < mean[1]
+    if not has_limit:
+        assert np.isfinite(own).all()
+    elif kind == "tree":
+        assert np.isneginf(own).all()
+    else:
+        assert own[0] >= 0.0
+        assert np.isneginf(own[1:]).all()
+
+
+def test_the_last_run_is_on_all_the_data_even_of_a_new_algorithm() -> None:
+    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
+    for learner, kind in enumerate(("line", "tree", "tree")):
+        one = {"kind": kind, **({"depth": learner / 3} if kind == "tree" else {})}
+        pool = pool.with_newcomer(learner, one)
+        pool = pool.observed(learner, Observation(FULL, 0.8 + learner / 100, seconds=16.0))
+    pool = replace(pool.with_newcomer(3, {"kind": "net"}), left=Cost(0, 1e3), runs_left=0)
+    own = prices(pool, replace(TERMS, cost=InSeconds(FULL))).learners[3]
+    assert np.isfinite(own[-1])
+    assert np.isneginf(own[:-1]).all()
+
+
+@pytest.mark.parametrize(
+    ("left", "is_cheaper", "is_first"),
+    [(30.0, False, True), (30.0, True, False), (16.005, True, True), (33.0, False, False)],
+)
+def test_with_little_time_left_the_cheapest_is_first_unless_there_is_time_for_a_cheaper_one(
+    left: float, is_cheaper: bool, is_first: bool
+) -> None:
+    """A learner needs 16 seconds, other points as much or half a second, and a look 8 ms."""
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS)).with_newcomer(0, {"rate": 0.9})
+    pool = pool.observed(0, Observation(250, 0.7, seconds=0.25))
+    cost = Paced(1.0 / 32.0 if is_cheaper else 1.0)
+    found = prices(replace(pool, left=Cost(0, left)), replace(TERMS, cost=cost))
+    assert np.isneginf(found.learners[0, :-1]).all()
+    assert np.isfinite(found.learners[0, -1]) == is_first
+    assert np.isfinite(found.candidates[:, 0]).all() == (not is_first)
+
+
+@dataclass(frozen=True)
+class Paced:
+    """Certain seconds: a millisecond for an example, times a factor for candidates."""
+
+    factor: float
+
+    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+        factors = np.append(np.ones(len(pool.curves)), np.full(len(ROWS), self.factor))
+        log_mean = np.log(factors)[:, None] + np.log(sizes) - math.log(1000.0)
+        return Seconds(log_mean, np.zeros(log_mean.shape))
+
+    def is_in_seconds(self, pool: Pool) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
 class Spread:
     """Seconds of one mean logarithm, with a spread for each candidate."""
 

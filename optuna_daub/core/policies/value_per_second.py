@@ -5,7 +5,8 @@ gives the price of each step, and the step with the largest price is taken. So o
 which learner goes on, on how much data, and when to try a new one. Four cases need more:
 
 * A new algorithm has parameters that nobody has tuned. Its first learner has to beat a typical
-  candidate of the known ones; in return its cost includes all that was spent so far.
+  candidate of the known ones; in return its cost includes all that was spent so far. It is never
+  declined for its seconds, which only its training shows.
 * Before the first full-data model there is no score to improve on. Learners are compared with the
   median forecast, and candidates with the best one. A training on all the data may cost twice
   what was spent so far, and candidates start small.
@@ -126,7 +127,8 @@ class ValuePerSecond(Policy):
         """Return a new learner's first training, at the size of its largest price.
 
         Once there is a full-data model and another learner can be proposed, it is declined if its
-        training on all the data would probably end too late.
+        training on all the data would probably end too late, except the first learner of a new
+        algorithm.
         """
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():

@@ -296,6 +296,18 @@ def test_a_new_learner_is_declined_only_with_a_limit_and_a_model(
         assert begun.size in SIZES
 
 
+def test_only_the_first_learner_of_a_new_algorithm_is_never_declined() -> None:
+    """Nets need 160 s on all the data, of which 60 are left; their first training tells."""
+    pool = replace(pool_of(), left=Cost(0, 60.0), space=None)
+    net = {"kind": "net", "rate": 0.6, "units": 900}
+    first = POLICY.start(pool.with_newcomer(12, net), 12, SIZES[0])
+    assert isinstance(first, Extend)
+    seen = Observation(first.size, 0.5, seconds=0.01 * first.size)
+    pool = pool.with_newcomer(12, net).observed(12, seen)
+    second = POLICY.start(pool.with_newcomer(13, {**net, "units": 901}), 13, SIZES[0])
+    assert isinstance(second, Drop)
+
+
 def test_a_new_learner_starts_where_its_price_is_largest() -> None:
     pool = pool_of().with_newcomer(12, {"kind": "tree", "rate": 0.62})
     begun = POLICY.start(pool, 12, SIZES[0])
