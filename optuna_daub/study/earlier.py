@@ -108,19 +108,21 @@ class Earlier:
             if any(_is_same(point, one.params) for one in others.values()):
                 del left[text]
             elif not _fits(point, worker):
-                worker.given.add(text)
+                worker.given[text] = number
                 del left[text]
         # Other processes do not say which points their newest learners are about to take. Those
-        # with lower numbers take the first ones.
+        # with lower numbers take the first ones. Those of this process's other threads have taken
+        # theirs, even if they have ended since this worker looked.
+        settled = {*worker.assigned, *worker.given.values()}
         n_ahead = sum(
-            run.learner == i < number and i not in worker.assigned and not others[i].params
+            run.learner == i < number and i not in settled and not others[i].params
             for i, run in known.runs.items()
             if i in others
         )
         if n_ahead >= len(left):
             return None
         text = [*left][n_ahead]
-        worker.given.add(text)
+        worker.given[text] = number
         return left[text]
 
 

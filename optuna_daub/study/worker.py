@@ -161,8 +161,9 @@ class Worker:
     """Policy whose sizes are known to equal those that the study was started with."""
     failed_in_a_row: frozenset[int] = frozenset()
     """Learners of this process that failed since the last one that did not."""
-    given: set[str] = field(default_factory=set)
-    """Points of earlier studies that this process has taken or skipped, as text."""
+    given: dict[str, int] = field(default_factory=dict)
+    """Points of earlier studies that this process has taken or skipped, as text, with the trial
+    that did."""
     warned: set[str] = field(default_factory=set)
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
