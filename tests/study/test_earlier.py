@@ -22,6 +22,7 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study.earlier import Earlier
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import pair
 
@@ -253,6 +254,24 @@ def test_two_threads_take_different_points() -> None:
     asked = [str(trial.params) for trial in study.trials[: len(best)]]
     assert len({*asked}) == len(best) == 4
     assert_sound(study)
+
+
+def test_a_learner_that_took_its_point_and_ended_is_not_awaited() -> None:
+    """The second learner decides by a look from before the first one's parameters."""
+    earlier = earlier_of(seed=1)
+    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), seed=0, earlier=[earlier])
+    study.ask(), study.ask()
+    worker = worker_of(study)
+    given = [point for number in (0, 1) if (point := worker.assigned[number].point)]
+    assert len(given) == 2
+    text = next(text for text, number in worker.given.items() if number == 1)
+    del worker.given[text], worker.assigned[0]  # the first has ended, the second has not decided
+    run = worker.assigned[1].run
+    assert worker.known.runs.keys() >= {0, 1}
+    assert not worker.known.learners[0].params
+    frozen = study.trials[1]
+    found = Earlier.of([earlier]).next_point(study, worker, frozen, run)
+    assert found == given[1]
 
 
 def test_a_sampler_keeps_values_only_and_can_be_pickled() -> None:
