@@ -184,7 +184,7 @@ class Worker:
         """Read all changes since the last look, and return the knowledge of the study."""
         # Read and unite in one step. Otherwise a thread that read earlier and unites later would
         # undo the changes that another has seen in between.
-        with self.lock:
+        with self.lock, host.without_collections:
             now = self.seen_at = time.monotonic()
             news = self.reader.news()
             of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen

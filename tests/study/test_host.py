@@ -1,4 +1,4 @@
-"""Looking at the frames of other threads never meets a garbage collection."""
+"""Garbage collections: none while frames are looked at or a study is read, then on again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import optuna
 import pytest
+from optuna.trial import FrozenTrial
 
 from optuna_daub.study import host
+from optuna_daub.study.worker import looking
 
 
 def is_waiting() -> bool:
@@ -55,5 +58,36 @@ def test_collection_is_on_again_if_the_look_fails(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(KeyboardInterrupt):
         is_waiting()
     assert gc.isenabled()
-    assert host._FRAMES_LOCK.acquire(blocking=False), "the lock is free"
-    host._FRAMES_LOCK.release()
+
+
+def test_collections_come_back_once_the_last_thread_has_left() -> None:
+    is_inside, may_leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with host.without_collections:
+            is_inside.set()
+            may_leave.wait(10)
+
+    thread = threading.Thread(target=other)
+    with host.without_collections:
+        thread.start()
+        assert is_inside.wait(10)
+    assert not gc.isenabled(), "the other thread is still inside"
+    may_leave.set()
+    thread.join()
+    assert gc.isenabled()
+
+
+def test_a_study_is_read_without_collections(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = optuna.create_study()
+    study.add_trial(optuna.trial.create_trial(value=0.5))
+    read, seen = study._storage.get_all_trials, []
+
+    def get_all_trials(*arguments: Any, **options: Any) -> list[FrozenTrial]:
+        seen.append(gc.isenabled())
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(study._storage, "get_all_trials", get_all_trials)
+    looking(study)
+    assert seen == [False]
+    assert gc.isenabled()
