@@ -50,9 +50,9 @@ from benchmarks.search_space import draw
 from optuna_daub import core
 from optuna_daub.core.forecasts import process
 from optuna_daub.core.forecasts.by_process import Process
-from optuna_daub.core.forecasts.process import PRIOR
-from optuna_daub.core.forecasts.process import Prior
-from optuna_daub.core.forecasts.process import Scales
+from optuna_daub.core.forecasts.prior import PRIOR
+from optuna_daub.core.forecasts.prior import Prior
+from optuna_daub.core.forecasts.prior import Scales
 from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given

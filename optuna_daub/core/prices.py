@@ -11,8 +11,9 @@ seconds spent so far (or left, if these are fewer). It grows because small sampl
 best learners less and less, so a look in between pays less and less. This is Gittins' index [1],
 solved for the cost at a given score instead of the score at a given cost [2, 3].
 
-A new algorithm has parameters that nobody has tuned. Its first learner has to beat a typical
-candidate of the known ones instead of the best learner. In return c(N) includes all seconds spent
+A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
+candidate of the known ones, as uncertain as the forecast says, and has to beat a typical candidate
+instead of the best learner. In return c(N) includes all seconds spent
 so far: after as much tuning it would be as far ahead of its first learner. Only its training shows
 its seconds. So with a time limit it may start, on sizes whose mean seconds are within the time
 left, even if a training on all the data would probably end too late.
@@ -189,12 +190,13 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         spent = pool.spent.seconds
         # No less than a moment, so no price is divided by 0 once the time is over.
         left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
-    # A new algorithm is to beat a typical candidate, if as much is spent on it.
+    # A new algorithm is a typical candidate and is to beat one, if as much is spent on it.
     effort, untried = np.zeros(len(rows)), content.once(_is_untried)[rows]
     new = len(may_run) + np.flatnonzero(untried[len(may_run) :])
     others = np.setdiff1d(np.arange(len(may_run), len(rows)), new)
     if has_model and pool.proposer.may_choose and len(others):
-        over[new], effort[new] = np.minimum(over[new], mean[others].mean()), spent
+        mean[new], effort[new] = mean[others].mean(), spent
+        over[new] = np.minimum(over[new], mean[new])
     expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 

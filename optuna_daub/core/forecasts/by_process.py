@@ -18,10 +18,10 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.hyperparameters import fit
-from optuna_daub.core.forecasts.process import PRIOR
+from optuna_daub.core.forecasts.prior import PRIOR
+from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.forecasts.process import Conditioned
 from optuna_daub.core.forecasts.process import Lines
-from optuna_daub.core.forecasts.process import Prior
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import lines_of
@@ -203,8 +203,9 @@ class _Known(NamedTuple):
         values, vectors = np.linalg.eigh(covariance)  # it may be singular
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         together = rng.standard_normal((count, len(own))) @ root.T
-        drawn[:, self.places] = self.unit * together
-        drawn[:, sd == 0.0] = 0.0
+        # Rising curves are surer, so scale these errors to their standard deviations.
+        wide = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        drawn[:, self.places] = together / wide * sd[self.places]
         return drawn
 
     def in_scores(self, lines: Lines, share: float) -> tuple[Numbers, Numbers]:
@@ -259,7 +260,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
         lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
     _put(lines, places, lines_of(process, seen.rows, own))
     if len(new):
-        _put(lines, new, process.lines(curves.once(rows_of, space)[new]))
+        _put(lines, new, lines_of(process, curves.once(rows_of, space)[new]))
     return _Known(process, lines, size, score, middle, unit, widened, places)
 
 
@@ -387,12 +388,9 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
     variance = (across * parts).sum(axis=0) + process.noise
     off = np.where(known, score - (parts * new.mean).sum(axis=0), 0.0) / np.sqrt(variance)
     told = across / np.sqrt(variance) * known
-    return Lines(
-        new.mean + told * off,
-        covariance - told[:, None] * told,
-        np.where(known, share, math.inf),
-        np.repeat(new.walk, len(score)),
-    )
+    mean, covariance = new.mean + told * off, covariance - told[:, None] * told
+    last = np.where(known, share, math.inf)
+    return Lines(mean, covariance, last, np.repeat(new.walk, len(score))).rising()
 
 
 def _put(lines: Lines, places: NDArray[np.int64], found: Lines) -> None:

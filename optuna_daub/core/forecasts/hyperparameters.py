@@ -41,7 +41,7 @@ def fit(seen: Seen) -> Numbers:
         (
             apart[kept],
             seen.learner[order],
-            *pairs_of(seen.learner[order], seen.share[order]),
+            *pairs_of(seen.share[order]),
             off[order],
             medians[free],
             spreads[free],
@@ -77,7 +77,7 @@ def negative_log_posterior(
         shares, walks: both results of `pairs_of`.
         medians, spreads: medians and standard deviations of the prior of theta (`Prior.theta`).
     """
-    lengths, (f, g, b, u, w, noise) = variances_of(theta)
+    lengths, (f, g, b, u, v, w, noise) = variances_of(theta)
     flat = apart.reshape(len(apart), apart.shape[1] ** 2)
     square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
     kernel = matern(square) if len(lengths) else np.eye(apart.shape[1])
@@ -92,7 +92,7 @@ def negative_log_posterior(
     weights = inverse @ off
     # Twice the derivative of the value by the covariance, summed over each pair of learners.
     change = inverse - weights[:, None] * weights
-    bent = change * shares
+    bent, walked = change * shares, change * walks
     starts = np.flatnonzero(np.append(True, learner[1:] != learner[:-1]))
     by_level, by_gain = _by_learner(change, starts), _by_learner(bent, starts)
     common = (f * by_level + g * by_gain) * _slope(square)
@@ -104,7 +104,8 @@ def negative_log_posterior(
                 g * float(np.vdot(by_gain, kernel)),
                 b * float(bent.sum()),
                 u * float(np.trace(by_level)),
-                w * float(np.vdot(change, walks)),
+                v * float(walked.sum()),
+                w * float(np.trace(_by_learner(walked, starts))),
                 noise * float(np.trace(change)),
             ],
         ]

@@ -5,24 +5,32 @@ Learner i has parameters x_i. With d = log2(N / n) doublings of the training set
     y_i(d) = A_i - phi(d) B_i + W_i(phi(d)) + noise,   phi(d) = (2^(c d) - 1) / (2^(3 c) - 1)
     A_i = m + f(x_i) + u_i                  the level: its score on all N examples
     B_i = b + g(x_i)                        the gain: what it still gains from N / 8 on
-    W_i                                     the walk: its own way to N, a Wiener process
+    W_i = V + its own walk                  the walk: the rest of its way to N
 
 f and g are two processes over parameters with one Matern-5/2 kernel [3, eq. 4.17] and a length
 scale for each parameter: learners with similar parameters have similar levels and gains. b is the
-gain that all share; u_i is the learner's own effect. A walk is 0 at N, its variance w^2 phi. So
-half of the data say more of the score at N than a sixtieth. Earlier models of this kind are
-FABOLAS [1], for parameters and training size, and freeze-thaw [2], for suspended curves.
+gain that all share; u_i is the learner's own effect. Walks are Wiener processes that are 0 at N.
+All learners share V, of variance v^2 phi: if learning curves of this table bend otherwise than
+phi, they all do. So forecasts err alike, and the ranking of learners is surer than their scores. A
+learner's own walk has variance w^2 phi. So half of the data say more of the score at N than a
+sixtieth. Earlier models of this kind are FABOLAS [1], for parameters and training size, and
+freeze-thaw [2], for suspended curves.
 
-The walk from the last score to N depends on nothing else that was seen. So a learner's scores at
-all larger sizes follow from three numbers: level, gain, and the walk at its last size. Given all
-scores seen these are jointly normal, and a forecast at any size is a sum of the three.
+A learner's scores at all larger sizes follow from three numbers: level, gain, and the walk at its
+last size. Given all scores seen these are jointly normal, and a forecast at any size is a sum of
+the three. It is exact at N. On the way there it takes only the learner's own last score as telling
+of the walk, though others tell of V.
+
+More data do not make a learner worse: given the scores, gains below 0 are cut off (`rising`). Else
+the model would believe that the first good learner of a study falls back to the level of many bad
+ones.
 
 ==============  ===================================================================================
 name here       meaning
 ==============  ===================================================================================
 level, gain     A, B, in standard deviations of the scores
 theta           logarithms of the hyperparameters: length scales, in ranges of their parameters,
-                then the standard deviations of f, g, b, u, w and of the noise
+                then the standard deviations of f, g, b, u, V, w and of the noise
 apart           squared distances of learners by parameter, shape (parameters, learners, learners)
 ==============  ===================================================================================
 
@@ -32,25 +40,27 @@ apart           squared distances of learners by parameter, shape (parameters, l
     https://arxiv.org/abs/1406.3896
 [3] C. E. Rasmussen, C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT Press 2006.
     https://gaussianprocess.org/gpml/
+[4] N. L. Johnson, S. Kotz, N. Balakrishnan, "Continuous Univariate Distributions", vol. 1, Wiley
+    1994, section 10.1.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.linalg import cholesky
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dtrtri
+from scipy.special import erfcx
 
+from optuna_daub.core.forecasts.prior import PRIOR
+from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import distances
@@ -60,70 +70,6 @@ from optuna_daub.core.space import square_distances
 Numbers = NDArray[np.float64]
 
 
-class Scales(NamedTuple):
-    """One number for each kind of hyperparameter."""
-
-    length: float
-    """Length scale of one parameter, in ranges divided by sqrt(D). D is the number of
-    parameters."""
-    f: float
-    """Standard deviation of f, in standard deviations of the scores, as for all below."""
-    g: float
-    """Standard deviation of g."""
-    b: float
-    """Standard deviation of b."""
-    u: float
-    """Standard deviation of u."""
-    w: float
-    """Standard deviation of the walk at N / 8."""
-    noise: float
-    """Standard deviation of one score."""
-
-
-class Prior(NamedTuple):
-    """Prior of the process."""
-
-    bend: float
-    """c of phi: gains from one doubling to the next shrink by the factor 2^-c."""
-    mean_gain: float
-    """Mean of b, in standard deviations of the scores."""
-    median: Scales
-    """Medians of the hyperparameters, whose logarithms are normal."""
-    spread: Scales
-    """Standard deviations of these logarithms."""
-
-    def phi(self, doublings: ArrayLike) -> Numbers:
-        """Return the share of the gain that is still to come.
-
-        It is 1 at N / 8.
-
-        >>> PRIOR.phi([0.0, 3.0])
-        array([0., 1.])
-        """
-        bend = self.bend * math.log(2.0)
-        return np.asarray(np.expm1(bend * np.asarray(doublings, float)) / math.expm1(3.0 * bend))
-
-    def theta(self, n_parameters: int, n_varying: float) -> tuple[Numbers, Numbers]:
-        """Return the medians of theta, and standard deviations around them.
-
-        Args:
-            n_parameters: number of parameters of the space, each with a length scale.
-            n_varying: mean number of parameters of a learner that differ among the learners.
-        """
-        length = self.median.length * math.sqrt(max(n_varying, 1))
-        medians = np.log([*[length] * n_parameters, *self.median[1:]])
-        return medians, np.array([*[self.spread.length] * n_parameters, *self.spread[1:]])
-
-
-def _fitted() -> Prior:
-    values = json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))
-    scales = Scales(**values["median"]), Scales(**values["spread"])
-    return Prior(values["bend"], values["mean_gain"], *scales)
-
-
-PRIOR = _fitted()
-"""Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`. The
-length was chosen by what searches lose and intervals hold (`--lengths` there)."""
 MEAN_SD = 1.0
 """Standard deviation of m, in standard deviations of the scores: wide, since the scores decide."""
 JITTER = 1e-8
@@ -200,7 +146,7 @@ class Lines(NamedTuple):
     last: Numbers
     """Phi at the last size, shape (learners,); infinite without a score."""
     walk: Numbers
-    """Variance of the walk at N / 8, shape (learners,)."""
+    """Variance that walks gain from N to N / 8, shape (learners,)."""
 
     @property
     def level(self) -> Numbers:
@@ -214,6 +160,23 @@ class Lines(NamedTuple):
         """
         parts, rest = self._parts(share)
         return (parts * self.mean).sum(axis=0), self._variance(parts, rest)
+
+    def rising(self) -> Lines:
+        """Return the distribution if no learner's gain is negative.
+
+        Gains become truncated normals, here with the moments of these [4]. Levels and walks follow
+        by regression.
+        """
+        sd = np.sqrt(np.maximum(self.covariance[1, 1], JITTER))
+        cut = -self.mean[1] / sd
+        # The hazard of a standard normal, its density at the cut over the mass above.
+        hazard = 1.0 / (math.sqrt(math.pi / 2.0) * erfcx(cut / math.sqrt(2.0)))
+        told = self.covariance[1] / sd
+        mean = self.mean + told * hazard
+        return self._replace(
+            mean=mean,
+            covariance=self.covariance - told[:, None] * told * hazard * (hazard - cut),
+        )
 
     def look(self, share: float, noise: float) -> Numbers:
         """Return the standard deviation of each level's change by a score at a size.
@@ -268,7 +231,7 @@ class Conditioned:
             own: row of each learner among those seen, -1 for a new one; None: all are new.
         """
         seen, count = self.seen, len(rows)
-        lengths, (f, g, b, u, w, _) = variances_of(self.theta)
+        lengths, (f, g, b, u, v, w, _) = variances_of(self.theta)
         own = np.full(count, -1) if own is None else own
         same = own[:, None] == np.arange(len(seen.rows))
         near = seen.kernel(lengths, rows, seen.rows, same)
@@ -281,8 +244,8 @@ class Conditioned:
         np.take(MEAN_SD**2 + f * near + u * same, seen.learner, axis=1, out=across[0])
         np.multiply((b + g * near)[:, seen.learner], -seen.share, out=across[1])
         if n_kinds == 3:
-            shared = np.minimum(last[:, None], seen.share)
-            np.multiply(w * shared, own[:, None] == seen.learner, out=across[2])
+            shared = np.where(is_seen[:, None], np.minimum(last[:, None], seen.share), 0.0)
+            np.multiply(shared, v + w * (own[:, None] == seen.learner), out=across[2])
         flat = across.reshape(n_kinds * count, n_scores)
         mean, covariance = np.zeros((3, count)), np.zeros((3, 3, count))
         mean[:n_kinds] = (flat @ self.weights).reshape(n_kinds, count)
@@ -290,10 +253,10 @@ class Conditioned:
         half = dtrsm(1.0, self.root, flat.T, lower=1, overwrite_b=1).T.reshape(across.shape)
         for i, j in combinations_with_replacement(range(n_kinds), 2):
             covariance[i, j] = covariance[j, i] = -np.einsum("ns,ns->n", half[i], half[j])
-        before = MEAN_SD**2 + f + u, b + g, np.where(is_seen, w * last, 0.0)
+        before = MEAN_SD**2 + f + u, b + g, np.where(is_seen, (v + w) * last, 0.0)
         for i, variance in enumerate(before):
             covariance[i, i] = np.maximum(covariance[i, i] + variance, JITTER)
-        return Lines(mean, covariance, last, np.full(count, w))
+        return Lines(mean, covariance, last, np.full(count, v + w))
 
     def covariance(self, rows: Rows, own: NDArray[np.int64], share: float) -> Numbers:
         """Return the covariance of the scores of learners at one size, without noise.
@@ -304,17 +267,18 @@ class Conditioned:
             share: phi of that size; 0 at N.
         """
         seen = self.seen
-        lengths, (f, g, b, u, w, _) = variances_of(self.theta)
+        lengths, (f, g, b, u, v, w, _) = variances_of(self.theta)
         with_gain = share * seen.share[:, None]
         same = np.arange(len(seen.rows))[:, None] == own
         near = seen.kernel(lengths, seen.rows, rows, same)[seen.learner]
         same = same[seen.learner]
         cross = MEAN_SD**2 + f * near + with_gain * (b + g * near)
-        cross += same * (u + w * np.minimum(share, seen.share[:, None]))
+        cross += same * u + (v + w * same) * np.minimum(share, seen.share[:, None])
         half = dtrsm(1.0, self.root, cross, lower=1)
         alike = np.eye(len(rows), dtype=bool)
         near = seen.kernel(lengths, rows, rows, alike)
-        before = MEAN_SD**2 + f * near + share**2 * (b + g * near) + (u + w * share) * alike
+        before = MEAN_SD**2 + f * near + share**2 * (b + g * near)
+        before += v * share + (u + w * share) * alike
         return np.asarray(before - half.T @ half)
 
     def surprises(self) -> Numbers:
@@ -332,7 +296,7 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     lengths, _ = variances_of(theta)
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
-    known = covariance_of(theta, kernel, seen.learner, *pairs_of(seen.learner, seen.share))
+    known = covariance_of(theta, kernel, seen.learner, *pairs_of(seen.share))
     root = cholesky(known, lower=True, check_finite=False)
     off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
@@ -340,8 +304,8 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
 
 @by_content
 def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = None) -> Lines:
-    """Return `process.lines(rows, own)`; the last results are cached."""
-    return process.lines(rows, own)
+    """Return the lines of learners, with rising curves; the last results are cached."""
+    return process.lines(rows, own).rising()
 
 
 def covariance_of(
@@ -359,7 +323,7 @@ def covariance_of(
         learner: learner of each score.
         shares, walks: both results of `pairs_of`.
     """
-    _, (f, g, b, u, w, noise) = variances_of(theta)
+    _, (f, g, b, u, v, w, noise) = variances_of(theta)
     of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
     of_level.flat[:: len(kernel) + 1] += u
     # While each learner has one score, in order, its rows need not be gathered.
@@ -369,24 +333,23 @@ def covariance_of(
         )
     covariance = of_gain * shares
     covariance += of_level
-    covariance += w * walks
+    covariance += (v + w * (learner[:, None] == learner)) * walks
     covariance.flat[:: len(learner) + 1] += noise + JITTER
     return np.asarray(covariance)
 
 
-def pairs_of(learner: NDArray[np.int64], share: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the product of phi for each pair of scores, and the covariance of unit walks.
+def pairs_of(share: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the product of phi for each pair of scores, and the smaller phi.
 
-    The latter is the smaller phi of two scores of one learner, and 0 for others.
+    The latter is the covariance of a unit walk.
     """
-    same = learner[:, None] == learner
-    return share[:, None] * share, np.where(same, np.minimum(share[:, None], share), 0.0)
+    return share[:, None] * share, np.minimum(share[:, None], share)
 
 
 def variances_of(theta: Numbers) -> tuple[Numbers, Numbers]:
     """Return squared length scales, and the six variances."""
     squares = np.exp(2.0 * theta)
-    return squares[:-6], squares[-6:]
+    return squares[:-7], squares[-7:]
 
 
 def matern(square: Numbers) -> Numbers:

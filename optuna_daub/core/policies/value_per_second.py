@@ -4,9 +4,10 @@ A step trains a suspended learner, or a new candidate, on some or all of the dat
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
 which learner goes on, on how much data, and when to try a new one. Four cases need more:
 
-* A new algorithm has parameters that nobody has tuned. Its first learner has to beat a typical
-  candidate of the known ones; in return its cost includes all that was spent so far. Only its
-  training shows its seconds, so it may start even if it would probably be late with all the data.
+* A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
+  candidate of the known ones, and has to beat one; in return its cost includes all that was spent
+  so far. Only its training shows its seconds, so it may start even if it would probably be late
+  with all the data.
 * Before the first full-data model there is no score to improve on. Learners are compared with the
   median forecast, and candidates with the best one. A training on all the data may cost twice
   what was spent so far, and candidates start small.

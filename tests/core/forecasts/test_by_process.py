@@ -20,9 +20,10 @@ from optuna_daub.core.forecasts import by_process
 from optuna_daub.core.forecasts import hyperparameters
 from optuna_daub.core.forecasts.by_process import MOST_LEARNERS
 from optuna_daub.core.forecasts.by_process import Process
-from optuna_daub.core.forecasts.process import PRIOR
+from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
+from optuna_daub.core.forecasts.process import lines_of
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
@@ -296,6 +297,7 @@ def test_a_learner_outside_the_process_learns_from_its_score_as_one_inside(
     learner, halvings = np.array([0, 0, 1, 2, 2, 3]), np.array([4.0, 0.0, 4.0, 2.0, 1.0, 4.0])
     seen = Seen(rng.random((4, 2)), np.zeros(2, bool), learner, halvings, rng.normal(size=6))
     theta, nobody = PRIOR.theta(2, 2.0)[0], np.full((1, 2), np.nan)
+    theta[-3] = -30.0  # others tell of the shared walk, but not to a learner outside
     process = condition(theta, seen)
     found = by_process._alone(process, np.array([1.5, np.nan]), np.array([doublings, np.nan]))
     inside = seen._replace(
@@ -304,8 +306,8 @@ def test_a_learner_outside_the_process_learns_from_its_score_as_one_inside(
         doublings=np.append(halvings, doublings),
         score=np.append(seen.score, 1.5),
     )
-    of_inside = condition(theta, inside).lines(nobody, np.array([4]))
-    for place, expected in ((0, of_inside), (1, process.lines(nobody))):
+    of_inside = lines_of(condition(theta, inside), nobody, np.array([4]))
+    for place, expected in ((0, of_inside), (1, lines_of(process, nobody))):
         for share in (0.3 * min(float(expected.last[0]), 3.0), 0.0):
             alone = np.array(found.scores(share))[:, place]
             assert alone == pytest.approx(np.array(expected.scores(share))[:, 0], abs=1e-6)

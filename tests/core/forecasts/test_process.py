@@ -15,9 +15,10 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 
 from optuna_daub.core.forecasts.hyperparameters import fit
 from optuna_daub.core.forecasts.hyperparameters import negative_log_posterior
+from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.process import JITTER
 from optuna_daub.core.forecasts.process import MEAN_SD
-from optuna_daub.core.forecasts.process import PRIOR
+from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import pairs_of
@@ -50,10 +51,15 @@ def some_theta(seen: Seen, seed: int = 0) -> Numbers:
     return medians + np.random.default_rng(seed).normal(0.0, 0.5, len(medians))
 
 
+def without_shared_walk(theta: Numbers) -> Numbers:
+    """Forecasts on the way to N are exact only without it."""
+    return np.concatenate([theta[:-3], [-30.0], theta[-2:]])
+
+
 def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers, Numbers]:
     """Return the scores as `negative_log_posterior` takes them."""
     off = seen.score + PRIOR.mean_gain * seen.share
-    return seen.apart, seen.learner, *pairs_of(seen.learner, seen.share), off
+    return seen.apart, seen.learner, *pairs_of(seen.share), off
 
 
 def score_of(row: Numbers, learner: int, share: float) -> Quantity:
@@ -64,8 +70,9 @@ class Slowly:
     """The model as the first docstring of the module has it, number by number."""
 
     def __init__(self, theta: Numbers, seen: Seen) -> None:
-        self.lengths = np.exp(theta[:-6])
-        self.f, self.g, self.b, self.u, self.w, self.noise = np.exp(theta[-6:]) ** 2
+        self.lengths = np.exp(theta[:-7])
+        variances = np.exp(theta[-7:]) ** 2
+        self.f, self.g, self.b, self.u, self.v, self.w, self.noise = variances
         self.seen = seen
 
     def kernel(self, one: Numbers, other: Numbers, *, same: bool) -> float:
@@ -89,7 +96,8 @@ class Slowly:
                 near = self.kernel(row, other, same=same)
                 level = MEAN_SD**2 + self.f * near + self.u * same
                 gain = self.b + self.g * near
-                found[i, j] = a * c * level + b * d * gain + self.w * min(p, q) * same
+                walk = (self.v + self.w * same) * min(p, q)
+                found[i, j] = a * c * level + b * d * gain + walk
         return found
 
     def given(self, wanted: list[Quantity], kept: list[int]) -> tuple[Numbers, Numbers]:
@@ -150,12 +158,12 @@ def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None
     rng = np.random.default_rng(0)
     rows, new = rng.random((9, 2)), rng.random((5, 2))
     seen = Seen(rows, np.zeros(2, bool), np.arange(9), np.full(9, doublings), rng.normal(size=9))
-    theta = some_theta(seen)
-    f, g, b, u, w, noise = np.exp(2.0 * theta[-6:])
+    theta = without_shared_walk(some_theta(seen))
+    f, g, b, u, v, w, noise = np.exp(2.0 * theta[-7:])
     share = float(PRIOR.phi(doublings))
     own = u + w * share
     theirs = GaussianProcessRegressor(
-        ConstantKernel(MEAN_SD**2 + b * share**2)
+        ConstantKernel(MEAN_SD**2 + b * share**2 + v * share)
         + ConstantKernel(f + g * share**2) * Matern(np.exp(theta[:2]), nu=2.5)
         + WhiteKernel(own + noise),
         alpha=JITTER,
@@ -168,8 +176,13 @@ def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None
 
 
 @EVERY
-def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(seen: Seen) -> None:
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(
+    seen: Seen, is_shared: bool
+) -> None:
     theta = some_theta(seen)
+    if not is_shared:
+        theta = without_shared_walk(theta)
     count = len(seen.rows)
     rng = np.random.default_rng(5)
     new = rng.random((4, seen.rows.shape[1]))
@@ -184,7 +197,8 @@ def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(seen
         mean, covariance = slow.given([*three, (row, learner, 0.0, 0.0, walk)], all_scores)
         assert found.mean[:, place] == pytest.approx(mean, abs=1e-7)
         assert found.covariance[:, :, place] == pytest.approx(covariance, abs=1e-6)
-        for share in (0.3 * last, 0.9 * last) if math.isfinite(last) else (0.5, 3.0):
+        shares = (0.3 * last, 0.9 * last) if math.isfinite(last) else (0.5, 3.0)
+        for share in (0.0,) if is_shared else (0.0, *shares):
             mean, covariance = slow.given([score_of(row, learner, share)], all_scores)
             scores, variance = (part[place] for part in found.scores(share))
             assert (scores, variance) == pytest.approx((mean[0], covariance[0, 0]), abs=1e-6)
@@ -193,7 +207,7 @@ def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(seen
 @EVERY
 @pytest.mark.parametrize("doublings", [0.0, 1.0, 4.0])
 def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> None:
-    theta, place = some_theta(seen), 2
+    theta, place = without_shared_walk(some_theta(seen)), 2
     known = condition(theta, seen)
     own = np.arange(len(seen.rows))
     before, share = known.lines(seen.rows, own), float(PRIOR.phi(doublings))
@@ -222,7 +236,7 @@ def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> 
 def test_a_score_of_one_learner_narrows_others_by_their_covariance(
     seen: Seen, doublings: float
 ) -> None:
-    theta, share = some_theta(seen), float(PRIOR.phi(doublings))
+    theta, share = without_shared_walk(some_theta(seen)), float(PRIOR.phi(doublings))
     known, own = condition(theta, seen), np.arange(len(seen.rows))
     covariance = known.covariance(seen.rows, own, share)
     lines = known.lines(seen.rows, own)
@@ -238,6 +252,36 @@ def test_a_score_of_one_learner_narrows_others_by_their_covariance(
     _, after = condition(theta, one_more).lines(seen.rows, own).scores(share)
     taken = covariance[place] ** 2 / (before[place] + known.noise)
     assert (before - after)[ahead] == pytest.approx(taken[ahead], rel=1e-4, abs=1e-7)
+
+
+@EVERY
+def test_covariances_agree_with_the_slow_transcription(seen: Seen) -> None:
+    theta, share = some_theta(seen), 0.4
+    own = np.arange(len(seen.rows))
+    wanted = [score_of(row, i, share) for i, row in enumerate(seen.rows)]
+    _, covariance = Slowly(theta, seen).given(wanted, [*range(len(seen.score))])
+    found = condition(theta, seen).covariance(seen.rows, own, share)
+    np.testing.assert_allclose(found, covariance, atol=1e-6)
+
+
+def test_rising_curves_have_the_moments_of_draws_with_gains_above_0() -> None:
+    rng = np.random.default_rng(0)
+    mean = np.array([[1.0], [-0.5], [0.2]])
+    root = np.array([[1.0, 0.0, 0.0], [0.8, 0.5, 0.0], [-0.3, 0.2, 0.4]])
+    lines = Lines(mean, (root @ root.T)[:, :, None], np.ones(1), np.ones(1))
+    drawn = mean + root @ rng.standard_normal((3, 1_000_000))
+    kept = drawn[:, drawn[1] >= 0.0]
+    found = lines.rising()
+    np.testing.assert_allclose(found.mean[:, 0], kept.mean(axis=1), atol=5e-3)
+    np.testing.assert_allclose(found.covariance[:, :, 0], np.cov(kept), atol=5e-3)
+
+
+@pytest.mark.parametrize("gain", [-40.0, 40.0])
+def test_rising_curves_are_finite_however_surely_gains_are_negative(gain: float) -> None:
+    lines = Lines(np.full((3, 1), gain), np.eye(3)[:, :, None], np.ones(1), np.ones(1))
+    found = lines.rising()
+    assert found.mean[1, 0] == pytest.approx(max(gain, 0.025), abs=1e-3)
+    assert 0.0 < found.covariance[1, 1, 0] <= 1.0
 
 
 @EVERY
@@ -309,7 +353,7 @@ def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
 def test_without_parameters_a_learner_says_of_others_what_all_share() -> None:
     seen = Seen(np.empty((2, 0)), np.empty(0, bool), np.array([0]), np.zeros(1), np.array([2.0]))
     theta = PRIOR.theta(0, 0)[0]
-    f, _, _, u, _, noise = np.exp(2.0 * theta)
+    f, _, _, u, _, _, noise = np.exp(2.0 * theta)
     found = condition(theta, seen).lines(seen.rows, np.array([0, 1]))
     total = MEAN_SD**2 + f + u
     expected = [2.0 * total / (total + noise), 2.0 * MEAN_SD**2 / (total + noise)]

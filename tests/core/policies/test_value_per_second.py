@@ -197,7 +197,7 @@ def test_a_suspended_learner_with_a_good_forecast_goes_on() -> None:
 
 def test_the_search_finds_what_lines_hide_at_first() -> None:
     """On the first size every line is ahead of every tree; on all the data trees are."""
-    *_, last = search(trainings=40)
+    *_, last = search(trainings=60)
     leader = POLICY.leader(last.pool)
     assert leader is not None
     curve = last.pool.curves[leader]

@@ -1,0 +1,83 @@
+"""Prior of the process in `process`: its numbers, and distributions of its hyperparameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from numpy.typing import NDArray
+
+
+Numbers = NDArray[np.float64]
+
+
+class Scales(NamedTuple):
+    """One number for each kind of hyperparameter."""
+
+    length: float
+    """Length scale of one parameter, in ranges divided by sqrt(D). D is the number of
+    parameters."""
+    f: float
+    """Standard deviation of f, in standard deviations of the scores, as for all below."""
+    g: float
+    """Standard deviation of g."""
+    b: float
+    """Standard deviation of b."""
+    u: float
+    """Standard deviation of u."""
+    v: float
+    """Standard deviation of the shared walk V at N / 8."""
+    w: float
+    """Standard deviation of a learner's own walk at N / 8."""
+    noise: float
+    """Standard deviation of one score."""
+
+
+class Prior(NamedTuple):
+    """Prior of the process."""
+
+    bend: float
+    """c of phi: gains from one doubling to the next shrink by the factor 2^-c."""
+    mean_gain: float
+    """Mean of b, in standard deviations of the scores."""
+    median: Scales
+    """Medians of the hyperparameters, whose logarithms are normal."""
+    spread: Scales
+    """Standard deviations of these logarithms."""
+
+    def phi(self, doublings: ArrayLike) -> Numbers:
+        """Return the share of the gain that is still to come.
+
+        It is 1 at N / 8.
+
+        >>> PRIOR.phi([0.0, 3.0])
+        array([0., 1.])
+        """
+        bend = self.bend * math.log(2.0)
+        return np.asarray(np.expm1(bend * np.asarray(doublings, float)) / math.expm1(3.0 * bend))
+
+    def theta(self, n_parameters: int, n_varying: float) -> tuple[Numbers, Numbers]:
+        """Return the medians of theta, and standard deviations around them.
+
+        Args:
+            n_parameters: number of parameters of the space, each with a length scale.
+            n_varying: mean number of parameters of a learner that differ among the learners.
+        """
+        length = self.median.length * math.sqrt(max(n_varying, 1))
+        medians = np.log([*[length] * n_parameters, *self.median[1:]])
+        return medians, np.array([*[self.spread.length] * n_parameters, *self.spread[1:]])
+
+
+def _fitted() -> Prior:
+    values = json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))
+    scales = Scales(**values["median"]), Scales(**values["spread"])
+    return Prior(values["bend"], values["mean_gain"], *scales)
+
+
+PRIOR = _fitted()
+"""Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`. The
+length was chosen by what searches lose and intervals hold (`--lengths` there)."""
