@@ -7,10 +7,9 @@ A search on each surrogate is stopped after some units of time. Then every suspe
 score on all the data, and those of 100 random points, are compared with their forecasts: the
 surrogate knows them. *Contenders* are within 2 points of the best full-data score.
 
-With `--write` the prior is chosen on the searches of the first half of the problems and on made
-ones, in which curves cross: for a larger mean logarithm of the forecasts' densities at these
-scores, near the prior of before. It goes into `optuna_daub/core/forecasts/process.json`. The
-second half is judged on.
+With `--write` the prior is chosen on the searches of the first half of the problems: for a larger
+mean logarithm of the forecasts' densities at these scores, near the prior of before. It goes into
+`optuna_daub/core/forecasts/process.json`. The second half is judged on.
 
 The length scale is not chosen so, as what searches have tried says little about it: with long ones
 they try few kinds of points. `--lengths` shows what searches lose with each.
@@ -67,8 +66,6 @@ N_NEW = 100
 """Number of random points whose forecasts are compared."""
 UNITS = (3.0, 10.0, 30.0, 100.0)
 """Times after which losses of searches are compared, in full trainings."""
-N_MADE = 4
-"""Number of made problems, each with another seed."""
 CONTENDERS = 0.02
 """Largest distance from the best score at which a learner is a contender, in units of the
 score."""
@@ -115,8 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for place, name in enumerate(there)
     ]
     half = len(there) // 2
-    made = [[searched(PROBLEMS["made"], u, seed) for u in options.units] for seed in range(N_MADE)]
-    chosen_on = [one for each in (*searches[:half], *made) for one in each]
+    chosen_on = [one for each in searches[:half] for one in each]
     judged_on = [one for each in searches[half:] for one in each]
     prior = PRIOR
     if options.write:

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
@@ -184,7 +185,9 @@ class Worker:
         """Read all changes since the last look, and return the knowledge of the study."""
         # Read and unite in one step. Otherwise a thread that read earlier and unites later would
         # undo the changes that another has seen in between.
-        with self.lock, host.without_collections:
+        # The first look reads all trials.
+        is_first = not self.reader.n_trials
+        with self.lock, host.without_collections if is_first else nullcontext():
             now = self.seen_at = time.monotonic()
             news = self.reader.news()
             of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen

@@ -109,13 +109,15 @@ def test_any_space_is_searched_and_no_point_twice(objective: Objective) -> None:
                 assert drawn._contains(drawn.to_internal_repr(trial.params[name]))
 
 
-@pytest.mark.parametrize("objective", [conditional, layers, mixed])
-def test_it_comes_to_what_is_good(objective: Objective) -> None:
-    """Most of those proposed last are better than most of those drawn at random at first."""
+@pytest.mark.parametrize(
+    ("objective", "best"), [(conditional, 0.9), (layers, 0.784), (mixed, 0.8)]
+)
+def test_it_comes_to_what_is_good(objective: Objective, best: float) -> None:
+    """It comes near the best point of the space, which none drawn at random at first is."""
     study = model_study()
     study.optimize(objective, n_trials=32)
     skill = [curve.observations[0].score for curve in learning_curves(study)]
-    assert sorted(skill[-5:])[2] > sorted(skill[:8])[4]
+    assert max(skill) > best - 0.04 > max(skill[:3])
 
 
 def bits(trial: optuna.Trial) -> float:

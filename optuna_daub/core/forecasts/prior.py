@@ -1,4 +1,10 @@
-"""Prior of the process in `process`: its numbers, and distributions of its hyperparameters."""
+"""Prior of the process in `process`: its numbers, and distributions of its hyperparameters.
+
+A length scale grows with the square root of the number of parameters, as distances do [1].
+
+[1] C. Hvarfner, E. O. Hellsten, L. Nardi, "Vanilla Bayesian Optimization Performs Great in High
+    Dimensions", ICML 2024. https://arxiv.org/abs/2402.02229
+"""
 
 from __future__ import annotations
 
@@ -67,7 +73,7 @@ class Prior(NamedTuple):
             n_parameters: number of parameters of the space, each with a length scale.
             n_varying: mean number of parameters of a learner that differ among the learners.
         """
-        length = self.median.length * math.sqrt(max(n_varying, 1))
+        length = self.median.length * math.sqrt(max(n_varying, 1))  # [1, section 4]
         medians = np.log([*[length] * n_parameters, *self.median[1:]])
         return medians, np.array([*[self.spread.length] * n_parameters, *self.spread[1:]])
 
