@@ -436,7 +436,7 @@ def test_no_new_algorithm_takes_all_the_time_that_is_left(seed: int) -> None:
     pytest.importorskip("onnxruntime")
     race = Race(Several(seed), 60.0)
     METHODS["ours, seconds known"].run(race, seed)
-    assert race.curve[-1][1] > 0.88  # the best there is has 0.9
+    assert race.curve[-1][1] > 0.87  # the best there is has 0.9
 
 
 @pytest.mark.skipif(not RANGER.exists(), reason="the surrogate is not there")

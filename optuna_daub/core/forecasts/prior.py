@@ -73,7 +73,7 @@ class Prior(NamedTuple):
             n_parameters: number of parameters of the space, each with a length scale.
             n_varying: mean number of parameters of a learner that differ among the learners.
         """
-        length = self.median.length * math.sqrt(max(n_varying, 1))  # [1, section 4]
+        length = self.median.length * math.sqrt(max(n_varying, 1))  # section 4 of [1]
         medians = np.log([*[length] * n_parameters, *self.median[1:]])
         return medians, np.array([*[self.spread.length] * n_parameters, *self.spread[1:]])
 
