@@ -18,12 +18,11 @@ freeze-thaw [2], for suspended curves.
 
 A learner's scores at all larger sizes follow from three numbers: level, gain, and the walk at its
 last size. Given all scores seen these are jointly normal, and a forecast at any size is a sum of
-the three. It is exact at N. On the way there it takes only the learner's own last score as telling
-of the walk, though others tell of V.
+the three. At N the forecast is exact. At sizes in between it ignores what others say of V.
 
-More data do not make a learner worse: given the scores, gains below 0 are cut off (`rising`). Else
-the model would believe that the first good learner of a study falls back to the level of many bad
-ones.
+More data do not make a learner worse. So given the scores, gains below 0 are cut off, for each
+learner by itself (`Lines.rising`). Otherwise the model would believe that the first good learner
+of a study falls back to the level of many bad ones.
 
 ==============  ===================================================================================
 name here       meaning
