@@ -13,10 +13,10 @@ solved for the cost at a given score instead of the score at a given cost [2, 3]
 
 A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
 candidate of the known ones, as uncertain as the forecast says, and has to beat a typical candidate
-instead of the best learner. In return c(N) includes all seconds spent
-so far: after as much tuning it would be as far ahead of its first learner. Only its training shows
-its seconds. So with a time limit it may start, on sizes whose mean seconds are within the time
-left, even if a training on all the data would probably end too late.
+instead of the best learner. In return c(N) includes all seconds spent so far: after as much tuning
+it would be as far ahead of its first learner. Only its training shows its seconds. So with a time
+limit it may start, on sizes whose mean seconds are within the time left, even if a training on all
+the data would probably end too late.
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x

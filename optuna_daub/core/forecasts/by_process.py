@@ -20,6 +20,7 @@ from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.hyperparameters import fit
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.prior import Prior
+from optuna_daub.core.forecasts.process import JITTER
 from optuna_daub.core.forecasts.process import Conditioned
 from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Seen
@@ -204,7 +205,7 @@ class _Known(NamedTuple):
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         together = rng.standard_normal((count, len(own))) @ root.T
         # Rising curves are surer, so scale these errors to their standard deviations.
-        wide = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+        wide = np.sqrt(np.maximum(np.diag(covariance), JITTER))
         drawn[:, self.places] = together / wide * sd[self.places]
         return drawn
 

@@ -346,7 +346,7 @@ def pairs_of(share: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def variances_of(theta: Numbers) -> tuple[Numbers, Numbers]:
-    """Return squared length scales, and the six variances."""
+    """Return squared length scales, and the seven variances."""
     squares = np.exp(2.0 * theta)
     return squares[:-7], squares[-7:]
 
