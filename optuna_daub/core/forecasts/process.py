@@ -20,9 +20,9 @@ A learner's scores at all larger sizes follow from three numbers: level, gain, a
 last size. Given all scores seen these are jointly normal, and a forecast at any size is a sum of
 the three. At N the forecast is exact. At sizes in between it ignores what others say of V.
 
-More data do not make a learner worse. So given the scores, gains below 0 are cut off, for each
-learner by itself (`Lines.rising`). Otherwise the model would believe that the first good learner
-of a study falls back to the level of many bad ones.
+More data do not make a learner worse. So given the scores, falls from a learner's last size to N
+are cut off, for each learner by itself (`Lines.rising`). Otherwise the model would believe that
+the first good learner of a study falls back to the level of many bad ones.
 
 ==============  ===================================================================================
 name here       meaning
@@ -161,16 +161,20 @@ class Lines(NamedTuple):
         return (parts * self.mean).sum(axis=0), self._variance(parts, rest)
 
     def rising(self) -> Lines:
-        """Return the distribution if no learner's gain is negative.
+        """Return the distribution if no learner gets worse from its last size to N.
 
-        Gains become truncated normals, here with the moments of these [4]. Levels and walks follow
-        by regression.
+        A new learner is not to get worse from N / 8 on by its gain. The rises become truncated
+        normals, here with the moments of these [4]. Levels, gains and walks follow by regression.
         """
-        sd = np.sqrt(np.maximum(self.covariance[1, 1], JITTER))
-        cut = -self.mean[1] / sd
+        is_part = np.isfinite(self.last) & (self.last > 0.0)
+        # The rise is phi B - W at the last size.
+        of_gain, of_walk = np.where(is_part, self.last, 1.0), np.where(is_part, -1.0, 0.0)
+        rise = of_gain * self.mean[1] + of_walk * self.mean[2]
+        told = of_gain * self.covariance[1] + of_walk * self.covariance[2]
+        sd = np.sqrt(np.maximum(of_gain * told[1] + of_walk * told[2], JITTER))
+        told, cut = told / sd, -rise / sd
         # The hazard of a standard normal, its density at the cut over the mass above.
         hazard = 1.0 / (math.sqrt(math.pi / 2.0) * erfcx(cut / math.sqrt(2.0)))
-        told = self.covariance[1] / sd
         mean = self.mean + told * hazard
         return self._replace(
             mean=mean,

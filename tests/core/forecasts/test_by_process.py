@@ -167,7 +167,8 @@ def test_a_point_beside_the_leader_differs_little_from_it_though_both_are_unsure
     pool, places = Pool(to_come=None, space=SPACE), (0.2, 0.25, 0.5)
     for learner, rate in enumerate(places):
         pool = pool.with_newcomer(learner, {"kind": "tree", "rate": rate})
-        pool = pool.observed(learner, Observation(500, 0.5 + 0.1 * rate))
+        for size, score in ((500, 0.3), (2000, 0.4)):  # so that it surely rises on
+            pool = pool.observed(learner, Observation(size, score + 0.1 * rate))
     rows = SPACE.rows([{"kind": "tree", "rate": rate} for rate in (0.5001, 0.6, 0.95)])
     pool = replace(pool, proposer=Given(rows))
     gaps = Process(FULL).gaps(pool, FULL, len(places) - 1)

@@ -264,24 +264,44 @@ def test_covariances_agree_with_the_slow_transcription(seen: Seen) -> None:
     np.testing.assert_allclose(found, covariance, atol=1e-6)
 
 
-def test_rising_curves_have_the_moments_of_draws_with_gains_above_0() -> None:
+@pytest.mark.parametrize("last", [0.6, math.inf])
+def test_rising_curves_have_the_moments_of_draws_that_do_not_fall(last: float) -> None:
+    """From the last size on; those of new learners have no negative gain."""
     rng = np.random.default_rng(0)
     mean = np.array([[1.0], [-0.5], [0.2]])
     root = np.array([[1.0, 0.0, 0.0], [0.8, 0.5, 0.0], [-0.3, 0.2, 0.4]])
-    lines = Lines(mean, (root @ root.T)[:, :, None], np.ones(1), np.ones(1))
+    lines = Lines(mean, (root @ root.T)[:, :, None], np.array([last]), np.ones(1))
     drawn = mean + root @ rng.standard_normal((3, 1_000_000))
-    kept = drawn[:, drawn[1] >= 0.0]
+    rise = drawn[1] if math.isinf(last) else last * drawn[1] - drawn[2]
+    kept = drawn[:, rise >= 0.0]
     found = lines.rising()
     np.testing.assert_allclose(found.mean[:, 0], kept.mean(axis=1), atol=5e-3)
     np.testing.assert_allclose(found.covariance[:, :, 0], np.cov(kept), atol=5e-3)
 
 
 @pytest.mark.parametrize("gain", [-40.0, 40.0])
-def test_rising_curves_are_finite_however_surely_gains_are_negative(gain: float) -> None:
-    lines = Lines(np.full((3, 1), gain), np.eye(3)[:, :, None], np.ones(1), np.ones(1))
-    found = lines.rising()
+def test_rising_curves_are_finite_however_surely_they_fall(gain: float) -> None:
+    mean = np.array([[0.0], [gain], [0.0]])
+    found = Lines(mean, np.eye(3)[:, :, None], np.full(1, math.inf), np.ones(1)).rising()
     assert found.mean[1, 0] == pytest.approx(max(gain, 0.025), abs=1e-3)
     assert 0.0 < found.covariance[1, 1, 0] <= 1.0
+
+
+@pytest.mark.parametrize("point", [0.75, 1.0])
+def test_the_first_good_learner_does_not_fall_back_to_many_bad_ones(point: float) -> None:
+    """Twelve bad ones do not change from few data to N. Then one is good on few data."""
+    rows = np.append(np.linspace(0.0, 0.5, 12), point)[:, None]
+    doublings, score = np.tile([6.0, 0.0], 12), np.full(24, -0.3)
+    seen = Seen(
+        rows,
+        np.zeros(1, bool),
+        np.append(np.repeat(range(12), 2), 12),
+        np.append(doublings, 5.0),
+        np.append(score, 3.5),
+    )
+    lines = condition(fit(seen), seen).lines(rows, np.arange(13))
+    assert lines.level[12] < 0.0  # if curves may fall, it falls back to the others
+    assert lines.rising().level[12] > 2.5
 
 
 @EVERY
