@@ -58,7 +58,7 @@ Array = NDArray[np.float64]
 FILE = ROOT / "optuna_daub" / "core" / "costs" / "seconds.json"
 FIRST = Prior(
     alpha=0.45, alpha_sd=0.3, late=0.5, late_sd=0.4, kappa=0.5, pivot=2.5, reach=0.7, bend=0.4,
-    growth_by_point=0.13, count_mean=0.3, count_sd=0.4, late_by_own=1.0,
+    growth_by_point=0.13, count_mean=0.6, count_sd=0.4, late_by_own=1.0,
     linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
     noise=0.1, trust=4.0, tail=5.0,
 )  # fmt: skip
