@@ -15,8 +15,7 @@ A new algorithm has parameters that nobody has tuned. Its first learner counts a
 candidate of the known ones, as uncertain as the forecast says, and has to beat a typical candidate
 instead of the best learner. In return c(N) includes all seconds spent so far: after as much tuning
 it would be as far ahead of its first learner. Only its training shows its seconds. So with a time
-limit it may start, on sizes whose mean seconds are within the time left, even if a training on all
-the data would probably end too late.
+limit it may start even if a training on all the data would probably end too late.
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
@@ -24,6 +23,8 @@ the data would probably end too late.
     via the Pandora's Box Gittins Index", NeurIPS 2024. https://arxiv.org/abs/2406.20062
 [3] Q. Xie et al., "Cost-aware Stopping for Bayesian Optimization", 2025.
     https://arxiv.org/abs/2507.12453
+[4] J. R. Gott, "Implications of the Copernican principle for our future prospects", Nature 363,
+    1993. https://doi.org/10.1038/363315a0
 """
 
 from __future__ import annotations
@@ -151,8 +152,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     """Return the price of every step of every learner and candidate; call it by `pool.once`.
 
     The cost of a training on all the data is divided by the probability that it ends in the time
-    left, after a look in the time that the look leaves. Once there is a full-data model, steps
-    that would probably end too late are not allowed.
+    left, after a look in the time that the look leaves. If no end was given, this is the
+    probability t / (t + c) that a search of t seconds goes on for c more [4]. With a time limit,
+    once there is a full-data model, steps are not allowed if that is unlikely, or if the training
+    that they start may end too late.
 
     Raises:
         ValueError: before any learner has a score.
@@ -200,12 +203,19 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 
-    def in_time(left: float | Numbers) -> Numbers:
-        """Return the probability that a full training ends in time, 0 if unlikely."""
-        chance = to_full.within(left)
+    def in_time(way: float | Numbers) -> Numbers:
+        """Return the probability that a full training ends in time after `way` more seconds."""
+        if math.isinf(left):
+            # If nobody said when the search ends, what has lasted t goes on for c more with
+            # probability t / (t + c) [4]. A number of runs says it.
+            ahead = way + expected[:, -1] if pool.runs_left is None else 0.0 * expected[:, -1]
+            return 1.0 / (1.0 + ahead / max(spent, 1e-9))
+        chance = to_full.within(left - way)
         return np.where(chance > 0.5, chance, 0.0) if has_model else chance
 
-    chance = in_time(left)
+    chance, may_start = in_time(0.0), np.ones(expected.shape, bool)
+    if has_model:
+        may_start = costs.is_in_time(left)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
         # A run is worth more as fewer are left, in seconds of the earlier runs.
@@ -214,7 +224,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, over)
     straight = ahead / (later + overhead)
-    found[rows, -1] = np.where(chance > 0.0, straight, -math.inf)
+    found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
     # is at most that with a free way on.
     has_hope = np.ones(len(rows), bool)
@@ -225,8 +235,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
             break  # a learner suspended by the last run could not be resumed
         now = expected[:, place] + overhead
         # The look leaves less time for the training on all the data.
-        chance = in_time(left - expected[:, place])
-        looks = has_hope & (at < size) & (chance > 0.0)
+        chance = in_time(expected[:, place])
+        looks = has_hope & (at < size) & (chance > 0.0) & may_start[:, place]
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
         rest = expected[some, -1] / np.maximum(chance[some], 1e-9) + effort[some] + overhead
@@ -240,13 +250,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         return _before_a_model(pool, known, may_run, costs.expected(), spent, left)
     if pool.runs_left != 0:
         # Only a training shows the seconds of a new algorithm, so its first learner is not
-        # declined for them. But it must not take all the time left.
-        first = np.flatnonzero(untried[: len(may_run)])
-        own, first_costs = found[may_run[first]], costs.part(first)
-        own[:, 1:][first_costs.expected()[:, 1:] > left] = -math.inf
-        is_soon = first_costs.within(left)[:, 0] > 0.5
-        own[is_soon, 0] = np.maximum(own[is_soon, 0], 0.0)
-        known.learners[may_run[first]] = own
+        # declined for them, but starts small.
+        is_first = untried[: len(may_run)] & (costs.within(left)[: len(may_run), 0] > 0.5)
+        first = may_run[is_first]
+        known.learners[first, 0] = np.maximum(known.learners[first, 0], 0.0)
     return known
 
 

@@ -19,6 +19,7 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.boxes import POINTS
 from optuna_daub.core.boxes import WEIGHTS
+from optuna_daub.core.costs.cost_model import IN_TIME
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
@@ -89,7 +90,11 @@ def slowly(
     expected = cost.expected(left)
     spent = float(expected[row, stop]) if is_look else 0.0
     chance = float(cost.within(left - spent)[row, -1])
-    if chance <= 0.5:
+    if math.isinf(left):
+        so_far = pool.spent.seconds if terms.cost.is_in_seconds(pool) else pool.spent.examples
+        ahead = spent + float(expected[row, -1]) if pool.runs_left is None else 0.0
+        chance = so_far / (so_far + ahead)
+    elif chance <= 0.5 or cost.within(left)[row, stop] < IN_TIME:
         return -math.inf  # it would end too late
     now = float(expected[row, stop]) + overhead
     later = float(expected[row, -1]) / chance + effort + overhead
@@ -173,7 +178,7 @@ def test_a_look_needs_time_for_the_training_on_all_the_data_after_it(kind: str) 
             after = known.within(seconds - known.expected(seconds)[:, [stop]])
             is_late = after[mine, -1] <= 0.5
             assert (found[is_late, stop] == -math.inf).all()
-            barred += int((is_late & np.isfinite(found[:, -1])).sum())
+            barred += int((is_late & (known.within(seconds)[mine, -1] > 0.5)).sum())
             allowed += int(np.isfinite(found[:, stop]).sum())
     assert barred, "some are in time at once, but not after a look"
     assert allowed
@@ -299,11 +304,11 @@ def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be
             score = 0.8 + learner / 100 - 2.0 / size**0.5
             pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
     pool = pool.with_newcomer(6, {"kind": kind, **({"depth": 0.5} if kind == "tree" else {})})
-    pool = replace(pool, left=Cost(0, 30.0) if has_limit else None)
+    pool = replace(pool, left=Cost(0, 60.0) if has_limit else None)
     cost = Vague(6, 2.0)
     own = prices(pool, replace(TERMS, cost=cost)).learners[6]
-    mean = cost.seconds(pool, SIZES).expected()[6]
-    assert mean[0] < 30.0 < mean[1]
+    chance = cost.seconds(pool, SIZES).within(pool.left.seconds if pool.left else 0.0)[6]
+    assert not has_limit or chance[0] > IN_TIME > chance[1]
     if not has_limit:
         assert np.isfinite(own).all()
     elif kind == "tree":
@@ -311,6 +316,22 @@ def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be
     else:
         assert own[0] >= 0.0
         assert np.isneginf(own[1:]).all()
+
+
+@pytest.mark.parametrize("log_sd", [0.1, 1.5])
+def test_a_training_that_may_be_late_does_not_start_but_a_look_does(log_sd: float) -> None:
+    """Its median is half of the time left. Nothing stops it once it has started."""
+    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
+    for learner in range(6):
+        pool = pool.with_newcomer(learner, {"kind": "tree", "depth": learner / 6})
+        for size in SIZES if learner == 0 else SIZES[:1]:
+            score = 0.8 + learner / 100 - 2.0 / size**0.5
+            pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
+    pool = pool.with_newcomer(6, {"kind": "tree", "depth": 0.5})
+    pool = replace(pool, left=Cost(0, 2.0 * 8.0 * FULL / 1000))
+    own = prices(pool, replace(TERMS, cost=Vague(6, log_sd))).learners[6]
+    assert np.isfinite(own[0])
+    assert np.isfinite(own[-1]) == (log_sd == 0.1)
 
 
 def test_the_last_run_is_on_all_the_data_even_of_a_new_algorithm() -> None:

@@ -604,7 +604,7 @@ class TestDeclinedNewcomers:
         assert trial.params == {"trees": 9999.0}
         assert trial.state == TrialState.PRUNED
         reason = trial.user_attrs["daub:reason"]
-        assert reason == "declined: with all the data it would be too late"
+        assert reason == "declined: with all the data it may end too late"
 
     def too_dear(self, trial: optuna.Trial) -> float:
         trial.suggest_float("trees", 1, 10_000, log=True)

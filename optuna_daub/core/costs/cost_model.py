@@ -38,6 +38,10 @@ LARGEST = 700.0
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
 """Degrees of freedom of the Student t distribution of logarithms, and its scale. With this scale
 its quartiles are those of a normal distribution."""
+IN_TIME = 0.9
+"""Smallest probability of ending in time for a training that starts with a time limit, since
+nothing stops it. `benchmarks/search.py --problems several --methods "ours, seconds known" --budget
+4 --overrun` shows what searches lose, and how late they end."""
 
 
 class Seconds(NamedTuple):
@@ -100,6 +104,16 @@ class Seconds(NamedTuple):
         is_certain = self.log_sd < 1e-9
         chance = stdtr(FREEDOM, spare / np.where(is_certain, 1.0, QUARTILE * self.log_sd))
         return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)
+
+    def is_in_time(self, left: float) -> NDArray[np.bool_]:
+        """Return whether a training ends within `left` seconds with a probability of `IN_TIME`.
+
+        Otherwise it must not start, since nothing stops it.
+
+        >>> Seconds(np.zeros(2), np.array([0.1, 1.0])).is_in_time(np.e)
+        array([ True, False])
+        """
+        return np.asarray(self.within(left) >= IN_TIME)
 
 
 class CostModel(Protocol):

@@ -34,6 +34,7 @@ from optuna_daub.core.boxes import index
 from optuna_daub.core.boxes import index_with_look
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.costs.cost_model import is_timed
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
@@ -158,13 +159,17 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     overhead = OVERHEAD * later
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
+    may_start = np.ones(len(runs), bool)
+    if is_full.any():  # before that a model is worth being late
+        may_start = _costs(pool, terms, (full,)).is_in_time(left)[:, 0]
     # Learners that another worker trains now count with their forecasts.
     away = begun & ~pool.is_free
     best = float(table.score[is_full].max(initial=-math.inf))
     to_beat = max(best, float(mean[away].max(initial=-math.inf)))
     # [1]: the reservation value of a learner that goes straight to all the data.
     values = np.where(is_full, table.score, -math.inf)
-    values = np.where(runs | (away & ~is_full), index(mean, scale, later + overhead), values)
+    straight = (runs & may_start) | (away & ~is_full)
+    values = np.where(straight, index(mean, scale, later + overhead), values)
     size = np.full(len(values), full)
     # Compute looks only for learners that could win if a look cost the overhead alone.
     hopes = index(mean, scale, np.full(len(mean), overhead))
@@ -211,8 +216,13 @@ def _asked(pool: Pool, terms: Terms) -> float:
 
 def expected_cost(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Numbers:
     """Return the expected cost of training each learner, shape (learners, sizes)."""
+    return _costs(pool, terms, sizes).expected()
+
+
+def _costs(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Seconds:
+    """Return the cost of training each learner, shape (learners, sizes)."""
     cost = InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
-    return cost.seconds(pool, sizes).expected()[: len(pool.curves)]
+    return cost.seconds(pool, sizes).part(np.arange(len(pool.curves)))
 
 
 def _is_in_seconds(pool: Pool, terms: Terms) -> bool:

@@ -143,7 +143,7 @@ class ValuePerSecond(Policy):
             text = f"expected gain {own.max():.2g} per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))
         if known.has_model and pool.left is not None and pool.runs_left != 0:
-            return Drop(learner, Reason("with all the data it would be too late"))
+            return Drop(learner, Reason("with all the data it may end too late"))
         return proposed
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
@@ -210,7 +210,7 @@ class ValuePerSecond(Policy):
 
     def _ranking(self, pool: Pool, known: Prices) -> Ranking:
         """Return the ranking by price, the expected gain per second."""
-        excluded = "with all the data it would be too late"
+        excluded = "with all the data it may end too late"
         if not known.has_model:
             excluded = "another learner is the first to get all the data"
         return Ranking(

@@ -18,6 +18,7 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import Wait
+from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.policies.closed_pool import Terms
 from optuna_daub.core.policies.closed_pool import boxes
 from optuna_daub.core.policies.closed_pool import decide
@@ -128,6 +129,19 @@ def test_nobody_starts_who_would_be_late():
     end = decide(late, rule)
     assert isinstance(end, Finish)
     assert end.learner == leader(late, rule) == 0
+
+
+@pytest.mark.parametrize("has_model", [False, True])
+def test_once_there_is_a_model_no_training_starts_that_may_be_late(has_model):
+    """It is in time on average, but not in nine of ten cases. Nothing stops it."""
+    first = {FIRST: 0.8, 16000: 0.81} if has_model else {FIRST: 0.8}
+    pool = pool_of([first, {FIRST: 0.79}], [[1.0, 16.0], [1.0]])
+    rule = terms(cost="seconds")
+    seconds = InSeconds(16000).seconds(pool, (16000,)).part(np.array([1]))
+    left = 1.05 * float(seconds.expected()[0, 0])
+    assert not seconds.is_in_time(left).any()
+    found = boxes(dataclasses.replace(pool, left=Cost(seconds=left)), rule)
+    assert bool(np.isfinite(found.values[1])) != has_model
 
 
 def test_one_gain_does_not_tell_what_all_gain():

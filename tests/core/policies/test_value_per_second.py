@@ -185,7 +185,7 @@ def test_a_suspended_learner_with_a_good_forecast_goes_on() -> None:
     pool = replace(pool_of(), proposer=Given(np.array([[0.0, 0.0]])))
     best = {"kind": "tree", "rate": 0.6}
     pool = pool.with_newcomer(12, best)
-    for size in SIZES[:2]:
+    for size in SIZES[:3]:
         pool = pool.observed(12, truth(best, size))
     decision = POLICY.decide(pool)
     assert isinstance(decision, Extend)
