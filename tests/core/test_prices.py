@@ -320,7 +320,7 @@ def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be
 
 @pytest.mark.parametrize("log_sd", [0.1, 1.5])
 def test_a_training_that_may_be_late_does_not_start_but_a_look_does(log_sd: float) -> None:
-    """Its median is half of the time left. Nothing stops it once it has started."""
+    """Half of the time left is the median of its seconds. Nothing stops it once it has started."""
     pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
     for learner in range(6):
         pool = pool.with_newcomer(learner, {"kind": "tree", "depth": learner / 6})

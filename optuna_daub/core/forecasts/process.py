@@ -71,6 +71,8 @@ Numbers = NDArray[np.float64]
 
 MEAN_SD = 1.0
 """Standard deviation of m, in standard deviations of the scores: wide, since the scores decide."""
+NO_CUT = -36.0
+"""Cut of a standard normal, in standard deviations, below which it takes nothing away."""
 JITTER = 1e-8
 """Smallest variance of noise: with two equal learners the matrix would be singular."""
 
@@ -172,7 +174,8 @@ class Lines(NamedTuple):
         rise = of_gain * self.mean[1] + of_walk * self.mean[2]
         told = of_gain * self.covariance[1] + of_walk * self.covariance[2]
         sd = np.sqrt(np.maximum(of_gain * told[1] + of_walk * told[2], JITTER))
-        told, cut = told / sd, -rise / sd
+        # Where the cut takes nothing away, the hazard is 0, and its formula would overflow.
+        told, cut = told / sd, np.maximum(-rise / sd, NO_CUT)
         # The hazard of a standard normal, its density at the cut over the mass above.
         hazard = 1.0 / (math.sqrt(math.pi / 2.0) * erfcx(cut / math.sqrt(2.0)))
         mean = self.mean + told * hazard
