@@ -203,19 +203,19 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     expected = costs.expected(left)
     to_full = Seconds(costs.log_mean[:, -1], costs.log_sd[:, -1])
 
+    # A number of runs says when a search ends, as a time limit does.
+    lasted = max(spent, 1e-9) if pool.runs_left is None else math.inf
+
     def in_time(way: float | Numbers) -> Numbers:
         """Return the probability that a full training ends in time after `way` more seconds."""
         if math.isinf(left):
-            # If nobody said when the search ends, what has lasted t goes on for c more with
-            # probability t / (t + c) [4]. A number of runs says it.
-            ahead = way + expected[:, -1] if pool.runs_left is None else 0.0 * expected[:, -1]
-            return 1.0 / (1.0 + ahead / max(spent, 1e-9))
+            # What has lasted t goes on for c more with probability t / (t + c) [4].
+            return 1.0 / (1.0 + (way + expected[:, -1]) / lasted)
         chance = to_full.within(left - way)
         return np.where(chance > 0.5, chance, 0.0) if has_model else chance
 
-    chance, may_start = in_time(0.0), np.ones(expected.shape, bool)
-    if has_model:
-        may_start = costs.is_in_time(left)
+    # Before the first full-data model, a training may be late: there is nothing to lose.
+    chance, may_start = in_time(0.0), costs.is_in_time(left) | (not has_model)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
         # A run is worth more as fewer are left, in seconds of the earlier runs.

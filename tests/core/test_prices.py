@@ -334,6 +334,19 @@ def test_a_training_that_may_be_late_does_not_start_but_a_look_does(log_sd: floa
     assert np.isfinite(own[-1]) == (log_sd == 0.1)
 
 
+@pytest.mark.parametrize("left", [None, Cost(0, 60.0)])
+def test_prices_are_numbers_however_little_is_known_of_seconds(left: Cost | None) -> None:
+    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS), left=left)
+    for learner in range(3):
+        pool = pool.with_newcomer(learner, {"kind": "tree", "depth": learner / 6})
+        size = FULL if learner == 0 else SIZES[0]
+        pool = pool.observed(learner, Observation(size, 0.8 + learner / 100, seconds=1e-6))
+    pool = pool.with_newcomer(3, {"kind": "tree", "depth": 0.5})
+    found = prices(pool, replace(TERMS, cost=Vague(3, 1e4)))
+    assert not np.isnan(found.learners).any()
+    assert np.isfinite(found.candidates).any()
+
+
 def test_the_last_run_is_on_all_the_data_even_of_a_new_algorithm() -> None:
     pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
     for learner, kind in enumerate(("line", "tree", "tree")):

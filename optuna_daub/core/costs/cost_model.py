@@ -33,8 +33,9 @@ LATEST, SLOWEST = 120, 40
 """Numbers of learners in the model: those timed last, and the slowest of the others, which would
 cost most if they were predicted too fast. `benchmarks/decision_cost.py` shows the time that a
 decision takes with them."""
-LARGEST = 700.0
-"""Largest logarithm of expected seconds; floats end at 709."""
+LARGEST = 600.0
+"""Largest logarithm of expected seconds. Floats end at 709, and prices divide by small
+probabilities."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
 """Degrees of freedom of the Student t distribution of logarithms, and its scale. With this scale
 its quartiles are those of a normal distribution."""

@@ -165,8 +165,8 @@ class Lines(NamedTuple):
     def rising(self) -> Lines:
         """Return the distribution if no learner gets worse from its last size to N.
 
-        A new learner is not to get worse from N / 8 on by its gain. The rises become truncated
-        normals, here with the moments of these [4]. Levels, gains and walks follow by regression.
+        The rise of a new learner is its gain from N / 8 on. Rises become truncated normals, here
+        with the moments of these [4]. Levels, gains and walks follow by regression.
         """
         is_part = np.isfinite(self.last) & (self.last > 0.0)
         # The rise is phi B - W at the last size.

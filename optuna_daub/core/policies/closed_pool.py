@@ -154,14 +154,15 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     # Decisions take forecasts as normal, with the scale as standard deviation. With the heavy
     # tails of the Student t, learners far behind would have the largest indices.
     scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
-    to_full = expected_cost(pool, terms, (full,))[:, 0]
+    cost = _costs(pool, terms, (full,))
+    to_full = cost.expected()[:, 0]
     later = terms.price * _asked(pool, terms)  # cost of a full training
     overhead = OVERHEAD * later
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
     may_start = np.ones(len(runs), bool)
     if is_full.any():  # before that a model is worth being late
-        may_start = _costs(pool, terms, (full,)).is_in_time(left)[:, 0]
+        may_start = cost.is_in_time(left)[:, 0]
     # Learners that another worker trains now count with their forecasts.
     away = begun & ~pool.is_free
     best = float(table.score[is_full].max(initial=-math.inf))

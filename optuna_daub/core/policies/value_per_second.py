@@ -128,7 +128,7 @@ class ValuePerSecond(Policy):
         """Return a new learner's first training, at the size of its largest price.
 
         Once there is a full-data model and another learner can be proposed, it is declined if its
-        training on all the data would probably end too late, except the first learner of a new
+        training on all the data may end too late, except the first learner of a new
         algorithm.
         """
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
