@@ -138,24 +138,49 @@ def after_look(mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, over: ArrayLi
     return improvement(points, kept[..., None], over[..., None])
 
 
-def price(ahead: ArrayLike, now: ArrayLike, later: ArrayLike) -> Numbers:
-    """Return the price L at which each action just pays, at least 0.
+def price(ahead: ArrayLike, now: ArrayLike, later: ArrayLike, lost: ArrayLike = 0.0) -> Numbers:
+    """Return the price L at which each action just pays.
 
-    It solves sum_j w_j max(0, ahead_j - L later) = L now with the `WEIGHTS` w_j. The left side is
-    the largest of the sums over the k last outcomes, so L is the largest of their solutions.
+    It solves sum_j w_j max(0, ahead_j - L later) - lost = L now with the `WEIGHTS` w_j. The sum is
+    the largest of the sums over the k last outcomes, so L is the largest of their solutions. It is
+    below 0 only if more is lost than gained.
 
     Args:
         ahead: expected improvement after each outcome of the look, from `after_look`, at least 0
             and increasing; shape (..., 7). Without a look all seven are equal.
         now: effort until the look, above 0; shape (...).
         later: effort from the look to the end, at least 0; shape (...).
+        lost: what the look makes impossible, in units of the score, at least 0; shape (...).
 
     >>> price([[0.0, 0.0, 0.0, 0.1, 0.1, 0.1, 0.1], [0.2] * 7], [1.0, 2.0], [0.0, 2.0]).round(3)
     array([0.073, 0.05 ])
     """
-    now, later = (np.asarray(x, np.float64)[..., None] for x in (now, later))
-    sums = np.cumsum((np.asarray(ahead) * WEIGHTS)[..., ::-1], axis=-1)
+    now, later, lost = (np.asarray(x, np.float64)[..., None] for x in (now, later, lost))
+    sums = np.cumsum((np.asarray(ahead) * WEIGHTS)[..., ::-1], axis=-1) - lost
     return np.asarray((sums / (now + later * np.cumsum(WEIGHTS[::-1]))).max(axis=-1))
+
+
+def best_of_others(values: Numbers, takes: Numbers, left: ArrayLike) -> Numbers:
+    """Return the largest value of the other actions that fit into what is left; 0 if none does.
+
+    Args:
+        values: value of each action, at least 0; shape (actions,).
+        takes: what each action takes; shape (actions,).
+        left: what is left, in the view of each action; shape (..., actions), or one number.
+
+    >>> best_of_others(np.array([5.0, 3.0, 1.0]), np.array([9.0, 4.0, 2.0]), 9.0)
+    array([3., 5., 5.])
+    >>> best_of_others(np.array([5.0, 3.0, 1.0]), np.array([9.0, 4.0, 2.0]), [4.0, 4.0, 3.0])
+    array([3., 1., 0.])
+    """
+    order = np.argsort(takes, kind="stable")
+    # The largest and the second largest value among the k actions that take least.
+    most, second = np.zeros((2, len(order) + 1))
+    most[1:] = np.maximum.accumulate(values[order])
+    second[1:] = np.maximum.accumulate(np.minimum(values[order], most[:-1]))
+    fit = np.searchsorted(takes[order], left, side="right")
+    is_own = (values == most[fit]) & (takes <= left)
+    return np.asarray(np.where(is_own, second[fit], most[fit]))
 
 
 def _excess(deviate: Numbers) -> Numbers:

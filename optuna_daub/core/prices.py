@@ -17,6 +17,11 @@ instead of the best learner. In return c(N) includes all seconds spent so far: a
 it would be as far ahead of its first learner. Only its training shows its seconds. So with a time
 limit it may start even if a training on all the data would probably end too late.
 
+With a time limit a step also loses what it makes too late. Of all other trainings on all the data
+that would still end in time, the best one promises so much; of those that end in time after the
+step, the best one promises less. The difference is taken from EI, or from the left side. So a
+search looks for better points until it is time to train the best one known.
+
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
 [2] Q. Xie, R. Astudillo, P. I. Frazier, Z. Scully, A. Terenin, "Cost-aware Bayesian Optimization
@@ -37,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.boxes import after_look
+from optuna_daub.core.boxes import best_of_others
 from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
@@ -155,7 +161,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     left, after a look in the time that the look leaves. If no end was given, this is the
     probability t / (t + c) that a search of t seconds goes on for c more [4]. With a time limit,
     once there is a full-data model, steps are not allowed if that is unlikely, or if the training
-    that they start may end too late.
+    that they start may end too late. A price below 0 is of a step that loses more than it gains.
 
     Raises:
         ValueError: before any learner has a score.
@@ -186,7 +192,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     rows = np.concatenate([may_run, np.arange(count, len(mean))])
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
-    mean, sd, over = mean[rows], sd[rows], over[rows]
+    mean, sd, best_known = mean[rows], sd[rows], over[rows]
     costs = content.once(_costs, terms.cost, stops).part(rows)
     spent, left = float(pool.spent.examples), math.inf
     if terms.cost.is_in_seconds(pool):
@@ -194,7 +200,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # No less than a moment, so no price is divided by 0 once the time is over.
         left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
     # A new algorithm is a typical candidate and is to beat one, if as much is spent on it.
-    effort, untried = np.zeros(len(rows)), content.once(_is_untried)[rows]
+    over, effort = best_known.copy(), np.zeros(len(rows))
+    untried = content.once(_is_untried)[rows]
     new = len(may_run) + np.flatnonzero(untried[len(may_run) :])
     others = np.setdiff1d(np.arange(len(may_run), len(rows)), new)
     if has_model and pool.proposer.may_choose and len(others):
@@ -215,7 +222,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         return np.where(chance > 0.5, chance, 0.0) if has_model else chance
 
     # Before the first full-data model, a training may be late: there is nothing to lose.
-    chance, may_start = in_time(0.0), costs.is_in_time(left) | (not has_model)
+    chance, may_start = in_time(0.0), (costs.latest <= left) | (not has_model)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
         # A run is worth more as fewer are left, in seconds of the earlier runs.
@@ -223,7 +230,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     later = expected[:, -1] / np.maximum(chance, 1e-9) + effort
     # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, over)
-    straight = ahead / (later + overhead)
+    promised = improvement(mean, sd, best_known)
+    promised[len(may_run) :] *= pool.proposer.may_choose  # a random point promises nothing
+    lost = _lost(promised, to_full.latest, expected, left if has_model else math.inf)
+    straight = (ahead - lost[:, -1]) / (later + overhead)
     found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
     # is at most that with a free way on.
@@ -244,7 +254,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
         after = after_look(mean[some], shown, kept, over[some])
-        found[rows[some], place] = price(after, now[some], rest)
+        found[rows[some], place] = price(after, now[some], rest, lost[some, place])
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if not has_model:
         return _before_a_model(pool, known, may_run, costs.expected(), spent, left)
@@ -255,6 +265,26 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         first = may_run[is_first]
         known.learners[first, 0] = np.maximum(known.learners[first, 0], 0.0)
     return known
+
+
+def _lost(promised: Numbers, latest: Numbers, costs: Numbers, left: float) -> Numbers:
+    """Return the improvement that each step makes too late, shape (rows, stops).
+
+    After a training on all the data, another one promises only what exceeds its promise.
+
+    Args:
+        promised: expected improvement by a training of each row on all the data.
+        latest: seconds within which that training ends, with a probability of `IN_TIME`.
+        costs: mean seconds of the steps, shape (rows, stops).
+        left: seconds left; infinite if nothing can be too late.
+    """
+    if math.isinf(left):
+        return np.zeros(costs.shape)
+    own = np.zeros(costs.shape)
+    own[:, -1] = promised
+    before = best_of_others(promised, latest, left)[:, None]
+    after = best_of_others(promised, latest, left - costs.T).T
+    return np.asarray(np.maximum(before - own, 0.0) - np.maximum(after - own, 0.0))
 
 
 def _beliefs(pool: Pool, forecaster: Forecaster, size: int) -> tuple[Numbers, Numbers]:

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from optuna_daub.core.boxes import POINTS
 from optuna_daub.core.boxes import WEIGHTS
 from optuna_daub.core.boxes import after_look
+from optuna_daub.core.boxes import best_of_others
 from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import index
 from optuna_daub.core.boxes import index_with_look
@@ -143,3 +144,14 @@ def test_at_the_price_the_index_is_the_score_to_beat():
 def test_without_a_look_the_price_is_improvement_per_effort():
     ahead = np.repeat([[0.3], [0.0]], len(POINTS), axis=1)
     assert price(ahead, np.array([2.0, 2.0]), 0.0) == pytest.approx([0.15, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_of_the_others_by_comparing_all(seed):
+    rng = np.random.default_rng(seed)
+    values, takes = rng.integers(0, 6, (2, 9)).astype(float)  # many are equal
+    left = rng.integers(-1, 7, (4, 9))
+    found = best_of_others(values, takes, left)
+    for place, i in np.ndindex(left.shape):
+        fit = [values[j] for j in range(9) if j != i and takes[j] <= left[place, i]]
+        assert found[place, i] == max(fit, default=0.0)

@@ -79,12 +79,13 @@ def slowly(
     best: float,
     gap: float | None = None,
     effort: float = 0.0,
-    typical: float | None = None,
+    new: tuple[int, ...] = (),
+    typical: float = 0.0,
 ) -> float:
     """The price of one step of one learner or, behind them, candidate: L of the formula."""
-    mean, sd = (float(part[row]) for part in terms.forecaster.beliefs(pool, FULL))
-    mean = mean if typical is None else typical
-    sd = sd if gap is None else gap
+    means, sds = (part.tolist() for part in terms.forecaster.beliefs(pool, FULL))
+    means = [typical if i in new else mean for i, mean in enumerate(means)]
+    mean, sd = means[row], sds[row] if gap is None else gap
     cost = terms.cost.seconds(pool, SIZES)
     is_look = stop < len(SIZES) - 1
     expected = cost.expected(left)
@@ -98,16 +99,30 @@ def slowly(
         return -math.inf  # it would end too late
     now = float(expected[row, stop]) + overhead
     later = float(expected[row, -1]) / chance + effort + overhead
+
+    def promised(seconds: float) -> float:
+        """The best of all other trainings on all the data that end in time, over this one."""
+        if math.isinf(seconds):
+            return 0.0  # no step makes any of them too late
+        over, is_in_time = best_score(pool), cost.within(seconds)[:, -1] >= IN_TIME
+        trained = {i for i, curve in enumerate(pool.curves.values()) if curve.size == FULL}
+        others = {*np.flatnonzero(is_in_time).tolist()} - trained - {row}
+        own = 0.0 if is_look else expected_improvement(mean, sd, over)
+        most = max((expected_improvement(means[i], sds[i], over) for i in others), default=0.0)
+        return max(most - own, 0.0)
+
+    lost = promised(left) - promised(left - float(expected[row, stop]))
     if not is_look:
-        return expected_improvement(mean, sd, best) / later
+        return (expected_improvement(mean, sd, best) - lost) / later
     shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
     kept = math.sqrt(max(sd**2 - shown**2, 0.0))
     after = np.array([expected_improvement(mean + shown * z, kept, best) for z in POINTS])
 
     def balance(value: float) -> float:
-        return float(np.maximum(after - value * later, 0.0) @ WEIGHTS) - value * now
+        return float(np.maximum(after - value * later, 0.0) @ WEIGHTS) - lost - value * now
 
-    return float(brentq(balance, 0.0, after.max() / now + 1e-9, xtol=1e-18, rtol=1e-12))
+    ends = -lost / now - 1e-9, after.max() / now + 1e-9
+    return float(brentq(balance, *ends, xtol=1e-18, rtol=1e-12))
 
 
 @pytest.mark.parametrize("unit", ["examples", "seconds"])
@@ -258,11 +273,11 @@ def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
     mean = terms.forecaster.beliefs(pool, FULL)[0][12:]
     spent, overhead = pool.spent.seconds, HASTE * min(pool.spent.seconds, left)
     for row, is_new in enumerate([False] * 4 + [True]):
-        typical = float(mean[:4].mean()) if is_new else None
-        over, effort = (best_score(pool), 0.0) if typical is None else (typical, spent)
+        typical = float(mean[:4].mean())
+        over, effort = (typical, spent) if is_new else (best_score(pool), 0.0)
         for stop in range(len(SIZES)):
             step = 12 + row, stop, overhead, left, over
-            wanted = slowly(pool, terms, *step, effort=effort, typical=typical)
+            wanted = slowly(pool, terms, *step, effort=effort, new=(16,), typical=typical)
             if math.isfinite(found[row, stop]):
                 assert found[row, stop] == pytest.approx(wanted, rel=1e-4, abs=1e-12)
     assert np.isfinite(found[4]).any()

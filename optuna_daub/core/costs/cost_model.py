@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from scipy.special import stdtr
+from scipy.special import stdtrit
 
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
@@ -106,15 +107,17 @@ class Seconds(NamedTuple):
         chance = stdtr(FREEDOM, spare / np.where(is_certain, 1.0, QUARTILE * self.log_sd))
         return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)
 
-    def is_in_time(self, left: float) -> NDArray[np.bool_]:
-        """Return whether a training ends within `left` seconds with a probability of `IN_TIME`.
+    @property
+    def latest(self) -> Array:
+        """Seconds within which a training ends with a probability of `IN_TIME`.
 
-        Otherwise it must not start, since nothing stops it.
+        If fewer are left it must not start, since nothing stops it.
 
-        >>> Seconds(np.zeros(2), np.array([0.1, 1.0])).is_in_time(np.e)
-        array([ True, False])
+        >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).latest.round(2)
+        array([1.  , 3.93])
         """
-        return np.asarray(self.within(left) >= IN_TIME)
+        log_seconds = self.log_mean + QUARTILE * stdtrit(FREEDOM, IN_TIME) * self.log_sd
+        return np.asarray(np.exp(np.minimum(log_seconds, LARGEST)))
 
 
 class CostModel(Protocol):

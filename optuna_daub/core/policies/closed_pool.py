@@ -162,7 +162,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
     may_start = np.ones(len(runs), bool)
     if is_full.any():  # before that a model is worth being late
-        may_start = cost.is_in_time(left)[:, 0]
+        may_start = (cost.latest <= left)[:, 0]
     # Learners that another worker trains now count with their forecasts.
     away = begun & ~pool.is_free
     best = float(table.score[is_full].max(initial=-math.inf))
