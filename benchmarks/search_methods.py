@@ -37,8 +37,6 @@ from typing import Literal
 from typing import TypeAlias
 from unittest.mock import patch
 
-from benchmarks.search_automl import autogluon
-from benchmarks.search_automl import flaml_automl
 from benchmarks.search_space import Config
 from benchmarks.search_space import Evaluated
 from benchmarks.search_space import OutOfBudgetError
@@ -46,7 +44,6 @@ from benchmarks.search_space import Parameter
 from benchmarks.search_space import Parts
 from benchmarks.search_space import Remote
 from benchmarks.search_space import active
-from benchmarks.search_space import branches
 from benchmarks.search_space import sizes
 
 
@@ -257,6 +254,66 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
     flaml.tune.run(evaluate, search_alg=search, num_samples=-1, verbose=0)
 
 
+def flaml_automl(problem: Race, seed: int) -> None:
+    """Run FLAML's AutoML: its own learners, spaces, portfolio of starts and samples of rows.
+
+    It is told the seconds, and sees the training and validation rows of the others. Its clock is
+    made to show CPU seconds, since others use this machine; its thinking is on the clock, as the
+    two can't be told apart.
+
+    https://microsoft.github.io/FLAML/docs/Use-Cases/Task-Oriented-AutoML (`X_val`, "Optimization
+    metric" for the function that scores, `retrain_full="budget"`, which trains the best on all
+    rows before the time is up).
+    """
+    from flaml import AutoML
+
+    from benchmarks.search_problems import accuracy
+
+    training: Any = problem.problem
+    data = training.data
+    unseen = 0.0  # CPU seconds of scoring on test rows, which are not charged
+    origin = time.process_time()
+
+    def now() -> float:
+        return time.process_time() - origin - unseen
+
+    def note(model: Any, n_rows: int, score: float) -> None:
+        nonlocal unseen
+        training.model, seconds, begun = model, now() - problem.seconds, time.process_time()
+        try:
+            problem.note(score, min(n_rows, problem.full), seconds)
+        except OutOfBudgetError:
+            if now() >= problem.budget + problem.grace:
+                raise
+        finally:
+            unseen += time.process_time() - begun
+            problem.cpu = time.process_time() - origin
+
+    def metric(X_val: Any, y_val: Any, model: Any, *given: Any, **_: Any) -> tuple[float, Any]:
+        score = accuracy(model, X_val, y_val)
+        note(model, len(given[2]), score)  # labels, X_train, y_train, ...
+        return 1.0 - score, {}
+
+    automl = AutoML()
+    begun = time.time()
+    with patch("time.time", lambda: begun + now()):
+        automl.fit(
+            data.X,
+            data.y,
+            X_val=data.X_valid,
+            y_val=data.y_valid,
+            task="classification",
+            metric=metric,
+            time_budget=problem.budget,
+            retrain_full="budget",
+            n_jobs=1,
+            seed=seed,
+            verbose=0,
+        )
+        if automl.model is not None:
+            note(automl, problem.full, accuracy(automl, data.X_valid, data.y_valid))
+
+
 # --- Syne Tune ---
 
 
@@ -284,75 +341,6 @@ def syne_tune(problem: Evaluated, seed: int) -> None:
             decision = scheduler.on_trial_result(trial, {"score": score, "parts": n_parts})
             n_parts *= 3
         scheduler.on_trial_remove(trial)
-
-
-# --- scikit-learn ---
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A distribution as SciPy writes them. A drawn value is a parameter's value."""
-
-    one: Parameter
-
-    def rvs(self, random_state: Any) -> Any:
-        """Return a value."""
-        return self.one.draw(random.Random(int(random_state.randint(2**31 - 1))))
-
-
-def halving_random_search(problem: Evaluated, seed: int) -> None:
-    """Run HalvingRandomSearchCV again and again, each time with other candidates.
-
-    https://scikit-learn.org/stable/modules/grid_search.html ("Choosing a resource": any parameter
-    that takes positive integers, here `parts` of N; `max_resources` has to be given then;
-    "Exhausting the available resources": as many candidates as end with a round on all rows).
-    Factor 3 is the default. A list of dictionaries is how it writes spaces with conditions: each
-    is as likely.
-    """
-    from itertools import count
-
-    from sklearn.base import BaseEstimator
-    from sklearn.experimental import enable_halving_search_cv  # noqa: F401  it makes the next import
-    from sklearn.model_selection import HalvingRandomSearchCV
-
-    class Learner(BaseEstimator):  # type: ignore[misc]
-        """A point of the space as an estimator; all its parameters are candidates' values."""
-
-        def __init__(self, **values: Any) -> None:
-            self.values = values
-
-        def get_params(self, deep: bool = True) -> dict[str, Any]:
-            return self.values
-
-        def set_params(self, **values: Any) -> Learner:
-            self.values = {**self.values, **values}
-            return self
-
-        def fit(self, X: object, y: object) -> Learner:
-            config = active(problem.space, self.values)
-            self.score_, _ = problem.evaluate(config, parts.size(self.values["parts"]))
-            return self
-
-        def score(self, X: object, y: object) -> float:
-            return self.score_
-
-    parts = Parts.of(problem)
-    spaces = [
-        {**{k: [v] for k, v in fixed.items()}, **{one.name: Drawn(one) for one in free}}
-        for fixed, free in branches(problem.space)
-    ]
-    for turn in count():
-        HalvingRandomSearchCV(
-            Learner(parts=parts.whole),
-            spaces,
-            resource="parts",
-            max_resources=parts.whole,
-            cv=[([0, 1], [2, 3])],  # one split: the problem has its own rows
-            refit=False,
-            return_train_score=False,
-            error_score="raise",
-            random_state=(seed + turn) % 2**32,
-        ).fit([[0.0]] * 4, [0, 1, 0, 1])
 
 
 # --- The AutoML groups of Freiburg and Hannover ---
@@ -614,14 +602,6 @@ METHODS: dict[str, Method] = {
     "FLAML AutoML": Method(flaml_automl, is_for_rows_only=True),
     "FLAML zero-shot": Method(partial(floor, "zero-shot"), is_for_rows_only=True),
     "LightGBM's defaults": Method(partial(floor, "lightgbm"), is_for_rows_only=True),
-    **{
-        f"AutoGluon {quality}, {part}": Method(
-            partial(autogluon, f"{quality}_quality", part), is_for_rows_only=True
-        )
-        for quality in ("medium", "best")
-        for part in ("single", "ensemble")
-    },
-    "scikit-learn halving": Method(halving_random_search),
     "SMAC": Method(smac, home="smac"),
     "DEHB": Method(dehb, home="dehb"),
     "NePS": Method(neps, home="neps"),

@@ -12,7 +12,6 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -85,20 +84,6 @@ def active(space: Space, values: Config) -> Config:
             kind = str if parameter.choices else int if parameter.is_int else float
             config[parameter.name] = kind(value)
     return config
-
-
-def branches(space: Space) -> Iterator[tuple[Config, Space]]:
-    """Yield each combination of the parents' values, with the parameters active there."""
-    parents = [one for one in space if any(other.parent == one.name for other in space)]
-    chosen: list[dict[str, Any]] = [{}]
-    for parent in parents:
-        chosen = [
-            {**config, parent.name: value} if parent.is_active(config) else config
-            for config in chosen
-            for value in (parent.choices if parent.is_active(config) else ("",))
-        ]
-    for config in chosen:
-        yield config, tuple(p for p in space if p not in parents and p.is_active(config))
 
 
 class OutOfBudgetError(BaseException):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks import automl
 from benchmarks import decision_cost
 from benchmarks import replay
 from benchmarks import search_cv
@@ -28,6 +30,7 @@ pytestmark = [
 @pytest.mark.parametrize(
     "program",
     [
+        automl,
         decision_cost,
         search_cv,
         two_workers,
@@ -38,6 +41,19 @@ def test_a_program_writes_its_rows_and_its_table(program, tmp_path: Path) -> Non
     stem = program.__name__.rpartition(".")[2]
     assert read_rows(tmp_path / f"{stem}.jsonl")
     assert "|---|" in (tmp_path / f"{stem}.md").read_text(encoding="utf-8")
+
+
+def test_automl_tells_parts_apart_and_the_largest_overrun() -> None:
+    def row(method: str, seed: int, seconds: float, **accuracy: float) -> dict[str, Any]:
+        key = {"table": "made", "method": method, "minutes": 1.0, "seed": seed}
+        return {"key": key, "seconds": seconds, "accuracy": accuracy}
+
+    single, both = "AutoGluon medium", {", single": 0.5, ", ensemble": 0.75}
+    rows = [row("ours", 0, 59.0, **{"": 0.5}), row("ours", 1, 63.0, **{"": 0.7})]
+    (shown,) = automl.report([*rows, row(single, 0, 61.0, **both)])
+    assert "| ours | 60.00 ± 10.00 | 3 |" in shown
+    assert "| AutoGluon medium, single | 50.00 | 1 |" in shown
+    assert "| AutoGluon medium, ensemble | 75.00 | 1 |" in shown
 
 
 def test_replay_runs_as_a_script_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
