@@ -255,16 +255,15 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
         after = after_look(mean[some], shown, kept, over[some])
         found[rows[some], place] = price(after, now[some], rest, lost[some, place])
-    known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
-    if not has_model:
-        return _before_a_model(pool, known, may_run, costs.expected(), spent, left)
-    if pool.runs_left != 0:
+    if has_model and pool.runs_left != 0:
         # Only a training shows the seconds of a new algorithm, so its first learner is not
         # declined for them, but starts small.
-        is_first = untried[: len(may_run)] & (costs.within(left)[: len(may_run), 0] > 0.5)
-        first = may_run[is_first]
-        known.learners[first, 0] = np.maximum(known.learners[first, 0], 0.0)
-    return known
+        first = rows[untried & (costs.within(left)[:, 0] > 0.5)]
+        found[first, 0] = np.maximum(found[first, 0], 0.0)
+    known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
+    if has_model:
+        return known
+    return _before_a_model(pool, known, may_run, costs.expected(), spent, left)
 
 
 def _lost(promised: Numbers, latest: Numbers, costs: Numbers, left: float) -> Numbers:

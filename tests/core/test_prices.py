@@ -253,11 +253,8 @@ class AtRandom(Given):
     may_choose = False  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("left", [math.inf, 60.0])
-def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
-    left: float,
-) -> None:
-    """Trees and lines are known, nets are new: what was spent is added to the full training."""
+def trees_and_lines() -> Pool:
+    """A pool of timed trees and lines; of nets there is a candidate only, the last one."""
     pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
     rng = np.random.default_rng(0)
     for learner in range(12):
@@ -267,7 +264,15 @@ def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
         for size in SIZES if learner in (0, 3) else SIZES[:1]:
             score = 0.9 - (depth - 0.6) ** 2 - 2.0 / size**0.5
             pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
-    pool = replace(pool, left=None if math.isinf(left) else Cost(0, left))
+    return pool
+
+
+@pytest.mark.parametrize("left", [math.inf, 60.0])
+def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
+    left: float,
+) -> None:
+    """Trees and lines are known, nets are new: what was spent is added to the full training."""
+    pool = replace(trees_and_lines(), left=None if math.isinf(left) else Cost(0, left))
     terms = replace(TERMS, cost=InSeconds(FULL))
     found = prices(pool, terms).candidates
     mean = terms.forecaster.beliefs(pool, FULL)[0][12:]
@@ -284,6 +289,15 @@ def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
     # A sampler that proposes at random cannot be asked for a new algorithm.
     at_random = replace(pool, proposer=AtRandom(TREES_ROWS))
     assert prices(at_random, terms).candidates[4].max() != pytest.approx(found[4].max())
+
+
+def test_with_too_little_time_for_known_algorithms_a_new_one_may_start() -> None:
+    """Its seconds are unknown: it may be in time, and there is nothing else to do."""
+    terms = replace(TERMS, cost=InSeconds(FULL))
+    found = prices(replace(trees_and_lines(), left=Cost(0, FULL / 1000 / 2)), terms)
+    assert found.learner[0] == -math.inf
+    assert found.candidates[:4].max() == -math.inf
+    assert found.candidate == (0.0, 4, 0)
 
 
 @dataclass(frozen=True)
