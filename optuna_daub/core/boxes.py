@@ -173,7 +173,7 @@ def best_of_others(values: Numbers, takes: Numbers, left: ArrayLike) -> Numbers:
     >>> best_of_others(np.array([5.0, 3.0, 1.0]), np.array([9.0, 4.0, 2.0]), [4.0, 4.0, 3.0])
     array([3., 1., 0.])
     """
-    order = np.argsort(takes, kind="stable")
+    order, left = np.argsort(takes, kind="stable"), np.asarray(left, np.float64)
     # The largest and the second largest value among the k actions that take least.
     most, second = np.zeros((2, len(order) + 1))
     most[1:] = np.maximum.accumulate(values[order])

@@ -232,7 +232,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     ahead = improvement(mean, sd, over)
     promised = improvement(mean, sd, best_known)
     promised[len(may_run) :] *= pool.proposer.may_choose  # a random point promises nothing
-    lost = _lost(promised, to_full.latest, expected, left if has_model else math.inf)
+    # Before a full-data model there is nothing to lose.
+    lost = _lost(promised, to_full.latest, expected, left) * has_model
     straight = (ahead - lost[:, -1]) / (later + overhead)
     found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price

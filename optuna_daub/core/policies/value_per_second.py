@@ -2,7 +2,8 @@
 
 A step trains a suspended learner, or a new candidate, on some or all of the data. `core.prices`
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
-which learner goes on, on how much data, and when to try a new one. Four cases need more:
+which learner goes on, on how much data, and when to try a new one. With a time limit a step also
+loses what it makes too late. Four cases need more:
 
 * A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
   candidate of the known ones, and has to beat one; in return its cost includes all that was spent
@@ -129,7 +130,7 @@ class ValuePerSecond(Policy):
 
         Once there is a full-data model and another learner can be proposed, it is declined if its
         training on all the data may end too late, except the first learner of a new
-        algorithm.
+        algorithm. It is declined too if a better learner would then end too late.
         """
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
@@ -143,7 +144,9 @@ class ValuePerSecond(Policy):
             text = f"expected gain {own.max():.2g} per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))
         if known.has_model and pool.left is not None and pool.runs_left != 0:
-            return Drop(learner, Reason("with all the data it may end too late"))
+            is_late = own.max() == -math.inf
+            text = "with all the data it may end too late"
+            return Drop(learner, Reason(text if is_late else "a better one would end too late"))
         return proposed
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:

@@ -25,6 +25,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import Propose
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import Wait
+from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.decision import why_not
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.proposals import AroundBest
@@ -297,6 +298,21 @@ def test_a_new_learner_is_declined_only_with_a_limit_and_a_model(
         assert "too late" in str(begun.reason)
     else:
         assert begun.size in SIZES
+
+
+def test_a_new_learner_is_declined_if_a_better_one_would_then_be_too_late() -> None:
+    """Learner 10 promises most of those in time; any look leaves it too little."""
+    pool = pool_of()
+    latest = float(InSeconds(FULL).seconds(pool, (FULL,)).latest[10, 0])
+    with_worse = pool.with_newcomer(12, {"kind": "line", "rate": 0.95})
+    begun = POLICY.start(replace(with_worse, left=Cost(0, latest + 0.1)), 12, SIZES[0])
+    assert isinstance(begun, Drop)
+    assert str(begun.reason) == "a better one would end too late"
+    now = POLICY.decide(replace(pool, left=Cost(0, latest + 0.1)))
+    assert isinstance(now, Extend | Propose)
+    assert now.size == FULL, "it is time to train the best point known"
+    begun = POLICY.start(replace(with_worse, left=Cost(0, latest + 10.0)), 12, SIZES[0])
+    assert isinstance(begun, Extend)
 
 
 def test_only_the_first_learner_of_a_new_algorithm_is_never_declined() -> None:
