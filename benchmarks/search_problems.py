@@ -466,7 +466,7 @@ def at_most(limit: float) -> Iterator[None]:
             raise CutOffError
 
     before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, limit)
+    signal.setitimer(signal.ITIMER_PROF, limit if math.isfinite(limit) else 0.0)
     try:
         yield
     finally:

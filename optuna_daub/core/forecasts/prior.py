@@ -86,4 +86,5 @@ def _fitted() -> Prior:
 
 PRIOR = _fitted()
 """Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`. The
-length was chosen by what searches lose and intervals hold (`--lengths` there)."""
+length was chosen by what searches lose and intervals hold (`--lengths` there). So was the bend:
+the surrogates are forests, and gains of boosted trees shrink less."""
