@@ -13,9 +13,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optuna
 HOMES: dict[str, tuple[str, ...]] = {
     "gp": ("torch==2.13.*", "optuna", "cmaes", "scikit-learn", "scipy"),  # torch is large
     "smac": ("smac==2.4.1",),
-    "dehb": ("dehb==0.1.2",),  # wants numpy below 2
     "autogluon": ("autogluon.tabular[lightgbm,xgboost]==1.6.3",),  # wants pandas below 3
-    "neps": ("torch==2.13.*", "neural-pipeline-search==0.17.0"),
     "syne-tune": ("syne-tune==0.16.0", "huggingface_hub", "fastparquet", "h5py"),
 }
 """Packages for pip, by environment."""

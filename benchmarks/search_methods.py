@@ -14,7 +14,6 @@ for evaluations through pipes:
 from __future__ import annotations
 
 import logging
-import random
 import sys
 import time
 import warnings
@@ -343,7 +342,7 @@ def syne_tune(problem: Evaluated, seed: int) -> None:
         scheduler.on_trial_remove(trial)
 
 
-# --- The AutoML groups of Freiburg and Hannover ---
+# --- SMAC ---
 
 
 def _config_space(problem: Evaluated, seed: int) -> Any:
@@ -404,68 +403,6 @@ def smac(problem: Evaluated, seed: int) -> None:
             logging_level=False,
             overwrite=True,
         ).optimize()
-
-
-def dehb(problem: Evaluated, seed: int) -> None:
-    """Run DEHB, training sizes as fidelities.
-
-    https://automl.github.io/DEHB/latest/getting_started/running_dehb/
-    """
-    from dehb import DEHB
-
-    def train(config: Any, fidelity: float, **_: Any) -> dict[str, float]:
-        config = active(problem.space, dict(config))
-        score, seconds = problem.evaluate(config, parts.size(fidelity))
-        return {"fitness": 1.0 - score, "cost": seconds}
-
-    parts = Parts.of(problem)
-    with TemporaryDirectory() as folder:
-        DEHB(
-            f=train,
-            cs=_config_space(problem, seed),
-            min_fidelity=1,
-            max_fidelity=parts.whole,
-            n_workers=1,
-            seed=seed,
-            output_path=folder,
-            log_level="ERROR",
-        ).run(fevals=MANY)
-
-
-def neps(problem: Evaluated, seed: int) -> None:
-    """Run NePS, training size as fidelity, with the optimizer that it chooses itself.
-
-    https://automl.github.io/neps/latest/reference/neps_run/
-    Its spaces of this kind know no conditions: it chooses all parameters, and those that are not
-    active have no effect. It takes its seeds from the global generators, as its page on seeds
-    says.
-    """
-    import neps
-    import numpy as np
-    import torch
-
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-    parts = Parts.of(problem)
-    domains: dict[str, Any] = {"parts": neps.IntegerFidelity(1, parts.whole)}
-    names = {f"p{i}": one for i, one in enumerate(problem.space)}
-    for name, one in names.items():
-        if one.choices:
-            domains[name] = neps.Categorical(one.choices)
-        elif one.is_int:
-            domains[name] = neps.Integer(int(one.low), int(one.high), log=one.is_log)
-        else:
-            domains[name] = neps.Float(one.low, one.high, log=one.is_log)
-
-    def train(**values: Any) -> dict[str, float]:
-        config = active(problem.space, {one.name: values[name] for name, one in names.items()})
-        score, seconds = problem.evaluate(config, parts.size(values["parts"]))
-        return {"objective_to_minimize": 1.0 - score, "cost": seconds}
-
-    with TemporaryDirectory() as folder:
-        space = type("Space", (neps.PipelineSpace,), domains)()
-        neps.run(train, space, root_directory=Path(folder, "new"), total_evaluations_to_spend=MANY)
 
 
 # --- Ours ---
@@ -603,8 +540,6 @@ METHODS: dict[str, Method] = {
     "FLAML zero-shot": Method(partial(floor, "zero-shot"), is_for_rows_only=True),
     "LightGBM's defaults": Method(partial(floor, "lightgbm"), is_for_rows_only=True),
     "SMAC": Method(smac, home="smac"),
-    "DEHB": Method(dehb, home="dehb"),
-    "NePS": Method(neps, home="neps"),
     "Syne Tune ASHA, CQR": Method(syne_tune, home="syne-tune"),
     "ours, 20 learners": Method(partial(ours, None, {"n_learners": 20})),
     "ours": Method(partial(ours, None, {})),

@@ -1,7 +1,7 @@
 """Fit the prior of the process, and show how often intervals of open searches hold.
 
     OMP_NUM_THREADS=1 python -m benchmarks.fit.process [--smoke] [--write] [--units U ...]
-                                                       [--problems P ...] [--lengths L ...]
+        [--problems P ...] [--tables T ...] [--number NAME --values V ...]
 
 A search on each surrogate is stopped after some units of time. Then every suspended learner's
 score on all the data, and those of 100 random points, are compared with their forecasts: the
@@ -12,11 +12,16 @@ mean logarithm of the forecasts' densities at these scores, near the prior of be
 `optuna_daub/core/forecasts/process.json`. The second half is judged on.
 
 The length scale is not chosen so, as what searches have tried says little about it: with long ones
-they try few kinds of points. `--lengths` shows what searches lose with each.
+they try few kinds of points. `--values` shows what searches lose with each value of a number, such
+as `--number bend --values 0.3 0.5`.
+
+The surrogates are forests. With `--tables`, files of `../shared/data`, boosted trees are judged:
+random points trained on four sizes, in the states of studies. `--values` then shows densities.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -34,14 +39,18 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from benchmarks.fit import space_of
+from benchmarks.rows import SHARED
 from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import table
+from benchmarks.search_problems import ALGORITHM
 from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import TASKS
 from benchmarks.search_problems import Problem
 from benchmarks.search_problems import Race
 from benchmarks.search_problems import Source
+from benchmarks.search_problems import Training
+from benchmarks.search_problems import read
 from benchmarks.search_space import Config
 from benchmarks.search_space import OutOfBudgetError
 from benchmarks.search_space import active
@@ -66,6 +75,10 @@ N_NEW = 100
 """Number of random points whose forecasts are compared."""
 UNITS = (3.0, 10.0, 30.0, 100.0)
 """Times after which losses of searches are compared, in full trainings."""
+N_BOOSTERS, MOST_ROWS = 40, 60_000
+"""Number of boosted trees on each table, and its largest number of rows to train on."""
+N_KNOWN, N_STATES = (6, 12, 20), 4
+"""Numbers of learners in the states of studies with them, and states of each."""
 CONTENDERS = 0.02
 """Largest distance from the best score at which a learner is a contender, in units of the
 score."""
@@ -96,7 +109,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--units", nargs="+", type=float, default=[5.0, 20.0], help="of time")
     parser.add_argument("--problems", nargs="+", default=[f"ranger-{task}" for task in TASKS])
     parser.add_argument("--write", action="store_true", help="choose the prior and store it")
-    parser.add_argument("--lengths", nargs="+", type=float, help="compare medians of the length")
+    parser.add_argument("--tables", nargs="+", default=[], help="judge boosted trees on these")
+    parser.add_argument("--number", default="length", help="of the prior, for --values")
+    parser.add_argument("--values", nargs="+", type=float, default=[], help="to compare")
     parser.add_argument(
         "--seeds", nargs="+", type=int, default=[0, 1], help="of searches with them"
     )
@@ -104,8 +119,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.smoke:
         options.units, options.problems, options.seeds = [5.0], ["made"], [0]
     there = [name for name in options.problems if is_there(name, PROBLEMS[name].path)]
-    if options.lengths:
-        print(losses(options.lengths, there, options.seeds))
+    priors = {value: _with(PRIOR, options.number, value) for value in options.values}
+    for name in options.tables:
+        states = boosters(SHARED / "data" / name)
+        for value, prior in (priors or {"as it is": PRIOR}).items():
+            found = density(prior, states)
+            print(f"{name}, {options.number} {value}: mean log density {found:.3f}", flush=True)
+    if options.tables:
+        return
+    if priors:
+        print(losses(priors, options.number, there, options.seeds))
         return
     searches = [
         [searched(PROBLEMS[name], units, place) for units in options.units]
@@ -127,19 +150,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(table(["surrogates", "learners", "number", *(f"{s:.0%}" for s in STATED)], lines))
 
 
-def losses(lengths: Sequence[float], problems: Sequence[str], seeds: Sequence[int]) -> str:
-    """Return a table of what searches lose, by median of the length scale."""
+def losses(
+    priors: Mapping[float, Prior], number: str, problems: Sequence[str], seeds: Sequence[int]
+) -> str:
+    """Return a table of what searches lose, by the value of a number of the prior."""
     half, lines = len(problems) // 2, []
     known = {name: PROBLEMS[name].open(0).reference() for name in problems}
-    for length in lengths:
-        prior = PRIOR._replace(median=PRIOR.median._replace(length=length))
+    for value, prior in priors.items():
         for name, part in (("first", problems[:half]), ("second", problems[half:])):
             lost = [regrets(each, known[each], prior, seed) for each in part for seed in seeds]
             if lost:
                 means = np.mean(lost, axis=0)
-                lines.append([f"{length:g}", name, str(len(lost)), *(f"{x:.3f}" for x in means)])
+                lines.append([f"{value:g}", name, str(len(lost)), *(f"{x:.3f}" for x in means)])
                 print(" ".join(lines[-1]), flush=True)
-    return table(["length", "half", "searches", *(f"{u:g} units" for u in UNITS)], lines)
+    return table([number, "half", "searches", *(f"{u:g} units" for u in UNITS)], lines)
 
 
 def regrets(name: str, known: Mapping[str, float], prior: Prior, seed: int) -> list[float]:
@@ -170,12 +194,16 @@ def fitted(prior: Prior, searches: Sequence[Searched]) -> Prior:
 
 def _scaled(name: str) -> Callable[[Prior, float], Prior]:
     def change(prior: Prior, by: float) -> Prior:
-        if name not in Scales._fields:
-            return prior._replace(**{name: round(getattr(prior, name) * by, 3)})
-        value = round(getattr(prior.median, name) * by, 3)
-        return prior._replace(median=prior.median._replace(**{name: value}))
+        now = getattr(prior if name in Prior._fields else prior.median, name)
+        return _with(prior, name, round(now * by, 3))
 
     return change
+
+
+def _with(prior: Prior, name: str, value: float) -> Prior:
+    if name in Prior._fields:
+        return prior._replace(**{name: value})
+    return prior._replace(median=prior.median._replace(**{name: value}))
 
 
 CHANGES = [
@@ -184,7 +212,7 @@ CHANGES = [
 """Numbers of the prior that are chosen."""
 LEAST_GAIN = 0.02
 """Smallest gain in mean log density for which a value is changed. A mean gain of 1.6 gained 0.01,
-and searches lost more (`--lengths` shows what they lose)."""
+and searches lost more (`--values` shows what they lose)."""
 
 
 def store(prior: Prior) -> None:
@@ -261,6 +289,38 @@ def searched(which: Source, units: float, seed: int) -> Searched:
         of_points,
         max(ends, default=float(of_points.max())),
     )
+
+
+def boosters(path: Path) -> list[Searched]:
+    """Return states of studies of random boosted trees on a table: as many learners as new points.
+
+    All learners are trained on N / 64, half of them on N / 16, the fastest quarter on all rows.
+    """
+    problem, rng = Training(path.stem, read(path, "target", MOST_ROWS, 0)), random.Random(0)
+    sizes = [problem.full // 4**k for k in (3, 2, 1, 0)]
+    drawn = (draw(problem.space, rng) for _ in itertools.count())
+    tried = (point for point in drawn if point[ALGORITHM] in ("lightgbm", "xgboost"))
+    points = list(itertools.islice(tried, N_BOOSTERS))
+    scores, seconds = np.moveaxis(
+        [[problem.train(point, n, np.inf) for n in sizes] for point in points], -1, 0
+    )
+    rows, states = space_of(problem.space).rows(points), []
+    for known in N_KNOWN:
+        for _ in range(N_STATES):
+            order = np.array(rng.sample(range(N_BOOSTERS), 2 * known))
+            own, new = order[:known], order[known:]
+            fast = {*own[np.argsort(seconds[own, -1])[: known // 4]].tolist()}
+            pool = core.Pool(to_come=None, space=space_of(problem.space))
+            for learner, i in enumerate(own.tolist()):
+                pool = pool.with_newcomer(learner, points[i])
+                for k in range(4 if i in fast else 2 if learner % 2 else 1):
+                    seen = core.Observation(sizes[k], scores[i, k], seconds=seconds[i, k])
+                    pool = pool.observed(learner, seen)
+            left = np.array([learner for learner, i in enumerate(own) if i not in fast])
+            truth, best = scores[own[left], -1], float(scores[:, -1].max())
+            others = rows[new], scores[new, -1]
+            states.append(Searched(sizes[-1], pool, left, truth, *others, best))
+    return states
 
 
 def searching(

@@ -86,12 +86,27 @@ def test_the_intervals_of_open_pools_are_judged(
 def test_length_scales_are_compared_by_what_searches_lose(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    process.main(["--smoke", "--lengths", "0.4"])
+    process.main(["--smoke", "--values", "0.4"])
     header, _, row = capsys.readouterr().out.splitlines()[-3:]
     assert header.endswith("| 100 units |")
     lost = [float(entry) for entry in row.split("|")[4:-1]]
     assert lost == sorted(lost, reverse=True)
     assert lost[-1] < 0.1, "at most what the made problem may lose"
+
+
+def test_values_of_the_prior_are_compared_on_boosted_trees(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    automl.read(None)[:600].to_parquet(tmp_path / "rows.parquet")
+    now = process.PRIOR.median.w
+    values = ["--number", "w", "--values", str(now), "50.0"]
+    process.main(["--tables", str(tmp_path / "rows.parquet"), *values])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [
+        f"rows.parquet, w {value}".replace("rows", str(tmp_path / "rows")) for value in (now, 50.0)
+    ]
+    same, other = (float(line.split()[-1]) for line in lines)
+    assert same != other
 
 
 def test_no_program_has_nothing_to_say_where_the_files_are_absent(

@@ -292,7 +292,7 @@ def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
 
 
 def test_with_too_little_time_for_known_algorithms_a_new_one_may_start() -> None:
-    """Its seconds are unknown: it may be in time, and there is nothing else to do."""
+    """Nobody knows its seconds: it may be in time, and there is nothing else to do."""
     terms = replace(TERMS, cost=InSeconds(FULL))
     found = prices(replace(trees_and_lines(), left=Cost(0, FULL / 1000 / 2)), terms)
     assert found.learner[0] == -math.inf

@@ -86,5 +86,5 @@ def _fitted() -> Prior:
 
 PRIOR = _fitted()
 """Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`. The
-length was chosen by what searches lose and intervals hold (`--lengths` there). So was the bend:
-the surrogates are forests, and gains of boosted trees shrink less."""
+length and the bend were chosen by what searches lose and intervals hold (`--values` there): a
+bend of 0.5 has the same densities, also of boosted trees (`--tables`)."""
