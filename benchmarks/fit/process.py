@@ -217,7 +217,7 @@ and searches lost more (`--values` shows what they lose)."""
 
 def store(prior: Prior) -> None:
     """Write the prior into the data file of the process."""
-    values = {"source": "python -m benchmarks.fit.process --write"} | prior._asdict()
+    values = {"source": "python -m benchmarks.fit.process"} | prior._asdict()
     values |= {"median": prior.median._asdict(), "spread": prior.spread._asdict()}
     path = Path(process.__file__).with_name("process.json")
     path.write_text(json.dumps(values, indent=2) + "\n", "utf-8")

@@ -219,7 +219,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
             # What has lasted t goes on for c more with probability t / (t + c) [4].
             return 1.0 / (1.0 + (way + expected[:, -1]) / lasted)
         chance = to_full.within(left - way)
-        return np.where(chance > 0.5, chance, 0.0) if has_model else chance
+        return np.where((chance > 0.5) | (not has_model), chance, 0.0)
 
     # Before the first full-data model, a training may be late: there is nothing to lose.
     chance, may_start = in_time(0.0), (costs.latest <= left) | (not has_model)
@@ -232,7 +232,6 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     ahead = improvement(mean, sd, over)
     promised = improvement(mean, sd, best_known)
     promised[len(may_run) :] *= pool.proposer.may_choose  # a random point promises nothing
-    # Before a full-data model there is nothing to lose.
     lost = _lost(promised, to_full.latest, expected, left) * has_model
     straight = (ahead - lost[:, -1]) / (later + overhead)
     found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
