@@ -315,6 +315,18 @@ def test_a_new_learner_is_declined_if_a_better_one_would_then_be_too_late() -> N
     assert isinstance(begun, Extend)
 
 
+@pytest.mark.parametrize("left", [120.0, 160.0, 200.0])
+def test_the_step_taken_never_loses_more_than_it_gains(left: float) -> None:
+    """The best training of those in time loses nothing, so some step gains."""
+    compared = 0
+    for step in search(trainings=60, left=Cost(0, left)):
+        if any(curve.observations for curve in step.pool.curves.values()):
+            value = POLICY.prices(step.pool).value
+            assert value >= 0.0 or value == -math.inf
+            compared += 1
+    assert compared > 5
+
+
 def test_only_the_first_learner_of_a_new_algorithm_is_never_declined() -> None:
     """Nets need 160 s on all the data, of which 60 are left; their first training tells."""
     pool = replace(pool_of(), left=Cost(0, 60.0), space=None)
