@@ -289,6 +289,9 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            # Forests reset the filters in each of their threads, and threads that do so at the
+            # same time may leave none. So what passes the filters is not shown either.
+            warnings.showwarning = lambda *_args, **_options: None
             yield
     finally:
         optuna.logging.set_verbosity(verbosity)

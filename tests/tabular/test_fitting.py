@@ -7,6 +7,7 @@ import re
 import statistics
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import joblib
 import numpy as np
 import optuna
 import pytest
+from sklearn.ensemble import ExtraTreesClassifier
 
 from optuna_daub import __main__ as program
 from optuna_daub.core import Observation
@@ -67,6 +69,24 @@ TIMES: dict[str, Callable[[Any], Any]] = {
 
 
 class TestAModel:
+    def test_threads_of_forests_do_not_bring_back_warnings(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        fitted = ExtraTreesClassifier.fit
+
+        def noisy(model: Any, *rows: Any) -> Any:
+            warnings.resetwarnings()  # as scikit-learn's threads leave it if they are unlucky
+            warnings.warn("noise", UserWarning, stacklevel=1)
+            return fitted(model, *rows)
+
+        monkeypatch.setattr(ExtraTreesClassifier, "fit", noisy)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            told(table(), models=["extra_trees"])
+            assert not seen
+            warnings.warn("own", UserWarning, stacklevel=1)
+        assert len(seen) == 1
+
     def test_it_answers_in_the_words_of_the_table(self, tmp_path: Path) -> None:
         model, said = told(table())
         assert "`target` has 2 classes" in said
