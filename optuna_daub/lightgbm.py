@@ -41,16 +41,8 @@ from optuna_daub.tabular import pair
 ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "n_estimators": (
-            "num_boost_round",
-            "num_iterations",
-            "num_iteration",
-            "n_iter",
-            "num_trees",
-            "num_tree",
-            "num_round",
-            "num_rounds",
-            "nrounds",
-            "max_iter",
+            "num_boost_round", "num_iterations", "num_iteration", "n_iter", "num_trees",
+            "num_tree", "num_round", "num_rounds", "nrounds", "max_iter",
         ),
         "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
         "learning_rate": ("shrinkage_rate", "eta"),
@@ -68,7 +60,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "random_state": ("seed", "random_seed"),
         "n_jobs": ("num_threads", "num_thread", "nthread", "nthreads"),
     }
-)
+)  # fmt: skip
 """LightGBM's other names for the parameters that are searched, from its documentation."""
 
 N_FIRST_ROWS = 1_000
@@ -200,7 +192,7 @@ class _Search:
         self._train_set, self._held_out = train_set, held_out
         self._feval, self._callbacks = feval, callbacks
         kind = str(next((self._params[n] for n in _OBJECTIVES if n in self._params), ""))
-        of_classes = kind.startswith(("binary", "multiclass", "softmax", "cross_entropy"))
+        of_classes = kind.startswith(("binary", "multiclass", "softmax"))
         self.task: spaces.Task = "classification" if of_classes else "regression"
         self.n_rows = int(train_set.num_data())
         labels = np.asarray(train_set.get_label())
@@ -230,6 +222,8 @@ class _Search:
         found = {name: value for name, value in model.get_params().items() if name in ALIASES}
         del found["n_jobs"]  # keep LightGBM's default: all cores
         given = {*self._params}
+        if "goss" in map(str, self._params.values()):  # it samples by itself, and refuses bagging
+            given |= {"subsample", "subsample_freq"}
         kept = {n: v for n, v in found.items() if not given & {n, *ALIASES[n]}}
         rounds = next((self._params[n] for n in _ROUNDS if n in given), found["n_estimators"])
         rest = {n: v for n, v in self._params.items() if n not in _ROUNDS}

@@ -80,6 +80,23 @@ def test_what_is_given_is_kept_under_any_of_its_names() -> None:
     assert tuned.booster.num_trees() == 30
 
 
+def test_shares_of_a_class_are_no_classes() -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    shares = np.clip(y + np.random.default_rng(0).uniform(-0.4, 0.4, 1200), 0.0, 1.0)
+    tuned = tune({**QUIET, "objective": "cross_entropy"}, *sets(X, shares), seconds=20, n_trials=6)
+    assert min(curve.size for curve in learning_curves(tuned.study)) < N
+
+
+@pytest.mark.parametrize("name", ["data_sample_strategy", "boosting"])
+def test_a_booster_that_samples_by_itself_has_no_bagging(name: str) -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    tuned = tune(
+        {**QUIET, "objective": "binary", name: "goss"}, *sets(X, y), seconds=20, n_trials=8
+    )
+    assert not {"subsample", "bagging_fraction"} & {*tuned.best_params}
+    assert not [c for c in learning_curves(tuned.study) if c.state == "dropped"]
+
+
 def test_early_stopping_of_lightgbm_ends_trainings() -> None:
     X, y = make_classification(1200, 8, flip_y=0.3, random_state=0)
     given = {**QUIET, "objective": "binary", "num_iterations": 500, "learning_rate": 0.3}

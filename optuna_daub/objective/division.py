@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,7 +30,6 @@ from optuna_daub.objective.data import joined
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
-from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.objective.subsets import checked_test_size
 from optuna_daub.objective.subsets import complete_from
 from optuna_daub.objective.subsets import cross_validation_folds
@@ -144,7 +144,7 @@ def divided(
     elif cv is not None:
         folds = cross_validation_folds(layout, cv, rows.X, rows.y)
     else:
-        folds = (held_out_fold(layout, test_size),)
+        folds = (held_out_fold(layout, test_size, every_class=scoring.needs_all_classes),)
     scored = tuple(rows.take(f.validation) if passed is None else passed for f in folds)
     if weighted_score:
         check_weights(rows, *scored)
@@ -154,6 +154,32 @@ def divided(
         every = labels  # stratified or not
     complete = complete_from(folds, every)
     return Division(rows, layout, folds, scored, complete, is_crossed=cv is not None)
+
+
+def check_all_scored(
+    folds: Sequence[Fold], classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any
+) -> None:
+    """Raise a ValueError if a fold scores no row of some class.
+
+    Args:
+        folds: the division.
+        classes: classes of all rows.
+        scored: targets to score, by fold.
+        scoring: the scorer of probabilities, as the user named it.
+    """
+    for number, targets in enumerate(scored, start=1):
+        missing = ~np.isin(classes.names, targets)
+        if missing.any():
+            code = int(missing.argmax())
+            count = np.count_nonzero(classes.codes == code)
+            where = f" of fold {number}" if len(folds) > 1 else ""
+            label = classes.names.tolist()[code]
+            raise ValueError(
+                f"`scoring={brief(scoring)}` scores probabilities, so each class must be among "
+                f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
+                f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
+                "leave it out, score more rows, or take a scorer of predictions, as `accuracy` is."
+            )
 
 
 def _check_known(

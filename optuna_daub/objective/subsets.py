@@ -138,11 +138,12 @@ def undivided(layout: Layout) -> Fold:
     return fold_of(layout, np.arange(layout.n_rows), np.arange(0))
 
 
-def held_out_fold(layout: Layout, test_size: float) -> Fold:
+def held_out_fold(layout: Layout, test_size: float, *, every_class: bool = False) -> Fold:
     """Return the fold that holds out `test_size` rows, a share or a number.
 
-    The held-out rows are a stratified sample. With groups they are whole groups, and `test_size`
-    counts groups. In time order they are the last rows.
+    The held-out rows are a stratified sample. With `every_class` they have a row of each class of
+    two rows or more. With groups they are whole groups, and `test_size` counts groups. In time
+    order they are the last rows.
 
     >>> held_out_fold(Layout(10, shuffle=False), 0.3).validation
     array([7, 8, 9])
@@ -161,7 +162,10 @@ def held_out_fold(layout: Layout, test_size: float) -> Fold:
         room = f"a row of each of the {len(layout.classes.names)} classes"
         way_out = ", or pass `stratify=False` (for a regression target too)"
     try:
-        return fold_of(layout, *_held_out(layout, test_size))
+        training, validation = _held_out(layout, test_size)
+        if every_class and layout.classes is not None and layout.groups is None and layout.shuffle:
+            training, validation = _with_every_class(training, validation, layout.classes.codes)
+        return fold_of(layout, training, validation)
     except ValueError as error:
         raise ValueError(
             f"Both parts must have room for {room}, but got `test_size={brief(test_size)}` for "
@@ -182,6 +186,25 @@ def _held_out(layout: Layout, test_size: float) -> tuple[Indices, Indices]:
         training, validation = train_test_split(
             rows, test_size=test_size, random_state=layout.seed, stratify=codes
         )
+    return training, validation
+
+
+def _with_every_class(
+    training: Indices, validation: Indices, codes: Indices
+) -> tuple[Indices, Indices]:
+    """Return the parts after each class that is not held out gave a row for one of the largest.
+
+    >>> codes = np.array([0, 0, 0, 0, 1, 1])
+    >>> _with_every_class(np.array([0, 4, 2, 5]), np.array([1, 3]), codes)
+    (array([0, 1, 2, 5]), array([4, 3]))
+    """
+    training, validation = training.copy(), validation.copy()
+    for code in np.setdiff1d(codes[training], codes[validation]):
+        place = np.flatnonzero(codes[training] == code)
+        held_out = np.bincount(codes[validation])
+        if len(place) > 1 and held_out.max() > 1:
+            other = np.flatnonzero(codes[validation] == held_out.argmax())[0]
+            training[place[0]], validation[other] = validation[other], training[place[0]]
     return training, validation
 
 
@@ -258,32 +281,6 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
     most = max(len(training) for training, _ in splits)
     folds = (fold_of(layout, training, validation) for training, validation in splits)
     return tuple(replace(fold, full=most) for fold in folds)
-
-
-def check_all_scored(
-    folds: Sequence[Fold], classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any
-) -> None:
-    """Raise a ValueError if a fold scores no row of some class.
-
-    Args:
-        folds: the division.
-        classes: classes of all rows.
-        scored: targets to score, by fold.
-        scoring: the scorer of probabilities, as the user named it.
-    """
-    for number, targets in enumerate(scored, start=1):
-        missing = ~np.isin(classes.names, targets)
-        if missing.any():
-            code = int(missing.argmax())
-            count = np.count_nonzero(classes.codes == code)
-            where = f" of fold {number}" if len(folds) > 1 else ""
-            label = classes.names.tolist()[code]
-            raise ValueError(
-                f"`scoring={brief(scoring)}` scores probabilities, so each class must be among "
-                f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
-                f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
-                "leave it out, score more rows, or take a scorer of predictions, as `accuracy` is."
-            )
 
 
 def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:

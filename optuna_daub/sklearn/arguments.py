@@ -28,13 +28,13 @@ from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
 from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
+from optuna_daub.objective.division import check_all_scored
 from optuna_daub.objective.division import check_varies
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.objective.scoring import needs_all_classes
-from optuna_daub.objective.subsets import check_all_scored
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import deciding
 from optuna_daub.sklearn.space import Space

@@ -10,6 +10,7 @@ from typing import Any
 
 from sklearn.datasets import make_classification
 
+from optuna_daub.core.checks import brief
 from optuna_daub.spaces import SPACES
 from optuna_daub.tabular.fitting import fit
 from optuna_daub.tabular.model import TabularModel
@@ -93,8 +94,17 @@ def _is_raised_here(error: Exception) -> bool:
 
 
 def _check_path(name: str, path: Path | None) -> None:
-    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise TableError(f"`{name}` must be a file in a folder that is there, but got {path}.")
+    """Raise a TableError if no file can be written to a path."""
+    if path is None:
+        return
+    try:
+        is_new = not path.exists()
+        path.open("ab").close()
+    except OSError as error:  # no such folder, a folder, not allowed, a name too long
+        got = f"{brief(str(path))}: {error.strerror}"
+        raise TableError(f"`{name}` must be a file that can be written, but got {got}.") from error
+    if is_new:
+        path.unlink()
 
 
 def _example(asked: argparse.Namespace, say: Any) -> None:
@@ -167,7 +177,7 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
         for code, name in enumerate(model.classes):
             found[f"{model.target}={name}"] = shares[:, code]
     if asked.out is None:
-        say(found.to_csv(index=False).rstrip("\n"))
+        say(found.to_csv(index=False, lineterminator="\n").rstrip("\n"))
     else:
         found.to_csv(asked.out, index=False)
 

@@ -39,6 +39,7 @@ from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.model import said_time
 from optuna_daub.tabular.preparation import Preparation
 from optuna_daub.tabular.reading import Header
+from optuna_daub.tabular.reading import Signs
 from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import read_table
 from optuna_daub.tabular.search import Say
@@ -164,6 +165,7 @@ def fit(
         found=found,
         study=study,
         times=ready.goal.times,
+        signs=ready.signs,
     )
 
 
@@ -181,6 +183,8 @@ class _Prepared:
     """Names of the columns that are used."""
     notes: tuple[str, ...]
     """Notes for the user, all of which were said."""
+    signs: Signs
+    """Signs in the numbers of a text file."""
 
 
 def _prepared(
@@ -233,7 +237,7 @@ def _prepared(
             f"A table must have a column to learn `{goal.name}` from, but none can be made a "
             "number."
         )
-    return _Prepared(X, goal, measure, preparation, columns.used, tuple(notes))
+    return _Prepared(X, goal, measure, preparation, columns.used, tuple(notes), given.signs)
 
 
 def _checked_models(models: Any) -> list[str] | None:

@@ -16,7 +16,10 @@ from sklearn.pipeline import Pipeline
 
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.metrics import Metric
+from optuna_daub.tabular.reading import NO_SIGNS
 from optuna_daub.tabular.reading import Header
+from optuna_daub.tabular.reading import Learnt
+from optuna_daub.tabular.reading import Signs
 from optuna_daub.tabular.reading import imported
 from optuna_daub.tabular.reading import read_table
 from optuna_daub.tabular.target import Times
@@ -92,6 +95,8 @@ class TabularModel:
     """The search; None in a model that was loaded from a file."""
     times: Times | None = None
     """Dates or durations that predicted numbers stand for; None if they stand for themselves."""
+    signs: Signs = NO_SIGNS
+    """Signs in the numbers of the text file that it learnt from."""
 
     @property
     def model(self) -> Any:
@@ -102,13 +107,14 @@ class TabularModel:
         """Return the class, amount, date or duration of each row.
 
         Args:
-            table: a file or frame, as for `fit`; unknown columns are ignored.
+            table: a file or frame, as for `fit`; unknown columns are ignored. A text file is read
+                with the decimal sign, and the columns of text, that `fit` found.
             header: as in `fit`.
 
         Raises:
             TableError: if the table cannot be read, or a column is missing.
         """
-        found = self.pipeline.predict(read_table(table, header=header).frame)
+        found = self.pipeline.predict(self._read(table, header))
         if self.times is not None:
             return self.times.back(found)
         return np.asarray(self.classes[found] if self.task == "classification" else found)
@@ -124,8 +130,12 @@ class TabularModel:
             raise ValueError(
                 "`predict_proba` needs a model of classes, but this one predicts amounts."
             )
-        found = self.pipeline.predict_proba(read_table(table, header=header).frame)
+        found = self.pipeline.predict_proba(self._read(table, header))
         return np.asarray(found, np.float64)
+
+    def _read(self, table: Any, header: Header) -> Any:
+        learnt = Learnt(self.signs, self.pipeline[0].text_)
+        return read_table(table, header=header, learnt=learnt).frame
 
     def save(self, path: str | Path) -> None:
         """Write the model, without its study, to a file for `joblib.load`."""

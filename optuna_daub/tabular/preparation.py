@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.base import TransformerMixin
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from optuna_daub.core.checks import brief
 from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import imported
 
@@ -28,6 +30,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         categories_: positions of the columns of the matrix that hold codes.
         n_infinite_: number of infinities in the table of `fit`.
+        text_: names of the columns of text.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"size": [1.5, None, 2.5], "colour": ["red", "blue", "red"]})
@@ -55,6 +58,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
         self.plain_ = [n for n, kind in used.dtypes.items() if _is_plain(kind)]
         self.other_ = [name for name in self.columns if name not in {*self.plain_}]
+        is_text = imported("pandas").api.types.is_string_dtype
+        self.text_ = tuple(name for name in self.other_ if is_text(used[name]))
         self.n_infinite_ = _n_infinite(used)
         self.categories_: tuple[int, ...] = ()
         if not self.other_:
@@ -74,13 +79,17 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return the columns of a table as numbers. Values that `fit` has not seen become NaN."""
+        """Return the columns of a table as numbers.
+
+        Words that `fit` has not seen become the code -1. Words among numbers become NaN, with a
+        UserWarning.
+        """
         check_is_fitted(self)
         used = self._used(X)
         strange = [name for name in self.plain_ if not _is_plain(used[name].dtype)]
-        if strange:  # words among numbers, such as "n/a" for a gap
-            numbers = {n: imported("pandas").to_numeric(used[n], errors="coerce") for n in strange}
-            used = used.assign(**numbers)
+        changed = {name: _as_numbers(used[name]) for name in strange}
+        changed |= {n: _as_words(used[n]) for n in self.text_ if _is_plain(used[n].dtype)}
+        used = used.assign(**changed)
         if not self.other_:
             return _as_matrix(used)
         prepared = self.vectorizer_.transform(used[self.other_])
@@ -100,6 +109,26 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _is_plain(kind: Any) -> bool:
     """Return whether a column has a number type of NumPy."""
     return isinstance(kind, np.dtype) and kind.kind in "biuf"
+
+
+def _as_numbers(column: Any) -> Any:
+    numbers = imported("pandas").to_numeric(column, errors="coerce")
+    lost = column[numbers.isna() & column.notna()]
+    if len(lost):
+        warnings.warn(
+            f"`{column.name}` was a column of numbers in `fit`, but now {len(lost):,} of "
+            f"{len(column):,} cells are none, such as {brief(lost.iloc[0])}: taken for missing.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return numbers
+
+
+def _as_words(column: Any) -> Any:
+    """Return numbers as a file has them: whole ones without a point."""
+    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+        column = column.astype("Int64")
+    return column.astype("string")
 
 
 def _as_matrix(columns: Any) -> NDArray[np.float32]:

@@ -8,8 +8,10 @@ import gzip
 import lzma
 import re
 import zipfile
+from collections.abc import Collection
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
 from itertools import zip_longest
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import IO
 from typing import Any
 from typing import Literal
+from typing import NamedTuple
 from typing import cast
 
 from optuna_daub.core.checks import brief
@@ -34,18 +37,30 @@ READABLE = "CSV and TSV (also .gz, .bz2, .xz, .zip), Parquet (.parquet) and Exce
 
 SAMPLE = 1 << 18
 """Bytes that are read to find encoding, separator and decimal sign."""
-LINES = 200
-"""Lines of the sample that are split into cells."""
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 _COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+,\d+\s*")
-_GROUPS_BY_COMMA = re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*")
+_GROUPS_BY = {
+    ".": re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+(,\d+)?\s*"),
+    ",": re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*"),
+}
+"""Patterns of numbers with a sign between thousands, by that sign."""
 
 
 class TableError(ValueError):
     """The error for a table from which nothing can be learnt. One sentence says why."""
+
+
+class Signs(NamedTuple):
+    """The signs in a text file's numbers; "" for a sign that no number has."""
+
+    decimal: str
+    thousands: str
+
+
+NO_SIGNS = Signs("", "")
 
 
 @dataclass(frozen=True)
@@ -56,6 +71,16 @@ class Table:
     """Data frame of pandas; column names are distinct strings."""
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
+    signs: Signs = NO_SIGNS
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a model learnt from its table about tables like it. One column is enough for these."""
+
+    signs: Signs
+    text: Collection[str]
+    """Names of the columns of text. Their cells may all look like numbers in another table."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +89,17 @@ class _Text:
 
     encoding: str
     separator: str
-    decimal: str
-    thousands: str | None
+    signs: Signs
     skipped: int
     """Number of lines before the header: 1 for Excel's `sep=;`, else 0."""
     has_header: bool
-    first: tuple[str, ...]
-    """The cells of the first line."""
+    is_text: tuple[bool, ...]
+    """For each column, whether it is text although a number could be read from it."""
+    has_open_ends: bool
+    """True if all lines but the header end with a separator."""
 
 
-def read_table(source: Any, *, header: Header = "auto") -> Table:
+def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = None) -> Table:
     """Return a table as a data frame of pandas.
 
     Args:
@@ -81,6 +107,7 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
             `pandas.DataFrame` takes.
         header: "yes" if the first line of a text file holds the names of the columns, else "no".
             "auto" decides by its content, and adds a note if it finds no names.
+        learnt: what a model learnt from the table of its `fit`, to read this one alike.
 
     Raises:
         TableError: if the file is missing or of an unknown kind, the table has no rows or fewer
@@ -100,9 +127,10 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
     if not isinstance(header, str) or header not in ("auto", "yes", "no"):
         raise ValueError(f'`header` must be "auto", "yes" or "no", but got {brief(header)}.')
     if isinstance(source, str | Path):
-        frame, notes = _read_file(Path(source), header)
+        table = _read_file(Path(source), header, learnt)
     else:
-        frame, notes = _as_pandas(source), []
+        table = Table(_as_pandas(source))
+    frame = table.frame
     names = [*map(text_of, frame.columns)]  # of several levels too
     frame = frame.set_axis(names, axis=1)
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -111,7 +139,7 @@ def read_table(source: Any, *, header: Header = "auto") -> Table:
         raise TableError("A table must have rows to learn from, but this one has none.")
     if not isinstance(frame.index, type(frame.reset_index(drop=True).index)):
         frame = frame.reset_index(drop=True)  # names of rows are no feature
-    return Table(frame, tuple(notes))
+    return replace(table, frame=frame)
 
 
 def _as_pandas(source: Any) -> Any:
@@ -133,19 +161,19 @@ def _as_pandas(source: Any) -> Any:
         ) from error
 
 
-def _read_file(path: Path, header: Header) -> tuple[Any, list[str]]:
+def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
     pandas = imported("pandas")
     _check_is_file(path)
     endings = [ending.lower() for ending in path.suffixes]
     ending = endings[-1] if endings else ""
     try:
         if ending in PARQUET:
-            return pandas.read_parquet(path), []
+            return Table(pandas.read_parquet(path))
         if ending in EXCEL:
             imported("openpyxl" if ending == ".xlsx" else "xlrd")
-            return pandas.read_excel(path, header=None if header == "no" else 0), []
+            return Table(pandas.read_excel(path, header=None if header == "no" else 0))
         if ending in TEXT or (ending in COMPRESSED and {*endings[:-1]} & {*TEXT}):
-            return _read_text(path, header)
+            return _read_text(path, header, learnt)
     except (ImportError, TableError):
         raise
     except Exception as error:  # libraries raise many kinds for a broken file
@@ -165,76 +193,112 @@ def _check_is_file(path: Path) -> None:
         raise TableError(f"A table must have rows to learn from, but {path} is empty.")
 
 
-def _read_text(path: Path, header: Header) -> tuple[Any, list[str]]:
-    pandas = imported("pandas")
-    how = _looked_at(path, header)
-    options: dict[str, Any] = {
-        "sep": how.separator,
-        "decimal": how.decimal,
-        "thousands": how.thousands,
-        "skiprows": how.skipped,
-        "header": 0 if how.has_header else None,
-        "low_memory": False,
-        "skipinitialspace": True,
-    }
-    encoding = how.encoding
+def _read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
+    how = _looked_at(path, header, learnt)
     try:
-        frame = pandas.read_csv(path, encoding=encoding, **options)
+        frame = _parsed(path, how, how.encoding, learnt)
+        encoding = how.encoding
     except UnicodeDecodeError:
         encoding = "cp1252"
-        frame = pandas.read_csv(path, encoding=encoding, **options)
+        frame = _parsed(path, how, encoding, learnt)
     notes = []
-    if how.separator != "," or how.decimal != ".":
-        signs = " and decimal commas" if how.decimal == "," else ""
+    if how.separator != "," or how.signs.decimal == ",":
+        signs = " and decimal commas" if how.signs.decimal == "," else ""
         notes.append(f"Read with {SEPARATORS[how.separator]} between the columns{signs}.")
     if encoding == "cp1252":
         notes.append("The file is not UTF-8: read as Windows-1252.")
     if not how.has_header:
-        frame.columns = [f"column_{at}" for at in range(1, frame.shape[1] + 1)]
+        frame.columns = _names(frame.shape[1])
         said = f"The first line looks like data, so columns are called {', '.join(frame.columns)}"
         if header == "no":
             said = f"Columns are called {', '.join(frame.columns)}"
         if frame.shape[1] > 4:
             said = said.replace(", ".join(frame.columns), f"column_1 ... {frame.columns[-1]}")
         notes.append(said + ("." if header == "no" else ' (header="yes" if it holds names).'))
-    return frame, notes
+    return Table(frame, tuple(notes), how.signs)
 
 
-def _looked_at(path: Path, header: Header) -> _Text:
+def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any:
+    """Return the data frame of a text file; columns without a header have numbers as names."""
+    pandas = imported("pandas")
+    options: dict[str, Any] = {
+        "sep": how.separator,
+        "decimal": how.signs.decimal or ".",
+        "thousands": how.signs.thousands or None,
+        "skiprows": how.skipped,
+        "header": 0 if how.has_header else None,
+        "index_col": False if how.has_open_ends else None,
+        "low_memory": False,
+        "skipinitialspace": True,
+        "encoding": encoding,
+    }
+    keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
+    if how.has_header:
+        keys = names = [*pandas.read_csv(path, nrows=0, **options).columns]
+    text = {name: str for name, is_it in zip(names, how.is_text, strict=False) if is_it}
+    text |= dict.fromkeys(learnt.text if learnt else (), str)
+    types = {key: text[name] for key, name in zip(keys, names, strict=True) if name in text}
+    return pandas.read_csv(path, dtype=types, **options)
+
+
+def _names(count: int) -> list[str]:
+    return [f"column_{at}" for at in range(1, count + 1)]
+
+
+def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     """Return the format of a text file, from its first lines."""
     with _opened(path) as file:
-        sample = file.read(SAMPLE)
+        sample = file.read(SAMPLE) + file.readline() + file.readline()  # whole lines, two at least
     encoding = _encoding(sample)
     text = sample.decode(encoding, errors="ignore")
-    lines = text.splitlines()
-    if len(sample) == SAMPLE:
-        lines = lines[:-1]  # the last line of a sample may be incomplete
-    skipped = 0
+    lines, skipped = text.splitlines(), 0
     told = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
     if told:
         lines, skipped = lines[1:], 1
-    lines = [line for line in lines if line.strip()][:LINES]
+    lines = [line for line in lines if line.strip()]
     if not lines:
         raise TableError(f"A table must have rows to learn from, but {path} is empty.")
-    separator = told[1] if told and told[1] in SEPARATORS else _separator(lines, path)
-    rows = [*csv.reader(lines, delimiter=separator)]
-    cells = [cell for row in rows[1:] for cell in row if cell]
-    decimal, thousands = _signs_of_numbers(cells, separator)
-    has_header = header == "yes" or (header == "auto" and not _looks_like_data(rows))
-    return _Text(encoding, separator, decimal, thousands, skipped, has_header, tuple(rows[0]))
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    separator = told[1] if told and told[1] in SEPARATORS else _separator(lines, path, learnt)
+    first, *rows = csv.reader(lines, delimiter=separator)
+    has_header = header == "yes" or (header == "auto" and not _looks_like_data([first, *rows]))
+    has_open_ends = (
+        has_header and bool(rows) and all(r[len(first) :] in ([""], [" "]) for r in rows)
+    )
+    cells = [cell for row in rows for cell in row if cell]
+    signs = _signs_of_numbers(cells, separator, learnt.signs if learnt else NO_SIGNS)
+    columns = [*zip_longest(*(rows if has_header else [first, *rows]), fillvalue="")]
+    if has_header and not has_open_ends:
+        # Cells beyond the names come first: they name the rows.
+        columns = columns[max(len(columns) - len(first), 0) :]
+    is_text = tuple(_is_text(column, signs) for column in columns)
+    return _Text(encoding, separator, signs, skipped, has_header, is_text, has_open_ends)
 
 
-def _signs_of_numbers(cells: Sequence[str], separator: str) -> tuple[str, str | None]:
-    """Return the decimal sign of the numbers among cells, and the sign between thousands."""
-    if separator != ",":
-        if any(map(_GROUPS.fullmatch, cells)):
-            return ",", "."
+def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
+    """Return the signs in the numbers among cells. Those known from another table are kept."""
+    decimal = "." if separator == "," else known.decimal
+    if not decimal:
         has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
-        if any(map(_COMMA.fullmatch, cells)) and not has_points:
-            return ",", None
-    if any("," in cell and _GROUPS_BY_COMMA.fullmatch(cell) for cell in cells):
-        return ".", ","
-    return ".", None
+        has_commas = not has_points and any(map(_COMMA.fullmatch, cells))
+        if has_commas or any(map(_GROUPS.fullmatch, cells)):
+            decimal = ","
+        elif has_points:
+            decimal = "."
+    thousands = known.thousands if known.decimal == decimal else ""
+    sign = "." if decimal == "," else ","
+    if any(sign in cell and _GROUPS_BY[sign].fullmatch(cell) for cell in cells):
+        thousands = sign
+    return Signs(decimal, thousands)
+
+
+def _is_text(cells: Sequence[str], signs: Signs) -> bool:
+    """Return whether most cells with a sign between thousands are no numbers, such as dates."""
+    if not signs.thousands:
+        return False
+    with_it = [cell for cell in cells if signs.thousands in cell]
+    numbers = [*filter(_GROUPS_BY[signs.thousands].fullmatch, with_it)]
+    return 2 * len(numbers) < len(with_it)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -267,7 +331,7 @@ def _encoding(sample: bytes) -> str:
     return "cp1252"
 
 
-def _separator(lines: Sequence[str], path: Path) -> str:
+def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
     """Return the separator that gives most lines as many cells as the first one."""
     found = {}
     for sign in SEPARATORS:
@@ -275,6 +339,8 @@ def _separator(lines: Sequence[str], path: Path) -> str:
         if widths and widths[0] > 1:
             alike = sum(width == widths[0] for width in widths) / len(widths)
             found[sign] = (alike, widths[0])
+    if not found and learnt:
+        return ","  # the model needs one column only
     if not found:
         raise TableError(
             f"A table must have at least two columns, but no line of {path} is divided by "

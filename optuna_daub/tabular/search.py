@@ -22,6 +22,7 @@ from sklearn.metrics import get_scorer
 
 from optuna_daub import spaces
 from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import BestLearner
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
@@ -162,12 +163,18 @@ class Search:
     ) -> tuple[Any, int]:
         """Return the fitted winner, and the number of rows that it was fitted on.
 
-        Without time to fit it on all rows, it is the model that was scored.
+        Without time to fit it on all rows, it is the model that was scored. Without that, it is
+        fitted on as many rows as there is time for, and no fewer than it was scored on.
         """
-        n = len(self.y)
-        if self.takes(winner) > left and (at_hand := objective.model(study)) is not None:
-            return at_hand, objective.n_train
-        return self.build(FixedTrial(dict(winner.params)), n).fit(self.X, self.y), n
+        X, y = self.X, self.y
+        if self.takes(winner) > left:
+            if (at_hand := objective.model(study)) is not None:
+                return at_hand, objective.n_train
+            n = max(winner.size, int(len(y) * left / self.takes(winner)))
+            codes = y if self.target.task == "classification" else None
+            rows = np.sort(nested_order(len(y), self.seed, codes)[:n])
+            X, y = X[rows], y[rows]
+        return self.build(FixedTrial(dict(winner.params)), len(y)).fit(X, y), len(y)
 
     def guess(self) -> float:
         """Return the score of the best constant guess."""

@@ -189,6 +189,18 @@ def test_a_held_out_part_is_a_stratified_sample(codes: Indices, seed: int) -> No
     assert complete_from([fold], classes_of(codes))[0] == codes.max() + 1
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_every_class_of_two_rows_is_held_out_if_it_must_be(seed: int) -> None:
+    codes = np.repeat(np.arange(4), [300, 60, 3, 2])
+    layout = Layout(365, seed, Classes(np.arange(4), codes))
+    usual = held_out_fold(layout, 0.05)
+    assert {*codes[usual.validation]} == {0, 1}
+    fold = held_out_fold(layout, 0.05, every_class=True)
+    assert {*codes[fold.training]} == {*codes[fold.validation]} == {0, 1, 2, 3}
+    assert len(fold.validation) == len(usual.validation)
+    np.testing.assert_array_equal(np.sort([*fold.training, *fold.validation]), np.arange(365))
+
+
 def test_a_number_of_rows_can_be_held_out() -> None:
     assert len(held_out_fold(Layout(50), 20).validation) == 20
 

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -21,6 +23,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from optuna_daub import __main__ as program
 from optuna_daub.core import Observation
 from optuna_daub.spaces import SPACES
+from optuna_daub.spaces import first_points
 from optuna_daub.study import BestLearner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.tabular import TableError
@@ -173,6 +176,26 @@ class TestAModel:
         model, said = told(table(), seconds=0.001)
         assert "one model is trained" in said
         assert {*model.predict(table())} <= {"yes", "no"}
+
+    def test_a_file_is_read_as_that_of_the_fit(self, tmp_path: Path) -> None:
+        frame = table(3000)
+        rooms = np.random.default_rng(1).choice(["12", "007", "A3"], 3000)
+        frame = frame.assign(room=rooms, a=1000 * frame.a)
+        frame["target"] = np.where(frame.room == "007", 5000.0, frame.a)
+        frame.to_csv(tmp_path / "old.csv", sep=";", decimal=",", index=False)
+        model, said = told(tmp_path / "old.csv", models=["extra_trees"], seconds=3.0)
+        assert "decimal commas" in said
+        new = "a;b;c;colour;room\n2.000;0;0;red;12\n2.000;0;0;red;007\n"
+        (tmp_path / "new.csv").write_text(new, encoding="utf-8")
+        plain, special = model.predict(tmp_path / "new.csv")
+        assert plain == pytest.approx(2000, abs=900)
+        assert special == pytest.approx(5000, abs=900)
+
+    def test_rare_classes_are_scored_by_their_probabilities(self) -> None:
+        frame = table(3000)
+        frame.loc[:1, "target"] = "rare"
+        model, _ = told(frame, metric="log_loss", models=["linear"])
+        assert [*model.classes] == ["no", "rare", "yes"]
 
 
 def odd(change: Callable[[Any], Any]) -> Any:
@@ -379,10 +402,20 @@ class TestTheCommands:
         [
             (["fit", "absent.csv"], "absent.csv is no file"),
             (["fit", "t.csv", "--target", "z"], "`target` must be a column"),
-            (["fit", "t.csv", "--save", "no/where/m"], "`--save` must be a file in a folder"),
-            (["fit", "t.csv", "--save", "."], "`--save` must be a file in a folder"),
-            (["fit", "t.csv", "--report", "."], "`--report` must be a file in a folder"),
-            (["predict", "t.csv", "--out", "no/where.csv"], "`--out` must be a file in a folder"),
+            (
+                ["fit", "t.csv", "--save", "no/where/m"],
+                "`--save` must be a file that can be written",
+            ),
+            (["fit", "t.csv", "--save", "."], "`--save` must be a file that can be written"),
+            (
+                ["fit", "t.csv", "--save", "m" * 5000],
+                "`--save` must be a file that can be written",
+            ),
+            (["fit", "t.csv", "--report", "."], "`--report` must be a file that can be written"),
+            (
+                ["predict", "t.csv", "--out", "no/where.csv"],
+                "`--out` must be a file that can be written",
+            ),
             (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
             (["fit", "t.csv", "--jobs", "0"], "`jobs` must be at least 1 or None, but got 0"),
             (["fit", "t.csv", "--seed", "-1"], "`seed` must be an int from 0"),
@@ -503,9 +536,9 @@ class TestTheWinner:
         state = "best" if size == 240 else "suspended"
         return LearnerCurve(learner, {"model": "linear"}, seen, state, None, None, "")  # type: ignore[arg-type]
 
-    def winner(self, *others: LearnerCurve, left: float = 10.0) -> int:
+    def search(self) -> Search:
         goal = checked_target(table(), "target")
-        search = Search(
+        return Search(
             X=np.zeros((N, 1), np.float32),
             target=goal,
             metric=checked_metric(None, goal.task, 2),
@@ -514,8 +547,10 @@ class TestTheWinner:
             seed=0,
             categories=(),
         )
+
+    def winner(self, *others: LearnerCurve, left: float = 10.0) -> int:
         best = BestLearner(0, {}, 0.9, 240, None, None, True, "", "", None, 1, 1.0)
-        return search.winner([self.curve(0, 0.9, 240), *others], best, left).learner
+        return self.search().winner([self.curve(0, 0.9, 240), *others], best, left).learner
 
     def test_it_is_the_best_on_all_rows(self) -> None:
         assert self.winner() == 0
@@ -528,3 +563,14 @@ class TestTheWinner:
         # Five folds of 60 rows took 20 s, so 300 rows in one go take as long.
         assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=19.0) == 0
         assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=21.0) == 1
+
+    @pytest.mark.parametrize(("left", "n_fitted"), [(21.0, N), (15.0, 225), (1.0, 60), (-1.0, 60)])
+    def test_it_is_fitted_on_the_rows_that_there_is_time_for(
+        self, left: float, n_fitted: int
+    ) -> None:
+        (params,) = first_points("tabular", N, among=["linear"])[:1]
+        curve = replace(self.curve(0, 0.9, 60, seconds=20.0), params=params)
+        objective: Any = SimpleNamespace(model=lambda study: None)
+        model, n = self.search().last(None, objective, curve, left)  # type: ignore[arg-type]
+        assert n == n_fitted
+        assert {*model.classes_} == {0, 1}

@@ -83,7 +83,18 @@ def test_numbers_that_come_as_words_later_are_numbers() -> None:
     table = pandas.DataFrame({"a": [1.5, 2.5, 3.5], "b": [1, 2, 3]})
     preparation = Preparation(["a", "b"]).fit(table)
     later = pandas.DataFrame({"a": ["4.5", "unknown"], "b": [None, 7]})
-    np.testing.assert_array_equal(preparation.transform(later), [[4.5, np.nan], [np.nan, 7.0]])
+    with pytest.warns(UserWarning, match="`a` was a column of numbers .* 1 of 2 cells .*unknown"):
+        matrix = preparation.transform(later)
+    np.testing.assert_array_equal(matrix, [[4.5, np.nan], [np.nan, 7.0]])
+
+
+def test_words_that_come_as_numbers_later_are_the_same_words() -> None:
+    table = pandas.DataFrame({"room": ["12", "7", "A3", None] * 10, "x": range(40)})
+    preparation = Preparation(["room", "x"])
+    before = preparation.fit_transform(table)
+    for rooms in ([12.0, 7.0, None], [12, 7, 7]):
+        later = preparation.transform(pandas.DataFrame({"room": rooms, "x": [0, 1, 2]}))
+        np.testing.assert_array_equal(later[:2, 1], before[:2, 1])
 
 
 def test_infinities_are_counted() -> None:

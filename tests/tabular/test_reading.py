@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optuna_daub.tabular.reading import NO_SIGNS
+from optuna_daub.tabular.reading import SAMPLE
+from optuna_daub.tabular.reading import Learnt
+from optuna_daub.tabular.reading import Signs
 from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import read_table
 
@@ -170,3 +174,65 @@ def test_what_is_no_table_is_named() -> None:
         read_table(None)
     with pytest.raises(ValueError, match=r'`header` must be "auto", "yes" or "no"'):
         read_table("t.csv", header="maybe")  # type: ignore[arg-type]
+
+
+def read(text: str, folder: Path, learnt: Learnt | None = None) -> dict[str, Any]:
+    (folder / "t.csv").write_text(text, encoding="utf-8")
+    return dict(read_table(folder / "t.csv", learnt=learnt).frame.to_dict("list"))
+
+
+def test_dates_and_addresses_beside_points_in_thousands_stay_text(tmp_path: Path) -> None:
+    lines = [f"{day}.12.2020;1.{day}4,56;10.0.0.{day};{day}.000" for day in range(10, 30)]
+    columns = read("\n".join(["date;price;host;rows", *lines]), tmp_path)
+    assert columns["date"][0] == "10.12.2020"
+    assert columns["host"][0] == "10.0.0.10"
+    assert columns["price"][:2] == [1104.56, 1114.56]
+    assert columns["rows"][0] == 10_000
+
+
+def test_separators_at_the_ends_of_lines_move_no_column(tmp_path: Path) -> None:
+    columns = read("a,price,b\n1,2,3,\n4,5,6,\n", tmp_path)
+    assert columns == {"a": [1, 4], "price": [2, 5], "b": [3, 6]}
+    names_of_rows = read("a,b\nfirst,1,2\nsecond,3,4\n", tmp_path)
+    assert names_of_rows == {"a": [1, 3], "b": [2, 4]}
+
+
+def test_a_sign_far_below_the_first_line_is_seen(tmp_path: Path) -> None:
+    lines = ["1;2"] * 5_000 + ["1,5;2"]
+    assert read("\n".join(["a;b", *lines]), tmp_path)["a"][-1] == 1.5
+
+
+def test_long_lines_and_long_cells_are_read(tmp_path: Path) -> None:
+    names = ",".join(f"measure_{i:06}" for i in range(25_000))
+    values = ",".join(["0.5"] * 25_000)
+    assert len(names) > SAMPLE
+    assert len(read(f"{names}\n{values}\n", tmp_path)) == 25_000
+    text = "word " * 40_000
+    assert read(f"a,b\n1,{text}\n2,x\n", tmp_path)["b"][1] == "x"
+
+
+@pytest.mark.parametrize(
+    ("signs", "text", "price"),
+    [
+        (Signs(",", "."), "room;price\n12;1.200", 1200.0),
+        (Signs(".", ""), "room;price\n12;1,200", 1200.0),
+        (Signs(",", "."), "room,price\n12,1.200", 1.2),  # no file of that kind
+        (Signs("", ""), "room;price\n12;1,200", 1.2),
+    ],
+)
+def test_numbers_are_read_as_in_the_file_of_the_model(
+    signs: Signs, text: str, price: float, tmp_path: Path
+) -> None:
+    columns = read(text, tmp_path, Learnt(signs, ["room", "elsewhere"]))
+    assert columns == {"room": ["12"], "price": [price]}
+
+
+def test_a_model_takes_a_file_of_one_column(tmp_path: Path) -> None:
+    assert read("a\n1\n2\n", tmp_path, Learnt(NO_SIGNS, [])) == {"a": [1, 2]}
+    with pytest.raises(TableError, match="at least two columns"):
+        read("a\n1\n2\n", tmp_path)
+
+
+def test_columns_of_text_without_names_keep_their_zeros(tmp_path: Path) -> None:
+    columns = read("007;1.5\n012;2.5\n", tmp_path, Learnt(NO_SIGNS, ["column_1"]))
+    assert columns["column_1"] == ["007", "012"]
