@@ -409,8 +409,13 @@ class TestStudyOfLearners:
         rows = one_row_per_learner(studies.finished()).trials
         bulk.replace_trials(study._storage, study._study_id, rows)
         bulk.replace_trials(study._storage, study._study_id, rows[:1])
-        (row,) = optuna.load_study(study_name=None, storage=study._storage._backend.url).trials
+        again = optuna.load_study(study_name=None, storage=study._storage._backend.url)
+        (row,) = again.trials
         assert row.params == rows[0].params
+        # SQLite gives a new trial the id of the one that went.
+        again.ask()
+        new = again.trials[1]
+        assert new.params == new.user_attrs == new.system_attrs == new.intermediate_values == {}
 
     def test_the_trials_of_the_study_itself_stay_as_they_are(self, place: Any) -> None:
         study = studies.run(studies.new_study(storage=place), Table(RIVALS))

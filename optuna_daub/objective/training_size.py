@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ from optuna_daub.study.setup_errors import ending_study
 
 MAX_TIES = 8
 """Largest number of models in memory that share the best score on all rows."""
+_BEST_LOCK = threading.Lock()
 
 
 class TrainingSizeObjective:
@@ -243,11 +245,11 @@ class TrainingSizeObjective:
         self._has_named = False  # the columns that may have caused an error
         # The best score on all rows (larger is better), with the parameters and models that share
         # it.
-        self._best: list[tuple[float, dict[str, Any], Any]] = []
+        self._best: dict[str, list[tuple[float, dict[str, Any], Any]]] = {}  # by study
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the best models, which are a cache of this process."""
-        return vars(self) | {"_best": []}
+        return vars(self) | {"_best": {}}
 
     @property
     def n_train(self) -> int:
@@ -310,11 +312,14 @@ class TrainingSizeObjective:
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
             if size == self.n_train and len(models) == 1:
-                sign = 1 if trial.study.direction == StudyDirection.MAXIMIZE else -1
-                level = max((each[0] for each in self._best), default=sign * score)
-                if sign * score >= level:
-                    ties = [each for each in self._best if each[0] == sign * score]
-                    self._best = [*ties[: MAX_TIES - 1], (sign * score, params, models[0])]
+                name, signed = trial.study.study_name, score
+                if trial.study.direction == StudyDirection.MINIMIZE:
+                    signed = -score
+                with _BEST_LOCK:  # else a thread could lose what another one keeps
+                    best = self._best.get(name, [])
+                    if signed >= max((each[0] for each in best), default=signed):
+                        ties = [each for each in best if each[0] == signed]
+                        self._best[name] = [*ties[: MAX_TIES - 1], (signed, params, models[0])]
         return score
 
     @contextmanager
@@ -357,10 +362,10 @@ class TrainingSizeObjective:
         """Return the model that made the winner's score, without another training.
 
         None unless this process trained it on all `n_train` rows, with a held-out or a fixed
-        validation set.
+        validation set, and no later model was better that violates a constraint.
         """
         check_study(study)
-        if not self._best:
+        if not (best := self._best.get(study.study_name)):
             return None
         winner, _ = winner_of(study)
-        return next((model for _, params, model in self._best if params == winner), None)
+        return next((model for _, params, model in best if params == winner), None)

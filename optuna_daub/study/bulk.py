@@ -99,12 +99,13 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
         models.TrialSystemAttributeModel,
     )
     with database.engine.begin() as connection:
-        # The first statement writes, so two workers take turns on SQLite too.
-        connection.execute(trials.delete().where(mine, trials.c.number >= len(rows)))
+        # The first statement writes, so two workers take turns on SQLite too. Trials go last: a
+        # part that is left without one would be a part of the next trial with the same id.
         for part in parts:
             ids = trials.select().where(mine).with_only_columns(trials.c.trial_id)
             table = part.__table__
             connection.execute(table.delete().where(table.c.trial_id.in_(ids)))
+        connection.execute(trials.delete().where(mine, trials.c.number >= len(rows)))
         known = trials.select().where(mine).with_only_columns(trials.c.number, trials.c.trial_id)
         trial_ids = {number: trial_id for number, trial_id in connection.execute(known)}
         later = []

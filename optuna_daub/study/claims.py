@@ -139,7 +139,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
             other = known.forerunner(number, settled)
             if other is not None:
-                return repeating(study, trial, run, other)
+                return repeating(study, known, trial, run, other)
             # A rival that does not step back in time counts as dead; its parameters must not be
             # lost with it. If it returns, it finds this learner settled and steps back.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
@@ -160,8 +160,12 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
         time.sleep(SHORTEST_WAIT)
 
 
-def repeating(study: optuna.Study, trial: log.AnyTrial, run: Run, other: int) -> Run:
+def repeating(study: optuna.Study, known: Known, trial: log.AnyTrial, run: Run, other: int) -> Run:
     """Make the run idle, because another learner has its parameters. Store and return it."""
+    first = known.learners[other].runs.get(other)
+    if first is not None and first.assigned and first.assigned.worker != run.worker:
+        # Its sampler may have the same seed, and would be followed from point to point.
+        study.sampler.reseed_rng()
     idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
     log.write_run(study, trial, idle)
     return idle

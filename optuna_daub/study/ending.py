@@ -79,7 +79,7 @@ def close(
     policy: Policy,
     state: TrialState,
     values: Sequence[float] | None,
-    learn: Callable[[], bool],
+    learn: Callable[[bool], bool],
 ) -> None:
     """Store how a run ended, and stop the study if the answer is known.
 
@@ -89,8 +89,8 @@ def close(
         policy: the rule that allocates.
         state: state that Optuna is about to store.
         values: values that Optuna is about to store; replaced if they are not a full-data score.
-        learn: function that lets the base sampler learn from a new learner, and returns True if
-            the sampler has nothing left to propose.
+        learn: function that lets the base sampler learn from a learner, given whether it is new.
+            It returns True if the sampler has nothing left to propose.
     """
     worker, number, full_size = worker_of(study), trial.number, policy.sizes[-1]
     assigned, turn = worker.assigned.pop(number, None), worker.turns.get(number)
@@ -113,7 +113,7 @@ def close(
         with worker.lock:
             other = worker.known.twin(number) if number in worker.known.runs else None
             if other is not None:
-                run = repeating(study, trial, run, other)
+                run = repeating(study, worker.known, trial, run, other)
                 ending = replace(ending, run=run)
     _learn(ending, assigned, learn)
     # Under the lock: another thread could look and assign this learner again before the failure of
@@ -243,11 +243,11 @@ def _keep_score(ending: _Ending, score: float) -> None:
     worker.look()
 
 
-def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[], bool]) -> None:
+def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[bool], bool]) -> None:
     """Tell the base sampler of a new learner, and store whether it is exhausted."""
     run, worker = ending.run, ending.worker
     is_new = run.learner == ending.trial.number
-    is_exhausted = is_new and learn()
+    is_exhausted = run.learner is not None and learn(is_new)
     is_repeated = run.repeats is not None
     if is_new and assigned is not None:
         is_repeated = assigned.explores

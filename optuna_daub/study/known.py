@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -260,8 +261,12 @@ class Known:
 
     @property
     def repeats(self) -> int:
-        """Number of repeated proposals of known learners since the last training."""
-        return sum(run.repeats is not None for run in self.idle.values())
+        """Largest number of repeated proposals that a worker made since the last training.
+
+        Workers that were started together with one seed all repeat the first one's proposals.
+        """
+        repeating = Counter(run.worker for run in self.idle.values() if run.repeats is not None)
+        return max(repeating.values(), default=0)
 
     def declined(self, since: int) -> int:
         """Return the number of learners declined in a row, from trial `since` on."""

@@ -16,6 +16,7 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
+from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
@@ -300,10 +301,15 @@ class DataAllocationSampler(BaseSampler):
             return
         starting.end_interrupted(study, host.error_of_run())
 
-        def learn() -> bool:
-            view = self._view(study)
-            self._base_sampler.after_trial(view, trial, state, values)
-            return view.is_stopped
+        def learn(is_new: bool) -> bool:
+            view, base = self._view(study), self._base_sampler
+            if is_new:
+                base.after_trial(view, trial, state, values)
+            elif (constraints := getattr(base, "_constraints_func", None)) is not None:
+                # Measured after each run: a model that is small enough after a few rows may be too
+                # large after all.
+                _process_constraints_after_trial(constraints, view, trial, state)
+            return is_new and view.is_stopped
 
         try:
             # Optuna's own heartbeats stop earlier. If others have failed the trial meanwhile, they

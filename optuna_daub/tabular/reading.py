@@ -76,7 +76,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a model learnt from its table about tables like it. One column is enough for these."""
+    """Facts from a model's table for reading others like it. One column is enough for these."""
 
     signs: Signs
     text: Collection[str]
@@ -247,19 +247,8 @@ def _names(count: int) -> list[str]:
 
 def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     """Return the format of a text file, from its first lines."""
-    with _opened(path) as file:
-        sample = file.read(SAMPLE) + file.readline() + file.readline()  # whole lines, two at least
-    encoding = _encoding(sample)
-    text = sample.decode(encoding, errors="ignore")
-    lines, skipped = text.splitlines(), 0
-    told = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
-    if told:
-        lines, skipped = lines[1:], 1
-    lines = [line for line in lines if line.strip()]
-    if not lines:
-        raise TableError(f"A table must have rows to learn from, but {path} is empty.")
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    separator = told[1] if told and told[1] in SEPARATORS else _separator(lines, path, learnt)
+    encoding, told, lines = _first_lines(path)
+    separator = told if told in SEPARATORS else _separator(lines, path, learnt)
     first, *rows = csv.reader(lines, delimiter=separator)
     has_header = header == "yes" or (header == "auto" and not _looks_like_data([first, *rows]))
     has_open_ends = (
@@ -272,7 +261,22 @@ def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
         # Cells beyond the names come first: they name the rows.
         columns = columns[max(len(columns) - len(first), 0) :]
     is_text = tuple(_is_text(column, signs) for column in columns)
-    return _Text(encoding, separator, signs, skipped, has_header, is_text, has_open_ends)
+    return _Text(encoding, separator, signs, int(told != ""), has_header, is_text, has_open_ends)
+
+
+def _first_lines(path: Path) -> tuple[str, str, list[str]]:
+    """Return a text file's encoding, the separator in Excel's line `sep=;`, and lines after it."""
+    with _opened(path) as file:
+        sample = file.read(SAMPLE) + file.readline() + file.readline()  # whole lines, two at least
+    encoding = _encoding(sample)
+    text = sample.decode(encoding, errors="ignore")
+    lines = text.splitlines()
+    told = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
+    lines = [line for line in lines[1 if told else 0 :] if line.strip()]
+    if not lines:
+        raise TableError(f"A table must have rows to learn from, but {path} is empty.")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    return encoding, told[1] if told else "", lines
 
 
 def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:

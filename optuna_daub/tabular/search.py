@@ -163,13 +163,15 @@ class Search:
     ) -> tuple[Any, int]:
         """Return the fitted winner, and the number of rows that it was fitted on.
 
-        Without time to fit it on all rows, it is the model that was scored. Without that, it is
-        fitted on as many rows as there is time for, and no fewer than it was scored on.
+        Without time to fit it on all rows, it is the model that was scored on all the data. If
+        there is none, as many rows are taken as there is time for, and no fewer than it was
+        scored on.
         """
         X, y = self.X, self.y
-        if self.takes(winner) > left:
-            if (at_hand := objective.model(study)) is not None:
-                return at_hand, objective.n_train
+        is_late = self.takes(winner) > left
+        if is_late and (at_hand := objective.model(study)) is not None:
+            return at_hand, objective.n_train
+        if is_late and winner.size < objective.n_train:
             n = max(winner.size, int(len(y) * left / self.takes(winner)))
             codes = y if self.target.task == "classification" else None
             rows = np.sort(nested_order(len(y), self.seed, codes)[:n])

@@ -124,6 +124,18 @@ def test_the_winner_is_at_hand_as_it_was_scored() -> None:
     assert pickle.loads(pickle.dumps(objective)).model(study) is None
 
 
+def test_a_study_has_its_winner_at_hand_whatever_another_one_found() -> None:
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    one = searched(objective)
+    other = optuna.create_study(direction="maximize", sampler=one.sampler, pruner=one.pruner)
+    other.enqueue_trial({"var_smoothing": 0.5})
+    other.optimize(objective, n_trials=1)
+    assert other.best_value < one.best_value
+    for study in (one, other):
+        model = objective.model(study)
+        assert model.var_smoothing == study.best_params["var_smoothing"]
+
+
 def test_a_learner_that_was_forgotten_starts_anew() -> None:
     objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=1)
     study = searched(objective, 30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -20,6 +21,8 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import AllocationPruner
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -51,6 +54,7 @@ from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import repeats
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
@@ -476,3 +480,31 @@ def test_who_asks_for_sizes_again_is_told_the_same() -> None:
             else:
                 with pytest.raises(optuna.TrialPruned, match=answer):
                     next(training_sizes(trial))
+
+
+def test_a_worker_with_the_seed_of_another_does_not_follow_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def study() -> optuna.Study:
+        return optuna.create_study(
+            study_name="one",
+            storage=sqlite(tmp_path),
+            load_if_exists=True,
+            direction="maximize",
+            sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
+            pruner=DAUBPruner(sizes=SIZES),
+        )
+
+    first = study()
+    for _ in range(4):
+        trial = first.ask()
+        trial.suggest_float("x", 0, 1)
+        assert next(training_sizes(trial))
+    monkeypatch.setattr("optuna_daub.study.liveness.this_worker", lambda: "elsewhere|1|1")
+    second = study()
+    for _ in range(4):
+        trial = second.ask()
+        trial.suggest_float("x", 0, 1)
+        with suppress(optuna.TrialPruned):
+            next(training_sizes(trial))
+    assert list(repeats(second)) == [4]

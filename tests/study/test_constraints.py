@@ -147,3 +147,24 @@ def test_a_constraint_measured_late_takes_the_answer_back() -> None:
     assert best.params["x"] <= LIMIT
     complete = [t for t in study.trials if t.state == TrialState.COMPLETE]
     assert max(t.params["x"] for t in complete) > LIMIT
+
+
+def test_a_constraint_is_measured_after_each_run() -> None:
+    """A model may be small enough after a few rows, and too large after all."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x, score = trial.suggest_float("x", 0, 1), 0.0
+        for size in training_sizes(trial):
+            trial.set_user_attr("x", x * size / SIZES[-1])
+            score = 0.4 + x / 2 - (1 + 3 * x) / size
+            report(trial, size, score)
+        return score
+
+    study = pair(DAUBPruner(sizes=SIZES), tpe(by_attribute))
+    study.optimize(objective, n_trials=30)
+    curves = learning_curves(study)
+    resumed = [c for c in curves if len(c.observations) > 1 and c.size == SIZES[-1]]
+    assert {c.state == "dropped" for c in resumed} == {True, False}
+    for curve in resumed:
+        assert (curve.state == "dropped") == (curve.params["x"] > LIMIT)
+    assert study.best_params["x"] <= LIMIT

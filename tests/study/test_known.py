@@ -193,6 +193,12 @@ def test_repeats_count_since_anything_was_trained() -> None:
     assert not known(f"0: .5 | {repeats} | {last}>0: .6").has_nothing_new
 
 
+def test_repeats_of_many_workers_do_not_exhaust_a_search() -> None:
+    repeats = " | ".join(f"{n}: repeats=0 by=w{n}" for n in range(1, 2 * MOST_REPEATS))
+    assert known(f"0: .5 | {repeats}").repeats == 1
+    assert not known(f"0: .5 | {repeats}").has_nothing_new
+
+
 def test_who_is_ruled_out_by_one_policy_is_not_by_another() -> None:
     before = known("0: .5 | 1: .6")
     after = before.ruling_out({0: "too bad"})

@@ -570,7 +570,7 @@ class TestTheWinner:
     ) -> None:
         (params,) = first_points("tabular", N, among=["linear"])[:1]
         curve = replace(self.curve(0, 0.9, 60, seconds=20.0), params=params)
-        objective: Any = SimpleNamespace(model=lambda study: None)
+        objective: Any = SimpleNamespace(model=lambda study: None, n_train=240)
         model, n = self.search().last(None, objective, curve, left)  # type: ignore[arg-type]
         assert n == n_fitted
         assert {*model.classes_} == {0, 1}
