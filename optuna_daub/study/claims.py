@@ -162,8 +162,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
 
 def repeating(study: optuna.Study, known: Known, trial: log.AnyTrial, run: Run, other: int) -> Run:
     """Make the run idle, because another learner has its parameters. Store and return it."""
-    first = known.learners[other].runs.get(other)
-    if first is not None and first.assigned and first.assigned.worker != run.worker:
+    if known.starter(other) != run.worker:
         # Its sampler may have the same seed, and would be followed from point to point.
         study.sampler.reseed_rng()
     idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)

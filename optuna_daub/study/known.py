@@ -304,6 +304,11 @@ class Known:
             return None
         return tuple(i for i in others if i > number and not self.curves[i].observations) or None
 
+    def starter(self, learner: int) -> str | None:
+        """Return the worker that started a learner; None if that is not known."""
+        first = self._runs_of(learner).get(learner)
+        return first.assigned.worker if first and first.assigned else None
+
     def alike(self, learner: int) -> frozenset[int]:
         """Return the other learners with the same parameters."""
         key = self.learners[learner].key

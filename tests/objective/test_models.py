@@ -132,8 +132,9 @@ def test_a_study_has_its_winner_at_hand_whatever_another_one_found() -> None:
     other.optimize(objective, n_trials=1)
     assert other.best_value < one.best_value
     for study in (one, other):
-        model = objective.model(study)
-        assert model.var_smoothing == study.best_params["var_smoothing"]
+        model, best = objective.model(study), best_learner(study)
+        assert best is not None
+        assert model.var_smoothing == best.params["var_smoothing"]
 
 
 def test_a_learner_that_was_forgotten_starts_anew() -> None:
