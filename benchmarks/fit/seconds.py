@@ -1,18 +1,16 @@
-"""Fit the prior of the model of seconds, and measure how often its predictions hold.
+"""Judge the prior of the model of seconds: how often its predictions hold.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.fit.seconds [--smoke] [--measure S] [--write]
+    OMP_NUM_THREADS=1 python -m benchmarks.fit.seconds [--smoke] [--measure S]
+        [--number NAME --values V ...]
 
 Seconds come from three sources: two tables of named models, the surrogate of random forests, and
-`--measure` CPU seconds of real training on little data, whose rows go to results/seconds.jsonl.
-From each problem studies are made: some learners, each timed on some sizes, most on the smallest
-only. Constants are those whose predictions of the sizes not timed and of learners not started have
-the largest log score; half of the problems are fitted on, the other half is judged, and the other
-way round. There are few kinds of problems, so constants are drawn towards `FIRST`, and how
-all learners' seconds grow (`GIVEN`) is not fitted: forests of a surrogate would decide it alone.
+`--measure` seconds of real training, of random points of `spaces.tabular` on little data, whose
+rows go to results/seconds.jsonl. From each problem studies are made: some learners, each timed on
+some sizes, most on the smallest only; in half of the studies they are the cheap ones, which a
+search tries first. The sizes not timed, and learners not started, are predicted.
 
-Writes results/seconds.md: log scores and how often intervals held, of problems not fitted on.
-With `--write` the constants fitted on all problems go to the file that the package ships. In smoke
-mode problems are made ones, and nothing is written but to a temporary folder.
+Writes results/seconds.md: log scores, mean errors and how often intervals held; with `--values`
+for each value of a number of the prior. In smoke mode problems are made ones.
 """
 
 from __future__ import annotations
@@ -24,52 +22,58 @@ import time
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from optuna.trial import FixedTrial
 
+from benchmarks.automl import read
 from benchmarks.fit import space_of
 from benchmarks.replay_problems import table_problem
-from benchmarks.rows import ROOT
+from benchmarks.rows import SHARED
 from benchmarks.rows import parser_of
 from benchmarks.rows import results_of
-from benchmarks.rows import stamp
 from benchmarks.rows import table
-from benchmarks.search_problems import CONDITIONAL
-from benchmarks.search_problems import PROBLEMS
 from benchmarks.search_problems import RANGER_FILE
 from benchmarks.search_problems import TASKS
+from benchmarks.search_problems import CutOffError
 from benchmarks.search_problems import Ranger
+from benchmarks.search_problems import at_most
 from benchmarks.search_space import draw
+from optuna_daub import spaces
 from optuna_daub.core.costs.cost_model import FREEDOM
 from optuna_daub.core.costs.cost_model import QUARTILE
 from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.seconds import PRIOR
 from optuna_daub.core.costs.seconds import Prior
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
+from optuna_daub.study.spaces import widened
+from optuna_daub.tabular.preparation import Preparation
 
 
 Array = NDArray[np.float64]
 
-FILE = ROOT / "optuna_daub" / "core" / "costs" / "seconds.json"
-FIRST = Prior(
-    alpha=0.45, alpha_sd=0.3, late=0.5, late_sd=0.4, kappa=0.5, pivot=2.5, reach=0.7, bend=0.4,
-    growth_by_point=0.13, count_mean=0.6, count_sd=0.4, late_by_own=1.0,
-    linear=1.2, smooth=0.6, own=0.4, own_growth=0.25,
-    noise=0.1, trust=4.0, tail=5.0,
-)  # fmt: skip
-"""Belief before the fit. The exponent rises from a half on little data to 0.95 at N."""
-GIVEN = ("alpha", "alpha_sd", "late", "late_sd", "kappa", "pivot")
-"""Parameters of the growth of seconds that all learners share."""
-BELIEF = 0.03
-"""Log score per observation that a constant must earn to leave `FIRST`. It is the price of a
-factor of e."""
-MEASURED = {"real-adult": 16_384, "real-letter": 8_192, "real-magic": 8_192}
-"""N of the problems for real training, which use a part of their rows."""
+MEASURED = (
+    "adult.parquet",
+    "covtype.parquet",
+    "flightlate.parquet",
+    "letter.parquet",
+    "mnist.npz",
+)
+"""Tables for real training."""
+SIZES = (512, 2_048, 8_192)
+"""Rows of each training on them."""
+N_ROWS = 40_000
+"""Number of rows that the ranges of `spaces.tabular` are for."""
+LONGEST = 25.0
+"""Largest number of seconds of a training. Longer ones are cut off, and not counted."""
 COUNTS = (10, 35)
 """Numbers of learners in the made studies."""
 STATED = (0.5, 0.8, 0.9, 0.95)
@@ -82,8 +86,6 @@ class Problem:
 
     name: str
     kind: str
-    weight: float
-    """Weight of each of its studies."""
     rows: Array
     space: Space
     sizes: tuple[int, ...]
@@ -108,71 +110,48 @@ class Study:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit on halves, judge on the others, write."""
+    """Measure if asked, judge, write."""
     parser = parser_of(__doc__)
-    parser.add_argument("--measure", type=float, default=0.0, help="CPU seconds of training")
-    parser.add_argument("--write", action="store_true", help="the constants that are shipped")
+    parser.add_argument("--measure", type=float, default=0.0, help="seconds of training")
+    parser.add_argument("--number", choices=Prior._fields, default="count_mean", help="to vary")
+    parser.add_argument("--values", nargs="+", type=float, help="of that number, to compare")
     options = parser.parse_args(arguments)
     results = results_of(options)
     path = results / "seconds.jsonl"
     if options.smoke:
-        problems, steps = [_made("one"), _made("other")], 1
+        problems = [_made("one"), _made("other")]
     else:
         measure(path, options.measure)
-        problems, steps = [*_tables(), *_forests(), *_measured(path)], 8
-    halves = problems[::2], problems[1::2]
+        problems = [*_tables(), *_forests(), *_measured(path)]
     lines = []
-    for fitted, judged in (halves, halves[::-1]):
-        prior = fitted_on(fitted, steps)
-        for name, constants in (("first", FIRST), ("fitted on the others", prior)):
-            lines += [(name, kind, *line) for kind, line in held(judged, constants)]
-    prior = fitted_on(problems, steps)
-    if options.write and not options.smoke:
-        text = json.dumps({"prior": prior._asdict(), "by": stamp()}, indent=1)
-        FILE.write_text(text + "\n", encoding="utf-8")
-    report = table(["constants", "kind", "times", "log score", *map(str, STATED)], sorted(lines))
+    for value in options.values or [getattr(PRIOR, options.number)]:
+        prior = PRIOR._replace(**{options.number: value})
+        lines += [(f"{options.number} {value}", *line) for line in held(problems, prior)]
+    titles = ["prior", "kind", "times", "log score", "mean error", *map(str, STATED)]
+    report = table(titles, sorted(lines, key=lambda line: line[1]))
     (results / "seconds.md").write_text(report + "\n", encoding="utf-8")
     print(report)
-    print(prior)
-
-
-def fitted_on(problems: Sequence[Problem], steps: int) -> Prior:
-    """Return the constants with the largest log score. Their distance from `FIRST` costs
-    something."""
-    studies = [x for problem in problems for x in studied(problem, COUNTS)]
-    free = [i for i, name in enumerate(Prior._fields) if name not in GIVEN]
-    start = np.log([FIRST[i] for i in free])
-
-    def loss(point: Array) -> float:
-        values = dict(zip((Prior._fields[i] for i in free), np.exp(point).tolist(), strict=True))
-        prior = FIRST._replace(**values)
-        score = sum(x.problem.weight * score_of(x, prior) for x in studies)
-        off = float(np.sum((point - start) ** 2))
-        return BELIEF * off - score / sum(x.problem.weight for x in studies)
-
-    options = {"maxiter": steps, "eps": 0.03, "maxfun": 400}
-    found = minimize(loss, start, method="L-BFGS-B", options=options)
-    values = [float(f"{x:.3g}") for x in np.exp(found.x).tolist()]
-    return FIRST._replace(**{Prior._fields[i]: x for i, x in zip(free, values, strict=True)})
 
 
 def studied(problem: Problem, counts: Sequence[int]) -> Iterator[Study]:
     """Yield studies of a problem. Half of the learners were timed on the smallest size only, few
     on N."""
-    for count in counts:
-        for seed in range(1 if problem.kind == "forests" else 3):
-            rng = np.random.default_rng([seed, count])
-            order = rng.permutation(len(problem.rows))
-            n_new = 25 if problem.rows.shape[1] else 0
-            count = min(count, len(order) - n_new)
-            n_sizes = len(problem.sizes)
-            last = np.minimum((rng.geometric(0.4, count) - 1) * max(n_sizes // 5, 1), n_sizes - 1)
-            is_timed = np.arange(n_sizes) <= last[:, None]
-            is_timed &= (rng.random(is_timed.shape) < 0.7) | (np.arange(n_sizes) == last[:, None])
-            is_timed &= np.isfinite(problem.seconds[order[:count]])
-            if is_timed.any():
-                begun, new = order[:count], order[count : count + n_new]
-                yield Study(problem, begun, new, *np.nonzero(is_timed))
+    for count, seed in product(counts, range(2 if problem.kind == "forests" else 6)):
+        rng = np.random.default_rng([seed, count])
+        order = rng.permutation(len(problem.rows))
+        n_new = len(order) // 3 if problem.rows.shape[1] else 0
+        count = min(count, len(order) - n_new)
+        if seed % 2:  # of some more learners the cheapest are started
+            some = order[: 2 * count]
+            order[: len(some)] = some[np.argsort(problem.seconds[some, 0], kind="stable")]
+        n_sizes = len(problem.sizes)
+        last = np.minimum((rng.geometric(0.4, count) - 1) * max(n_sizes // 5, 1), n_sizes - 1)
+        is_timed = np.arange(n_sizes) <= last[:, None]
+        is_timed &= (rng.random(is_timed.shape) < 0.7) | (np.arange(n_sizes) == last[:, None])
+        is_timed &= np.isfinite(problem.seconds[order[:count]])
+        if is_timed.any():
+            begun, new = order[:count], order[count : count + n_new]
+            yield Study(problem, begun, new, *np.nonzero(is_timed))
 
 
 def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Array]]:
@@ -196,13 +175,6 @@ def foreseen(study: Study, prior: Prior) -> Iterator[tuple[str, Array, Array, Ar
     yield "new", times[study.new][is_known], mean[is_known], sd[is_known]
 
 
-def score_of(study: Study, prior: Prior) -> float:
-    """Return the mean log density of the seconds under a Student t. Resumed and new learners count
-    alike."""
-    found = [_log_density(*x).mean() for _, *x in foreseen(study, prior) if len(x[0])]
-    return float(np.mean(found))
-
-
 def _log_density(truth: Array, mean: Array, sd: Array) -> Array:
     scale = QUARTILE * sd
     height = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2)
@@ -211,50 +183,72 @@ def _log_density(truth: Array, mean: Array, sd: Array) -> Array:
     return np.asarray(height - np.log(scale) - (FREEDOM + 1) / 2 * tail)
 
 
-def held(problems: Sequence[Problem], prior: Prior) -> Iterator[tuple[str, list[str]]]:
-    """Yield number of times, log score and coverage, by kind of problem and learner."""
+def held(problems: Sequence[Problem], prior: Prior) -> Iterator[list[str]]:
+    """Yield kind, number of times, log score, mean error and coverage, by problem and learner."""
     found: dict[str, list[Any]] = {}
     for problem in problems:
+        name = problem.kind if problem.kind == "forests" else problem.name
         for study in studied(problem, COUNTS):
-            for name, *three in foreseen(study, prior):
-                found.setdefault(f"{problem.kind}, {name}", []).append(three)
+            for kind, *three in foreseen(study, prior):
+                found.setdefault(f"{name}, {kind}", []).append(three)
     for kind, parts in found.items():
         truth, mean, sd = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(truth):
             below = Seconds(mean, sd).within(np.exp(truth))
             shares = [float(np.mean(np.abs(below - 0.5) <= p / 2)) for p in STATED]
-            score = float(_log_density(truth, mean, sd).mean())
-            yield kind, [str(len(truth)), f"{score:.3f}", *(f"{x:.3f}" for x in shares)]
+            score, error = (
+                float(_log_density(truth, mean, sd).mean()),
+                float(np.mean(truth - mean)),
+            )
+            yield [kind, str(len(truth)), *(f"{x:.3f}" for x in (score, error, *shares))]
 
 
-# --- If seconds come from ---
+# --- Sources of seconds ---
 
 
 def measure(path: Path, seconds: float) -> None:
-    """Train random points of the conditional space on little data. It ends after so many CPU
-    seconds."""
-    begun, rng = time.process_time(), random.Random(1)
-    problems = {name: PROBLEMS[name].open(0) for name in MEASURED} if seconds else {}
-    while time.process_time() - begun < seconds:
-        for name, problem in problems.items():
-            config = draw(problem.space, rng)
-            sizes = [MEASURED[name] // share for share in (64, 16, 4, 1)]
-            taken = {n: problem.train(config, n, 25.0)[1] for n in sizes}
-            row = {"data": name, "config": config, "seconds": taken}
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+    """Train random points of `spaces.tabular` on little data, for so many seconds."""
+    ends, sampler = time.monotonic() + seconds, optuna.samplers.RandomSampler(seed=0)
+    data = {name: _rows(SHARED / "data" / name) for name in MEASURED} if seconds else {}
+    study = optuna.create_study(sampler=sampler)
+    for name in cycle(data):
+        if time.monotonic() > ends:
+            break
+        X, y = data[name]
+        trial, taken = study.ask(), {}
+        model = spaces.tabular(trial, N_ROWS)
+        for n in SIZES:
+            begun = time.perf_counter()
+            try:
+                with at_most(LONGEST):  # XGBoost needs the classes 0, 1, 2, ...
+                    model.fit(X[:n], np.unique(y[:n], return_inverse=True)[1]).predict(X[:n])
+            except CutOffError:
+                break
+            taken[n] = time.perf_counter() - begun
+        row = {"data": name, "config": trial.params, "seconds": taken}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _rows(path: Path) -> tuple[Array, NDArray[np.int64]]:
+    rows = read(path).sample(n=SIZES[-1], random_state=0)
+    y = np.unique(rows.pop("target"), return_inverse=True)[1]
+    return Preparation([n for n in rows if rows[n].nunique() > 1]).fit_transform(rows), y
 
 
 def _measured(path: Path) -> Iterator[Problem]:
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    space = space_of(CONDITIONAL)
-    for name, full in MEASURED.items():
-        of_data = [row for row in rows if row["data"] == name]
-        sizes = tuple(full // share for share in (64, 16, 4, 1))
-        taken = np.array([[row["seconds"].get(str(n), np.nan) for n in sizes] for row in of_data])
-        points = space.rows([row["config"] for row in of_data])
-        taken[np.isinf(taken)] = np.nan
-        yield Problem(name, "trained", 2.0, points, space, sizes, taken)
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        row["trial"] = FixedTrial(row["config"])
+        spaces.tabular(row["trial"], N_ROWS)
+    space = widened(Space(), [row["trial"].distributions for row in rows])
+    for name in MEASURED:
+        own = [row for row in rows if row["data"] == name and row["seconds"]]
+        taken = [[row["seconds"].get(str(n), np.nan) for n in SIZES] for row in own]
+        points = space.rows([row["config"] for row in own])
+        if own:
+            yield Problem(name, "trained", points, space, SIZES, np.array(taken))
 
 
 def _tables() -> Iterator[Problem]:
@@ -265,7 +259,7 @@ def _tables() -> Iterator[Problem]:
         taken = np.array([[np.nan if x is None else x.seconds for x in row] for row in seen])
         taken = np.maximum(taken, 1e-4)
         nothing = np.empty((len(taken), 0))
-        yield Problem(name, "named", 3.0, nothing, Space(), sizes, taken)
+        yield Problem(name, "named", nothing, Space(), sizes, taken)
 
 
 def _forests() -> Iterator[Problem]:
@@ -278,7 +272,7 @@ def _forests() -> Iterator[Problem]:
         configs = [draw(problem.space, rng) for _ in range(80)]
         taken = np.stack([problem.predict(configs, n)[1] for n in sizes], axis=1)
         rows = space.rows(configs)
-        yield Problem(problem.name, "forests", 0.5, rows, space, sizes, taken)
+        yield Problem(problem.name, "forests", rows, space, sizes, taken)
 
 
 def _made(name: str) -> Problem:
@@ -287,7 +281,7 @@ def _made(name: str) -> Problem:
     rows, sizes = rng.random((40, 2)), (500, 2000, 8000)
     taken = np.exp(2.0 * rows[:, :1]) * (500 + np.array(sizes)) * rng.lognormal(0, 0.1, (40, 3))
     space = Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0))))
-    return Problem(name, "made", 1.0, rows, space, sizes, taken)
+    return Problem(name, "made", rows, space, sizes, taken)
 
 
 if __name__ == "__main__":
