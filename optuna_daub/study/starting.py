@@ -98,15 +98,25 @@ def stop_if_over(asking: Asking, number: int) -> None:
     study, worker, begun = asking.study, asking.worker, host.begin(asking.study)
     decision = worker.answer(asking.policy)[1]
     is_alone = [*worker.known.unfinished] == [number]
-    if isinstance(decision, Finish) and is_alone and asking.n_learners is not None:
+    is_exhausted = worker.known.is_exhausted
+    is_at_end = asking.n_learners is not None or is_exhausted
+    if isinstance(decision, Finish) and is_alone and is_at_end:
         # If this `optimize` has ended a trial, in any thread, nobody asked for more.
         ends = [each.datetime_complete for each in study.get_trials(deepcopy=False)]
         if begun is None or not any(end is not None and end >= begun for end in ends):
+            way_out = "Raise `n_learners`, or enqueue trials, to go on."
+            if is_exhausted:
+                way_out = (
+                    "Its base sampler had nothing left to propose. Enqueue trials to go on, or "
+                    "search other ranges in a new study with "
+                    "`DataAllocationSampler(earlier=[study])`."
+                )
             _logger.warning(
                 "Study '%s' has come to its end, so trial %d is empty: Optuna starts a trial "
-                "before it asks the sampler. Raise `n_learners`, or enqueue trials, to go on.",
+                "before it asks the sampler. %s",
                 study.study_name,
                 number,
+                way_out,
             )
     if worker.is_over(decision):
         host.stop(study)

@@ -116,6 +116,18 @@ def test_a_space_of_a_few_points_ends_by_itself_with_all_of_them(
     assert len(idle(study)) <= 6
 
 
+def test_a_study_that_has_tried_all_points_says_so_when_it_is_asked_for_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = open_study(RandomSampler(seed=0), n_learners=None)
+    study.optimize(six_points, n_trials=1000)
+    assert "come to its end" not in caplog.text
+    n_trials = len(study.trials)
+    study.optimize(lambda trial: trained(trial, trial.suggest_int("x", 0, 99) / 100), n_trials=5)
+    assert len(study.trials) == n_trials + 1
+    assert "other ranges in a new study with `DataAllocationSampler(earlier=" in caplog.text
+
+
 def shuffled(trial: optuna.Trial) -> float:
     """The same parameters in another order each time."""
     ranges = {"x": (0, 2), "y": (0, 1)}
