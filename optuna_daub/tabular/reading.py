@@ -343,8 +343,8 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
         if widths and widths[0] > 1:
             alike = sum(width == widths[0] for width in widths) / len(widths)
             found[sign] = (alike, widths[0])
-    if not found and learnt:
-        return ","  # the model needs one column only
+    if not found and learnt:  # the model may need one column only
+        return next((sign for sign in SEPARATORS if not any(sign in x for x in lines)), ",")
     if not found:
         raise TableError(
             f"A table must have at least two columns, but no line of {path} is divided by "

@@ -229,6 +229,8 @@ def test_numbers_are_read_as_in_the_file_of_the_model(
 
 def test_a_model_takes_a_file_of_one_column(tmp_path: Path) -> None:
     assert read("a\n1\n2\n", tmp_path, Learnt(NO_SIGNS, [])) == {"a": [1, 2]}
+    assert read("a\n1,5\n2,5\n", tmp_path, Learnt(Signs(",", ""), [])) == {"a": [1.5, 2.5]}
+    assert read("a\nParis, FR\n", tmp_path, Learnt(NO_SIGNS, ["a"])) == {"a": ["Paris, FR"]}
     with pytest.raises(TableError, match="at least two columns"):
         read("a\n1\n2\n", tmp_path)
 
