@@ -129,8 +129,9 @@ def fit_candidates(
     ) -> Fitted:
         own = X if columns is None else X[:, columns]
         model = clone(estimator)
-        if "random_state" in model.get_params():
-            model.set_params(random_state=random_state.randint(np.iinfo(np.int32).max))
+        for name in sorted(model.get_params()):  # those of its own estimators too
+            if name == "random_state" or name.endswith("__random_state"):
+                model.set_params(**{name: random_state.randint(np.iinfo(np.int32).max)})
         model.fit(own, labels.astype(int), sample_weight=weights)
         used = used_features(model, own.shape[1])
         return Fitted(model, columns, used if columns is None else tuple(columns[i] for i in used))
@@ -154,6 +155,8 @@ def used_features(estimator: Any, n_features: int) -> tuple[int, ...]:
         return tuple(int(feature) for feature in splits[splits >= 0])
     for name in ("coef_", "feature_importances_"):
         if hasattr(estimator, name):
-            strength = np.abs(np.atleast_2d(getattr(estimator, name))).max(axis=0)
+            found = getattr(estimator, name)
+            found = found.toarray() if hasattr(found, "toarray") else np.atleast_2d(found)
+            strength = np.abs(found).max(axis=0)
             return tuple(int(feature) for feature in np.flatnonzero(strength))
     return tuple(range(n_features))

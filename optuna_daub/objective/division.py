@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from typing import Literal
@@ -143,6 +144,7 @@ def divided(
         folds: tuple[Fold, ...] = (undivided(layout),)
     elif cv is not None:
         folds = cross_validation_folds(layout, cv, rows.X, rows.y)
+        layout = replace(layout, shuffle=not folds[0].recent)  # of a TimeSeriesSplit
     else:
         folds = (held_out_fold(layout, test_size, every_class=scoring.needs_all_classes),)
     scored = tuple(rows.take(f.validation) if passed is None else passed for f in folds)

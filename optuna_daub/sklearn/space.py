@@ -248,8 +248,8 @@ def _points(frozen: Any) -> NDArray[Any]:
     array([1, 2, 3, 4, 5])
     """
     if hasattr(frozen.dist, "xk"):  # `rv_discrete` with values, which may be fractions
-        points = np.unique(frozen.dist.xk)
-        return np.asarray(points + (frozen.support()[0] - points[0]))
+        points = np.unique(frozen.dist.xk[frozen.dist.pk > 0])
+        return np.asarray(points + (frozen.support()[0] - frozen.dist.xk.min()))
     low, high = (int(frozen.ppf(share)) for share in (TAIL, 1 - TAIL))
     return np.arange(low, high + 1)
 

@@ -195,5 +195,5 @@ def _escaped(text: str) -> str:
 
 
 def _short(value: float) -> float:
-    """Return a number with six digits, to keep figures small. A picture shows no more."""
-    return float(f"{value:.6g}")
+    """Return a number with six digits, to keep figures small. Whole numbers keep all of theirs."""
+    return float(value) if float(value).is_integer() else float(f"{value:.6g}")

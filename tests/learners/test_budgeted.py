@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from optuna_daub.learners import BudgetedAdaBoostClassifier
@@ -311,3 +315,20 @@ def test_a_budget_only_cuts_the_rounds_without_budget(name: str, seed: int, budg
     assert cut == whole[: len(cut)]
     if len(cut) < len(whole):
         assert costs[[*{h.feature for h in whole[: len(cut) + 1]}]].sum() > budget
+
+
+def test_a_sparse_table_and_a_linear_estimator() -> None:
+    X, y = make_classification(80, 4, random_state=0)
+    kind = SVC(kernel="linear")
+    model = BudgetedAdaBoostClassifier(estimator=kind, n_estimators=3, random_state=0)
+    assert model.fit(csr_matrix(X), y).score(csr_matrix(X), y) > 0.8
+
+
+def test_estimators_within_an_estimator_are_seeded_too() -> None:
+    X, y = make_classification(80, 4, random_state=0)
+    kind = CalibratedClassifierCV(DecisionTreeClassifier(splitter="random"), cv=2)
+    one, other = (
+        BudgetedAdaBoostClassifier(estimator=kind, n_estimators=3, random_state=0).fit(X, y)
+        for _ in "ab"
+    )
+    np.testing.assert_array_equal(one.decision_function(X), other.decision_function(X))

@@ -253,6 +253,18 @@ def test_no_row_trained_on_is_later_than_one_scored(cv: Any, shuffle: bool) -> N
         assert rows.tolist() == [*range(held_out.min() - len(rows), held_out.min())]
 
 
+@pytest.mark.parametrize(
+    ("cv", "shuffle"), [(3, False), (TimeSeriesSplit(2), True), (TimeSeriesSplit(2), False)]
+)
+def test_the_winner_is_fitted_on_rows_in_time_order(cv: Any, shuffle: bool) -> None:
+    features, y = numbered(400)
+    objective = TrainingSizeObjective(witness, features, y, cv=cv, shuffle=shuffle)
+    study = study_of(objective)
+    Witness.fits.clear()
+    objective.refit(study)
+    assert [rows.tolist() for rows in Witness.fits] == [[*range(400)]]
+
+
 @dataclass(frozen=True)
 class Needy(DAUB):
     """DAUB that says what it is made to say of its needs."""

@@ -39,6 +39,7 @@ ONE_TWO_FOUR = CategoricalDistribution([1, 2, 4])
         (scipy.stats.geom(0.3), IntDistribution(1, 20)),
         (scipy.stats.rv_discrete(values=([1, 2, 4], [0.2, 0.3, 0.5])), ONE_TWO_FOUR),
         (scipy.stats.rv_discrete(values=([0, 1, 3], [0.2, 0.3, 0.5]))(loc=1), ONE_TWO_FOUR),
+        (scipy.stats.rv_discrete(values=([0, 1, 2, 3, 4], [0, 0.5, 0.2, 0, 0.3])), ONE_TWO_FOUR),
         (["a", None, 3], CategoricalDistribution(["a", None, 3])),
         ((True, False), CategoricalDistribution([True, False])),
         (range(3), CategoricalDistribution([0, 1, 2])),

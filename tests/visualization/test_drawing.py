@@ -25,6 +25,8 @@ from matplotlib import pyplot  # noqa: E402
 
 import optuna_daub.visualization as by_plotly  # noqa: E402
 import optuna_daub.visualization.matplotlib as by_matplotlib  # noqa: E402
+from optuna_daub import learning_curves  # noqa: E402
+from optuna_daub.visualization._plotly import _short  # noqa: E402
 
 
 PLOTS = ("plot_learning_curves", "plot_allocations", "plot_search_history", "plot_upper_bounds",
@@ -103,6 +105,14 @@ class TestPlotly:
         assert set(looks) == {"best", "complete", "suspended", "dropped"}
         assert len(set(looks.values())) == 4
         assert looks["best"][2] > looks["suspended"][2]
+
+    def test_large_sizes_keep_all_their_digits(self) -> None:
+        study = studies.finished()
+        figure = by_plotly.plot_learning_curves(study)
+        sizes = {x for trace in figure.data for x in trace.x if x is not None}
+        assert {seen.size for c in learning_curves(study) for seen in c.observations} <= sizes
+        assert _short(1_234_567) == 1_234_567
+        assert _short(2 / 3) == 0.666667
 
     def test_training_scores_are_dashed(self) -> None:
         figure = by_plotly.plot_learning_curves(studies.finished())

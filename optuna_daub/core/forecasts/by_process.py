@@ -18,6 +18,7 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.hyperparameters import fit
+from optuna_daub.core.forecasts.hyperparameters import milestone
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.forecasts.process import JITTER
@@ -41,9 +42,9 @@ Numbers = NDArray[np.float64]
 MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
-GROWTH = 1.15
-"""Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
-time (`benchmarks/decision_cost.py`)."""
+WORST = 10.0
+"""Largest distance of a score below the lower quartile, in interquartile ranges. Worse scores
+count as this one, so one diverged learner does not set the scale."""
 WIDER = 1.6
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
 four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown:
@@ -223,8 +224,8 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
         full: N.
         prior: prior of the process.
         space: space of the parameters.
-        busy: ids of learners in training. They count as trained on N examples with the score
-            forecast, so workers that see the same pool choose differently.
+        busy: ids of learners in training. For all others they count as trained on N examples with
+            the score forecast, so workers that see the same pool choose differently.
     """
     facts = curves.columns(_facts)
     size, score, first, last, count = facts.T
@@ -239,20 +240,22 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
     places = _take_part(score)
     # Learners without a score are points like candidates, but a busy one counts as scored.
     waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
-    at_work = np.flatnonzero(np.isin(curves.learners, [*busy])) if busy else np.empty(0, np.int64)
+    # At most as many busy ones as take part else; those trained on N have no further score.
+    is_busy = np.isin(curves.learners, [*busy]) if busy else np.zeros(len(size), bool)
+    at_work = np.flatnonzero((size < full) & is_busy)[-MOST_LEARNERS:]
     places = np.union1d(places, at_work)
     seen, middle, unit = _seen(curves, places, space, full, math.inf, prior)
     process, widened = condition(theta, seen), _widening(theta, seen)
     own = np.arange(len(places))
+    away = np.searchsorted(places, at_work)
+    of_busy = process.lines(seen.rows[away], away)
     if len(at_work):
-        away = np.searchsorted(places, at_work)
-        expected = process.lines(seen.rows[away], away).level
         process = condition(
             theta,
             seen._replace(
                 learner=np.append(seen.learner, away),
                 doublings=np.append(seen.doublings, np.zeros(len(away))),
-                score=np.append(seen.score, expected),
+                score=np.append(seen.score, of_busy.level),  # as expected, so it moves nothing
             ),
         )
     new = np.setdiff1d(waiting, places)
@@ -260,6 +263,7 @@ def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozense
     if len(places) + len(new) < len(size):
         lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
     _put(lines, places, lines_of(process, seen.rows, own))
+    _put(lines, at_work, of_busy.rising())  # each is as unsure as before
     if len(new):
         _put(lines, new, lines_of(process, curves.once(rows_of, space)[new]))
     return _Known(process, lines, size, score, middle, unit, widened, places)
@@ -287,7 +291,7 @@ def _until(curves: Curves, last: Numbers, count: int) -> float:
         last: order of each learner's last training.
         count: number of trainings.
     """
-    n_later = count - _milestone(count)
+    n_later = count - milestone(count)
     # The `left` last trainings belong to the `left` learners trained last, at most.
     latest = np.argsort(-np.where(np.isfinite(last), last, -1.0), kind="stable")[: n_later + 1]
     orders = np.concatenate([curves[i].once(_trainings) for i in curves.learners[latest].tolist()])
@@ -307,14 +311,6 @@ def _scores_then(
 
 def _is_waiting(curve: LearningCurve) -> tuple[float]:
     return (float(not curve.dropped and bool(curve.parameters)),)
-
-
-def _milestone(count: int) -> int:
-    """Return the largest number of the sequence 1, 2, 3, ... (each 15 % more) up to `count`."""
-    found = 1
-    while (following := max(found + 1, math.floor(found * GROWTH))) <= count:
-        found = following
-    return found
 
 
 def _take_part(score: Numbers) -> NDArray[np.int64]:
@@ -341,6 +337,9 @@ def _seen(
     size, score, order = np.concatenate(parts).T
     kept = (order <= until) & (size <= full)
     learner, doublings, score = learner[kept], np.log2(full / size[kept]), score[kept]
+    low, high = np.quantile(score, (0.25, 0.75))
+    if high > low:
+        score = np.maximum(score, low - WORST * (high - low))
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0

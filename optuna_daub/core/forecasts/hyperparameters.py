@@ -8,6 +8,8 @@ The gradient is in closed form. Equations are those of [1].
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
@@ -21,6 +23,23 @@ from optuna_daub.core.forecasts.process import matern
 from optuna_daub.core.forecasts.process import pairs_of
 from optuna_daub.core.forecasts.process import variances_of
 from optuna_daub.core.once import by_content
+
+
+GROWTH = 1.15
+"""Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
+time (`benchmarks/decision_cost.py`)."""
+
+
+def milestone(count: int) -> int:
+    """Return the largest number of the sequence 1, 2, 3, ... (each 15 % more) up to `count`.
+
+    >>> milestone(20), milestone(100)
+    (20, 94)
+    """
+    found = 1
+    while (following := max(found + 1, math.floor(found * GROWTH))) <= count:
+        found = following
+    return found
 
 
 @by_content

@@ -135,7 +135,10 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     places = np.flatnonzero(free & (table.size < full))
     if len(places):
         chosen = int(places[found.values[places].argmax()])
-        if found.values[chosen] > found.to_beat:
+        # While all scores are equal, forecasts have no width and trainings no price. So a learner
+        # that is level goes on.
+        is_level = found.values[chosen] == found.to_beat and _asked(pool, terms) == 0.0
+        if found.values[chosen] > found.to_beat or is_level:
             learner, ranking = int(learners[chosen]), _ranking(pool, found)
             size = int(found.size[chosen])
             return Extend(learner, size, ranking.merit(learner), ranking)

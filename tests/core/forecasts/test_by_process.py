@@ -233,7 +233,7 @@ def test_hyperparameters_rest_on_the_first_trainings(monkeypatch: pytest.MonkeyP
             np.testing.assert_array_equal(part, again)
     Process(FULL).forecasts(new.observed(7, Observation(250, 0.1)), FULL)
     assert len(taught[-1].score) == 20
-    assert by_process._milestone(22) == 20 < by_process._milestone(23) == 23
+    assert hyperparameters.milestone(22) == 20 < hyperparameters.milestone(23) == 23
 
 
 def test_scores_that_are_no_numbers_are_not_learnt_from() -> None:
@@ -315,3 +315,30 @@ def test_a_learner_outside_the_process_learns_from_its_score_as_one_inside(
         shown = found.look(0.1 * min(float(expected.last[0]), 3.0), process.noise)[place]
         there = expected.look(0.1 * min(float(expected.last[0]), 3.0), process.noise)[0]
         assert shown == pytest.approx(there, abs=1e-6)
+
+
+def test_a_busy_learner_is_as_unsure_as_before() -> None:
+    pool = pool_of(20)
+    busy = replace(pool, busy=frozenset({3, 7}))
+    for size in SIZES[-2:]:
+        before, after = (Process(FULL).forecasts(each, size).all for each in (pool, busy))
+        for of in (mean_of, sd_of):
+            np.testing.assert_allclose(of(after)[[3, 7]], of(before)[[3, 7]])
+        assert sd_of(after)[4] <= sd_of(before)[4] * (1 + 1e-9)
+
+
+def test_one_diverged_learner_does_not_hide_the_others() -> None:
+    pool = pool_of(20)
+    worst = Observation(SIZES[0], -1e6, order=1000)
+    point = dict(pool.curves[0].parameters)
+    diverged = pool.curves.put(LearningCurve(20, (worst,), parameters=point | {"rate": 0.999}))
+    before = sd_of(Process(FULL).forecasts(pool, FULL).all)
+    after = sd_of(Process(FULL).forecasts(replace(pool, curves=diverged), FULL).all)[:20]
+    unsure = before > 0
+    assert np.all(after[unsure] < 20 * before[unsure])
+
+
+def test_a_whole_study_at_work_costs_what_its_best_part_does() -> None:
+    pool = pool_of(2_000)
+    busy = replace(pool, busy=frozenset(pool.curves))
+    assert np.isfinite(mean_of(Process(FULL).forecasts(busy, FULL).all)).all()

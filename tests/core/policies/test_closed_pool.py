@@ -99,6 +99,15 @@ def test_without_a_price_all_are_trained_on_everything():
     assert {d.learner for d in decisions if getattr(d, "size", 0) == SIZES[-1]} == {*known}
 
 
+@pytest.mark.parametrize("price", [0.0, 1.0])
+def test_while_all_scores_are_equal_nobody_is_given_up(price):
+    """One of them may leave the others behind on all the data."""
+    known = {i: dict.fromkeys(SIZES, 0.95) for i in range(5)}
+    known[4][SIZES[-1]] = 0.99
+    decisions = replayed(known, terms(price=price))
+    assert decisions[-1].learner == 4
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_higher_price_costs_no_more(seed):
     known = made(seed, count=20)
