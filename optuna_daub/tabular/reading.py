@@ -8,6 +8,7 @@ import gzip
 import lzma
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Collection
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,7 +134,7 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
     frame = table.frame
     names = [*map(text_of, frame.columns)]  # of several levels too
     frame = frame.set_axis(names, axis=1)
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    if twice := next((name for name, count in Counter(names).items() if count > 1), None):
         raise TableError(f"Columns must have different names, but {brief(twice)} is there twice.")
     if len(frame) == 0:
         raise TableError("A table must have rows to learn from, but this one has none.")
