@@ -239,7 +239,15 @@ def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any
     text = {name: str for name, is_it in zip(names, how.is_text, strict=False) if is_it}
     text |= dict.fromkeys(learnt.text if learnt else (), str)
     types = {key: text[name] for key, name in zip(keys, names, strict=True) if name in text}
-    return pandas.read_csv(path, dtype=types, **options)
+    frame = pandas.read_csv(path, dtype=types, **options)
+    for key in frame.columns if learnt else ():
+        if key not in types and pandas.api.types.is_string_dtype(frame[key]):
+            # A word among numbers leaves all of them as they are written.
+            plain = frame[key].str.replace(how.signs.thousands, "")
+            plain = plain.str.replace(how.signs.decimal or ".", ".")
+            is_number = frame[key].str.fullmatch(r"[\s\d.,+-]+", na=False)
+            frame[key] = plain.where(is_number, frame[key])
+    return frame
 
 
 def _names(count: int) -> list[str]:

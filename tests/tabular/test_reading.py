@@ -227,6 +227,14 @@ def test_numbers_are_read_as_in_the_file_of_the_model(
     assert columns == {"room": ["12"], "price": [price]}
 
 
+def test_a_word_among_numbers_leaves_the_others_what_they_are(tmp_path: Path) -> None:
+    learnt = Learnt(Signs(",", "."), ["room"])
+    columns = read("room;area\n12;1.200\n13;2,5\n13;k.A.\n", tmp_path, learnt)
+    assert columns == {"room": ["12", "13", "13"], "area": ["1200", "2.5", "k.A."]}
+    columns = read('room;area\n1;5.5\n2;?\n3;"1,000"', tmp_path, Learnt(Signs(".", ","), []))
+    assert columns["area"] == ["5.5", "?", "1000"]
+
+
 def test_a_model_takes_a_file_of_one_column(tmp_path: Path) -> None:
     assert read("a\n1\n2\n", tmp_path, Learnt(NO_SIGNS, [])) == {"a": [1, 2]}
     assert read("a\n1,5\n2,5\n", tmp_path, Learnt(Signs(",", ""), [])) == {"a": [1.5, 2.5]}
