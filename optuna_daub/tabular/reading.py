@@ -236,9 +236,9 @@ def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any
     keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
     if how.has_header:
         keys = names = [*pandas.read_csv(path, nrows=0, **options).columns]
-    text = {name: str for name, is_it in zip(names, how.is_text, strict=False) if is_it}
-    text |= dict.fromkeys(learnt.text if learnt else (), str)
-    types = {key: text[name] for key, name in zip(keys, names, strict=True) if name in text}
+    text = {name for name, is_it in zip(names, how.is_text, strict=False) if is_it}
+    text |= {*learnt.text} if learnt else set()
+    types = {key: str for key, name in zip(keys, names, strict=True) if name in text}
     frame = pandas.read_csv(path, dtype=types, **options)
     for key in frame.columns if learnt else ():
         if key not in types and pandas.api.types.is_string_dtype(frame[key]):

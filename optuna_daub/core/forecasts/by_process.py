@@ -44,7 +44,8 @@ MOST_LEARNERS = 160
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
 WORST = 10.0
 """Largest distance of a score below the lower quartile, in interquartile ranges. Worse scores
-count as this one, so one diverged learner does not set the scale."""
+count as this one, so one diverged learner does not set the scale. Searches on surrogates lose the
+same with and without it (`benchmarks/search.py --problems ranger`)."""
 WIDER = 1.6
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
 four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown:

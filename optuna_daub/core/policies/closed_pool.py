@@ -136,9 +136,10 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     if len(places):
         chosen = int(places[found.values[places].argmax()])
         # While all scores are equal, forecasts have no width and trainings no price. So a learner
-        # that is level goes on.
-        is_level = found.values[chosen] == found.to_beat and _asked(pool, terms) == 0.0
-        if found.values[chosen] > found.to_beat or is_level:
+        # that is level goes on. Before a full model minus infinity would equal minus infinity.
+        value, has_model = found.values[chosen], math.isfinite(found.to_beat)
+        is_level = has_model and value == found.to_beat and _asked(pool, terms) == 0.0
+        if value > found.to_beat or is_level:
             learner, ranking = int(learners[chosen]), _ranking(pool, found)
             size = int(found.size[chosen])
             return Extend(learner, size, ranking.merit(learner), ranking)

@@ -130,9 +130,10 @@ def test_learners_that_failed_or_are_busy_are_left_alone():
     assert isinstance(decide(Pool(to_come=3), terms()), Propose)
 
 
-def test_nobody_starts_who_would_be_late():
-    pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7}], [[1.0], [1.0]])
-    rule = terms(cost="seconds")
+@pytest.mark.parametrize(("other", "price"), [(0.7, 1.0), (0.7, 0.0), (0.8, 1.0)])
+def test_nobody_starts_who_would_be_late(other, price):
+    pool = pool_of([{FIRST: 0.8}, {FIRST: other}], [[1.0], [1.0]])
+    rule = terms(cost="seconds", price=price)
     assert isinstance(decide(pool, rule), Extend)
     late = dataclasses.replace(pool, left=Cost(seconds=2.0))
     end = decide(late, rule)
