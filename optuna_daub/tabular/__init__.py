@@ -2,7 +2,7 @@
 
 from optuna_daub.tabular.fitting import fit as fit
 from optuna_daub.tabular.model import TabularModel as TabularModel
-from optuna_daub.tabular.reading import TableError as TableError
+from optuna_daub.tabular.table import TableError as TableError
 
 
 __all__ = ["TableError", "TabularModel", "fit"]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
 
-from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.target import Target
 
 

@@ -15,8 +15,8 @@ from optuna_daub.spaces import SPACES
 from optuna_daub.tabular.fitting import fit
 from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.reading import READABLE
-from optuna_daub.tabular.reading import TableError
-from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import imported
 
 
 def add_commands(commands: Any) -> None:

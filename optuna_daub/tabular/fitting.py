@@ -38,12 +38,12 @@ from optuna_daub.tabular.model import Row
 from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.model import said_time
 from optuna_daub.tabular.preparation import Preparation
-from optuna_daub.tabular.reading import Header
-from optuna_daub.tabular.reading import Signs
-from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import read_table
 from optuna_daub.tabular.search import Say
 from optuna_daub.tabular.search import Search
+from optuna_daub.tabular.table import Header
+from optuna_daub.tabular.table import Signs
+from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import Target
 from optuna_daub.tabular.target import checked_target
 

@@ -11,7 +11,7 @@ from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
 from optuna_daub.objective.scorer_names import scorer_meant
 from optuna_daub.spaces import Task
-from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import Times
 
 
@@ -55,6 +55,7 @@ ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
             "nll": "neg_log_loss",
             "cross_entropy": "neg_log_loss",
             "auc": "roc_auc",
+            "roc_auc_weighted": "roc_auc_ovr_weighted",
             "ap": "average_precision",
             "macro_f1": "f1_macro",
             "micro_f1": "f1_micro",

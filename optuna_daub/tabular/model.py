@@ -16,12 +16,12 @@ from sklearn.pipeline import Pipeline
 
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.metrics import Metric
-from optuna_daub.tabular.reading import NO_SIGNS
-from optuna_daub.tabular.reading import Header
-from optuna_daub.tabular.reading import Learnt
-from optuna_daub.tabular.reading import Signs
-from optuna_daub.tabular.reading import imported
 from optuna_daub.tabular.reading import read_table
+from optuna_daub.tabular.table import NO_SIGNS
+from optuna_daub.tabular.table import Header
+from optuna_daub.tabular.table import Learnt
+from optuna_daub.tabular.table import Signs
+from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.target import Times
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.model import summary
-from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.table import imported
 
 
 _STYLE = """

@@ -14,8 +14,8 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from optuna_daub.core.checks import brief
-from optuna_daub.tabular.reading import TableError
-from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import imported
 
 
 class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]

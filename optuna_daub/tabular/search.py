@@ -29,7 +29,7 @@ from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.tabular import pair
 from optuna_daub.tabular.metrics import Metric
-from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import Target
 
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
 from optuna_daub.spaces import Task
-from optuna_daub.tabular.reading import TableError
-from optuna_daub.tabular.reading import imported
+from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import imported
 
 
 FEW_VALUES = 20

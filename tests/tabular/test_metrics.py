@@ -9,7 +9,7 @@ from optuna_daub.spaces import Task
 from optuna_daub.tabular.metrics import ALIASES
 from optuna_daub.tabular.metrics import OWN
 from optuna_daub.tabular.metrics import checked_metric
-from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.table import TableError
 
 
 TASKS: tuple[Task, ...] = ("classification", "regression")

@@ -13,7 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from optuna_daub.tabular.preparation import Preparation
-from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.table import TableError
 
 
 pytest.importorskip("skrub")

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optuna_daub.tabular.reading import NO_SIGNS
-from optuna_daub.tabular.reading import SAMPLE
-from optuna_daub.tabular.reading import Learnt
-from optuna_daub.tabular.reading import Signs
-from optuna_daub.tabular.reading import TableError
 from optuna_daub.tabular.reading import read_table
+from optuna_daub.tabular.table import NO_SIGNS
+from optuna_daub.tabular.table import Learnt
+from optuna_daub.tabular.table import Signs
+from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.text_files import SAMPLE
 
 
 pandas = pytest.importorskip("pandas")
@@ -105,7 +105,7 @@ def test_numbers_and_names_are_found(text: str, columns: dict[str, Any], tmp_pat
 
 
 @pytest.mark.parametrize(
-    "text", ["5.1,3.5,x\n4.9,3.0,y\n4.7,3.2,x\n", "1,7,0\n2,5,1\n3,6,0\n", "0.5,0.5\n0.1,0.2\n"]
+    "text", ["5.1,3.5,x\n4.9,3.0,y\n4.7,3.2,x\n", "1,7,0\n2,5,1\n3,6,0\n", "0.5,0.6\n0.1,0.2\n"]
 )
 def test_a_first_line_of_data_is_seen_and_said(text: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text)
@@ -161,10 +161,43 @@ def test_names_of_several_levels_are_one_text_each() -> None:
     assert [*table.frame.columns] == ["('a', 1)", "('b', 1)"]
 
 
-def test_names_that_come_twice_are_refused() -> None:
-    twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+@pytest.mark.parametrize("form", ["frame", "t.csv", "t.xlsx"])
+def test_names_that_come_twice_are_refused(form: str, tmp_path: Path) -> None:
+    twice: Any = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+    if form == "t.csv":
+        twice.to_csv(tmp_path / form, index=False)
+    if form == "t.xlsx":
+        pytest.importorskip("openpyxl")
+        twice.to_excel(tmp_path / form, index=False)
     with pytest.raises(TableError, match=r"different names, but 'a' is there twice"):
-        read_table(twice)
+        read_table(twice if form == "frame" else tmp_path / form)
+
+
+@pytest.mark.parametrize("header", ["auto", "no"])
+def test_an_excel_file_without_names_is_seen_and_said(header: Any, tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    rows = pandas.DataFrame([[5.1, 3, "x"], [4.9, 2, "y"], [4.7, 4, "x"]])
+    rows.to_excel(tmp_path / "t.xlsx", index=False, header=False)
+    table = read_table(tmp_path / "t.xlsx", header=header)
+    assert table.frame.to_dict("list") == {
+        "column_1": [5.1, 4.9, 4.7], "column_2": [3, 2, 4], "column_3": ["x", "y", "x"]
+    }  # fmt: skip
+    assert len(table.notes) == 1
+    assert "column_1, column_2, column_3" in table.notes[0]
+    assert len(read_table(tmp_path / "t.xlsx", header="yes").frame) == 2
+
+
+@pytest.mark.parametrize("form", ["frame", "t.parquet"])
+def test_an_index_with_a_name_is_left_out_and_named(form: str, tmp_path: Path) -> None:
+    frame: Any = pandas.DataFrame({"a": [1, 2], "b": [3, 4], "y": [0, 1]}).set_index("a")
+    if form != "frame":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(tmp_path / form)
+    table = read_table(frame if form == "frame" else tmp_path / form)
+    assert [*table.frame.columns] == ["b", "y"]
+    assert table.notes == (
+        "Left out: `a`, the table's index (`reset_index()` makes it a column).",
+    )
 
 
 def test_what_is_no_table_is_named() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optuna_daub.tabular.reading import TableError
+from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import checked_target
 
 

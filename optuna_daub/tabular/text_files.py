@@ -1,0 +1,261 @@
+"""Reading of text files: CSV and its relatives. Their format is found from their content."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import lzma
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO
+from typing import Any
+from typing import cast
+
+from optuna_daub.tabular.table import NO_SIGNS
+from optuna_daub.tabular.table import Header
+from optuna_daub.tabular.table import Learnt
+from optuna_daub.tabular.table import Signs
+from optuna_daub.tabular.table import Table
+from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import check_names
+from optuna_daub.tabular.table import imported
+
+
+SAMPLE = 1 << 18
+"""Bytes that are read to find encoding, separator and decimal sign."""
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+_NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
+_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+_GROUPS = re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+,\d+\s*")
+_GROUPS_BY = {
+    ".": re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+(,\d+)?\s*"),
+    ",": re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*"),
+}
+"""Patterns of numbers with a sign between thousands, by that sign."""
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The format of a text file."""
+
+    encoding: str
+    separator: str
+    signs: Signs
+    skipped: int
+    """Number of lines before the header: 1 for Excel's `sep=;`, else 0."""
+    has_header: bool
+    is_text: tuple[bool, ...]
+    """For each column, whether it is text although a number could be read from it."""
+    has_open_ends: bool
+    """True if all lines but the header end with a separator."""
+
+
+def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
+    """Return the table in a text file; arguments and errors are those of `read_table`."""
+    how = _looked_at(path, header, learnt)
+    try:
+        frame = _parsed(path, how, how.encoding, learnt)
+        encoding = how.encoding
+    except UnicodeDecodeError:
+        encoding = "cp1252"
+        frame = _parsed(path, how, encoding, learnt)
+    notes = []
+    if how.separator != "," or how.signs.decimal == ",":
+        signs = " and decimal commas" if how.signs.decimal == "," else ""
+        notes.append(f"Read with {SEPARATORS[how.separator]} between the columns{signs}.")
+    if encoding == "cp1252":
+        notes.append("The file is not UTF-8: read as Windows-1252.")
+    if not how.has_header:
+        table = without_names(frame, header)
+        frame, notes = table.frame, [*notes, *table.notes]
+    return Table(frame, tuple(notes), how.signs)
+
+
+def has_names(rows: Sequence[Sequence[str]], header: Header) -> bool:
+    """Return whether the first line of a file holds the names of the columns."""
+    return header == "yes" or (header == "auto" and not _looks_like_data(rows))
+
+
+def without_names(frame: Any, header: Header) -> Table:
+    """Return a table whose columns are named by their places, with a note."""
+    frame.columns = names = _names(frame.shape[1])
+    called = f"column_1 ... {names[-1]}" if len(names) > 4 else ", ".join(names)
+    said = f"Columns are called {called}."
+    if header == "auto":
+        said = f"The first line looks like data, so columns are called {called}"
+        said += ' (header="yes" if it holds names).'
+    return Table(frame, (said,))
+
+
+def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any:
+    """Return the data frame of a text file; columns without a header have numbers as names."""
+    pandas = imported("pandas")
+    options: dict[str, Any] = {
+        "sep": how.separator,
+        "decimal": how.signs.decimal or ".",
+        "thousands": how.signs.thousands or None,
+        "skiprows": how.skipped,
+        "header": 0 if how.has_header else None,
+        "index_col": False if how.has_open_ends else None,
+        "low_memory": False,
+        "skipinitialspace": True,
+        "encoding": encoding,
+    }
+    keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
+    if how.has_header:
+        keys = names = [*pandas.read_csv(path, nrows=0, **options).columns]
+    text = {name for name, is_it in zip(names, how.is_text, strict=False) if is_it}
+    text |= {*learnt.text} if learnt else set()
+    types = {key: str for key, name in zip(keys, names, strict=True) if name in text}
+    frame = pandas.read_csv(path, dtype=types, **options)
+    for key in frame.columns if learnt else ():
+        if key not in types and pandas.api.types.is_string_dtype(frame[key]):
+            # A word among numbers leaves all of them as they are written.
+            plain = frame[key].str.replace(how.signs.thousands, "")
+            plain = plain.str.replace(how.signs.decimal or ".", ".")
+            is_number = frame[key].str.fullmatch(r"[\s\d.,+-]+", na=False)
+            frame[key] = plain.where(is_number, frame[key])
+    return frame
+
+
+def _names(count: int) -> list[str]:
+    return [f"column_{at}" for at in range(1, count + 1)]
+
+
+def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
+    """Return the format of a text file, from its first lines."""
+    encoding, told, lines = _first_lines(path)
+    separator = told if told in SEPARATORS else _separator(lines, path, learnt)
+    first, *rows = csv.reader(lines, delimiter=separator)
+    has_header = has_names([first, *rows], header)
+    if has_header:
+        check_names(filter(None, map(str.lstrip, first)))
+    has_open_ends = (
+        has_header and bool(rows) and all(r[len(first) :] in ([""], [" "]) for r in rows)
+    )
+    cells = [cell for row in rows for cell in row if cell]
+    signs = _signs_of_numbers(cells, separator, learnt.signs if learnt else NO_SIGNS)
+    columns = [*zip_longest(*(rows if has_header else [first, *rows]), fillvalue="")]
+    if has_header and not has_open_ends:
+        # Cells beyond the names come first: they name the rows.
+        columns = columns[max(len(columns) - len(first), 0) :]
+    is_text = tuple(_is_text(column, signs) for column in columns)
+    return _Text(encoding, separator, signs, int(told != ""), has_header, is_text, has_open_ends)
+
+
+def _first_lines(path: Path) -> tuple[str, str, list[str]]:
+    """Return a text file's encoding, the separator in Excel's line `sep=;`, and lines after it."""
+    with _opened(path) as file:
+        sample = file.read(SAMPLE) + file.readline() + file.readline()  # whole lines, two at least
+    encoding = _encoding(sample)
+    text = sample.decode(encoding, errors="ignore")
+    lines = text.splitlines()
+    told = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
+    lines = [line for line in lines[1 if told else 0 :] if line.strip()]
+    if not lines:
+        raise TableError(f"A table must have rows to learn from, but {path} is empty.")
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    return encoding, told[1] if told else "", lines
+
+
+def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
+    """Return the signs in the numbers among cells. Those known from another table are kept."""
+    decimal = "." if separator == "," else known.decimal
+    if not decimal:
+        has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
+        has_commas = not has_points and any(map(_COMMA.fullmatch, cells))
+        if has_commas or any(map(_GROUPS.fullmatch, cells)):
+            decimal = ","
+        elif has_points:
+            decimal = "."
+    thousands = known.thousands if known.decimal == decimal else ""
+    sign = "." if decimal == "," else ","
+    if any(sign in cell and _GROUPS_BY[sign].fullmatch(cell) for cell in cells):
+        thousands = sign
+    return Signs(decimal, thousands)
+
+
+def _is_text(cells: Sequence[str], signs: Signs) -> bool:
+    """Return whether most cells with a sign between thousands are no numbers, such as dates."""
+    if not signs.thousands:
+        return False
+    with_it = [cell for cell in cells if signs.thousands in cell]
+    numbers = [*filter(_GROUPS_BY[signs.thousands].fullmatch, with_it)]
+    return 2 * len(numbers) < len(with_it)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    match path.suffix.lower():
+        case ".gz":
+            return cast(IO[bytes], gzip.open(path))
+        case ".bz2":
+            return bz2.open(path)
+        case ".xz":
+            return lzma.open(path)
+        case ".zip":
+            archive = zipfile.ZipFile(path)
+            if len(archive.namelist()) != 1:
+                raise TableError(
+                    f"An archive must hold one file, but {path} holds {len(archive.namelist())}."
+                )
+            return archive.open(archive.namelist()[0])
+    return path.open("rb")
+
+
+def _encoding(sample: bytes) -> str:
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    for cut in range(4):  # the sample may end within a character
+        try:
+            sample[: len(sample) - cut].decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        return "utf-8-sig"
+    return "cp1252"
+
+
+def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
+    """Return the separator that gives most lines as many cells as the first one."""
+    found = {}
+    for sign in SEPARATORS:
+        widths = [len(row) for row in csv.reader(lines, delimiter=sign)]
+        if widths and widths[0] > 1:
+            alike = sum(width == widths[0] for width in widths) / len(widths)
+            found[sign] = (alike, widths[0])
+    if not found and learnt:  # the model may need one column only
+        return next((sign for sign in SEPARATORS if not any(sign in x for x in lines)), ",")
+    if not found:
+        raise TableError(
+            f"A table must have at least two columns, but no line of {path} is divided by "
+            f"{', '.join(SEPARATORS.values())}."
+        )
+    return max(found, key=lambda sign: found[sign])
+
+
+def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first line is data: at least half of it are numbers above numbers.
+
+    Different whole numbers in rising order are names, such as years.
+    """
+    if len(rows) < 2:
+        return False
+    columns = [*zip_longest(*rows, fillvalue="")][: len(rows[0])]
+    numeric = [
+        first
+        for first, *others in columns
+        if (below := [*filter(None, others)]) and all(map(_NUMBER.fullmatch, below))
+    ]
+    over = [*filter(_NUMBER.fullmatch, numeric)]
+    if not over or 2 * len(over) < len(numeric):
+        return False
+    if len(over) > 1 and all(cell.strip().isdigit() for cell in over):
+        numbers = [int(cell) for cell in over]
+        return any(later <= first for first, later in pairwise(numbers))
+    return True
