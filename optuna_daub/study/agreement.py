@@ -11,9 +11,6 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
-from optuna.distributions import CategoricalDistribution
-from optuna.distributions import FloatDistribution
-from optuna.distributions import IntDistribution
 from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
@@ -24,6 +21,9 @@ from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
 from optuna_daub.study.limits import limits_of
+from optuna_daub.study.moves import INTERVAL
+from optuna_daub.study.moves import Move
+from optuna_daub.study.moves import moves_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
@@ -36,12 +36,6 @@ MIN_LEARNERS = 3
 DRAWS = 400
 """Number of draws of the scores on all the data. The ends of intervals are then within 0.02 of
 their width."""
-
-INTERVAL = 0.05, 0.95
-"""Quantiles at the ends of all intervals."""
-
-BEST_SHARE = 0.25
-"""Share of the learners of a size whose parameters count as the best ones."""
 
 
 @dataclass(frozen=True)
@@ -70,23 +64,6 @@ class SizeAgreement:
 
 
 @dataclass(frozen=True)
-class Move:
-    """Change of the best learners' parameter from small samples to all the data."""
-
-    parameter: str
-    small: float
-    """Mean over the best quarter of the learners on a small size. It is the smallest size with ten
-    learners. For logarithmic ranges the mean is geometric."""
-    full: float
-    """The same mean over the best quarter by scores and forecasts at N."""
-    distance: float
-    """Distance from `small` to `full`, in [-1, 1], in ranges of the parameter."""
-    lower: float
-    """Lower end of the distance's 90 % interval; `upper` is the other end."""
-    upper: float
-
-
-@dataclass(frozen=True)
 class Agreement:
     """Agreement of small samples with all the data; `str` of it is a table."""
 
@@ -95,7 +72,7 @@ class Agreement:
     sizes: tuple[SizeAgreement, ...]
     """Sizes with scores of at least three learners, increasing, without `full_size`."""
     moves: tuple[Move, ...]
-    """Moves of the numeric parameters of the best learners, the farthest first."""
+    """Moves of the parameters of the best learners, the farthest first."""
     spent: Cost
     """Cost of all trainings of the study."""
     everything: Cost
@@ -111,12 +88,9 @@ class Agreement:
             lines.append(f"{line}{row.best_stays:>12.0%}{row.lost:>10.4f}")
         if not self.sizes:
             lines.append("no size below all the data has scores of three learners")
-        lines += [
-            f"{move.parameter}: the best move from {move.small:.4g} to {move.full:.4g} with all "
-            "the data"
-            for move in self.moves
-            if move.lower > 0 or move.upper < 0
-        ]
+        lines += [str(move) for move in self.moves if move.is_sure]
+        if self.moves and not any(move.is_sure for move in self.moves):
+            lines.append("no parameter of the best moves by more than chance")
         spent, everything = self.spent, self.everything
         if everything.seconds:
             cost = f"{_time(spent.seconds)}; training each learner on all the data would have "
@@ -170,19 +144,24 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     scored = [curve for curve in curves if all(seen.is_finite for seen in curve.observations)]
     # The study's own pool: in an open one the rule forecasts by the parameters.
     pool = looking(study).pool(policy, is_at_work=False)
-    drawn = _draws(policy, pool, scored, sign, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    drawn = _draws(policy, pool, scored, sign, rng)
     drawn = np.clip(drawn, *limits_of(study).signed(sign))
-    at = {s: [i for i, c in enumerate(scored) if _score(c, s) is not None] for s in policy.sizes}
+    # Shape (sizes, learners), larger is better; NaN without a score.
+    scores = sign * np.array([[_score(c, size) for c in scored] for size in policy.sizes], float)
     sizes = [
-        _of_size(size, full, [scored[i] for i in at[size]], drawn[:, at[size]], sign)
-        for size in policy.sizes[:-1]
-        if len(at[size]) >= MIN_LEARNERS
+        _of_size(size, full, here, scores[-1], drawn)
+        for size, here in zip(policy.sizes[:-1], scores[:-1], strict=True)
+        if np.isfinite(here).sum() >= MIN_LEARNERS
     ]
+    ranges: dict[str, BaseDistribution] = {}
+    for trial in study.get_trials(deepcopy=False):
+        ranges |= trial.distributions
     spent = [seen for curve in curves for seen in curve.observations]
     return Agreement(
         full_size=full,
         sizes=tuple(sizes),
-        moves=_moves(study, scored, drawn, sign, at),
+        moves=moves_of(ranges, [curve.params for curve in scored], scores[:-1], drawn, rng),
         spent=Cost(sum(s.size for s in spent), math.fsum(s.seconds or 0.0 for s in spent)),
         everything=Cost(
             full * len(curves), math.fsum(typical_seconds(pool.curves, full, full).values())
@@ -221,19 +200,21 @@ def _draws(
 def _of_size(
     size: int,
     full: int,
-    curves: Sequence[LearnerCurve],
+    here: NDArray[np.float64],
+    there: NDArray[np.float64],
     drawn: NDArray[np.float64],
-    sign: int,
 ) -> SizeAgreement:
-    here = np.array([sign * _known(_score(curve, size)) for curve in curves])
+    """Return the agreement of one size; scores are NaN for learners without any there."""
+    some = np.isfinite(here)
+    here, there, drawn = here[some], there[some], drawn[:, some]
     correlations = _rank_correlations(here, drawn)
     best = int(np.argmax(here))
     lower, middle, upper = np.quantile(correlations, [INTERVAL[0], 0.5, INTERVAL[1]])
     return SizeAgreement(
         size=size,
         share=size / full,
-        learners=len(curves),
-        known=sum(_score(curve, full) is not None for curve in curves),
+        learners=len(here),
+        known=int(np.isfinite(there).sum()),
         rank_correlation=float(middle),
         lower=float(lower),
         upper=float(upper),
@@ -257,81 +238,8 @@ def _rank_correlations(here: NDArray[np.float64], drawn: NDArray[np.float64]) ->
     return np.asarray(np.divide(products, norms, out=np.zeros_like(products), where=norms > 0))
 
 
-def _moves(
-    study: optuna.Study,
-    curves: Sequence[LearnerCurve],
-    drawn: NDArray[np.float64],
-    sign: int,
-    at: dict[int, list[int]],
-) -> tuple[Move, ...]:
-    """Return the moves of the parameters, for the learners of one small size."""
-    size = next((s for s in [*at][:-1] if len(at[s]) >= 10), None)
-    if size is None:
-        return ()
-    some, drawn = [curves[i] for i in at[size]], drawn[:, at[size]]
-    n_best = max(1, round(BEST_SHARE * len(some)))
-    here = np.array([sign * _known(_score(curve, size)) for curve in some])
-    ranges = _ranges(study)
-    best_here = np.argsort(-here, kind="stable")[:n_best]
-    best_there = np.argsort(-drawn, axis=1, kind="stable")[:, :n_best]
-    moves = []
-    for name, distribution in ranges.items():
-        values = np.array([_place(curve.params.get(name), distribution) for curve in some])
-        if np.isnan(values[best_here]).any() or np.isnan(values[best_there]).all(axis=1).any():
-            continue  # only some kinds of learners have this parameter
-        small = float(values[best_here].mean())
-        places = np.nanmean(values[best_there], axis=1)
-        lower, upper = np.quantile(places - small, INTERVAL)
-        full = float(places.mean())
-        moves.append(
-            Move(
-                name,
-                _value(small, distribution),
-                _value(full, distribution),
-                full - small,
-                float(lower),
-                float(upper),
-            )
-        )
-    return tuple(sorted(moves, key=lambda move: -abs(move.distance)))
-
-
-def _ranges(study: optuna.Study) -> dict[str, FloatDistribution | IntDistribution]:
-    """Return the numeric parameters of the study, each with its latest range."""
-    found: dict[str, BaseDistribution] = {}
-    for trial in study.get_trials(deepcopy=False):
-        found |= trial.distributions
-    return {
-        name: range_
-        for name, range_ in found.items()
-        if not isinstance(range_, CategoricalDistribution)
-        and isinstance(range_, FloatDistribution | IntDistribution)
-        and range_.low < range_.high
-    }
-
-
-def _place(value: Any, range_: FloatDistribution | IntDistribution) -> float:
-    """Return the place of a value in its range, from 0 to 1. NaN if there is no value."""
-    if value is None:
-        return math.nan
-    low, high = float(range_.low), float(range_.high)
-    if range_.log:
-        return math.log(value / low) / math.log(high / low)
-    return (float(value) - low) / (high - low)
-
-
-def _value(place: float, range_: FloatDistribution | IntDistribution) -> float:
-    low, high = float(range_.low), float(range_.high)
-    return low * (high / low) ** place if range_.log else low + place * (high - low)
-
-
 def _score(curve: LearnerCurve, size: int) -> float | None:
     return next((seen.score for seen in curve.observations if seen.size == size), None)
-
-
-def _known(score: float | None) -> float:
-    assert score is not None
-    return score
 
 
 def _time(seconds: float) -> str:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution
+from optuna.distributions import FloatDistribution
 from optuna.samplers import RandomSampler
 from scipy.stats import spearmanr
 
@@ -19,6 +21,7 @@ from optuna_daub.study import agreement
 from optuna_daub.study.agreement import Agreement
 from optuna_daub.study.agreement import SizeAgreement
 from optuna_daub.study.agreement import sample_agreement
+from optuna_daub.study.moves import moves_of
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 from tests.study.table_study import pair
@@ -87,7 +90,7 @@ def test_no_score_is_drawn_beyond_the_best_possible_one(
     of_size = agreement._of_size
 
     def seen(*given: Any) -> SizeAgreement:
-        highest.append(given[3].max())
+        highest.append(given[-1].max())
         return of_size(*given)
 
     monkeypatch.setattr(agreement, "_of_size", seen)
@@ -176,6 +179,49 @@ def test_parameters_of_the_best_move_with_more_data() -> None:
     assert 0 < moved.lower <= moved.distance <= moved.upper
     assert "depth: the best move from" in str(searched(0.2))
     assert searched(0.2).sizes[0].rank_correlation < -0.8
+    assert "no parameter of the best moves by more than chance" in str(searched(0.0))
+
+
+def test_chance_moves_no_more_parameters_than_stated() -> None:
+    """No parameter matters, so a tenth of the intervals may miss 0."""
+    rng = np.random.default_rng(0)
+    sure = []
+    for _ in range(40):
+        learners = [{"a": rng.random(), "kind": str(rng.integers(2))} for _ in range(40)]
+        ranges: dict[str, Any] = {
+            "a": FloatDistribution(0, 1),
+            "kind": CategoricalDistribution(("0", "1")),
+        }
+        scores, full = rng.normal(size=(1, 40)), np.repeat(rng.normal(size=(1, 40)), 400, axis=0)
+        found = moves_of(ranges, learners, scores, full, rng)
+        assert {move.parameter for move in found} == {"a", "kind"}
+        sure += [move.is_sure for move in found if move.category != "1"]
+    assert np.mean(sure) < 0.2
+
+
+def test_the_kind_of_the_best_moves_and_so_do_parameters_that_only_one_kind_has() -> None:
+    """Linear models win on little, trees on all the data, deep ones at that."""
+    study = pair(DAUBPruner(sizes=SIZES), RandomSampler(seed=0))
+
+    def objective(trial: optuna.Trial) -> float:
+        is_tree = trial.suggest_categorical("kind", ["linear", "tree", "none of them"]) == "tree"
+        depth = trial.suggest_float("depth", 0.0, 1.0) if is_tree else 0.0
+        for size in SIZES:
+            way = np.log2(size / 250) / 4
+            score = 0.7 + 0.001 * trial.number / 60
+            score += (0.1 + 0.1 * depth) * (2 * way - 1) if is_tree else 0.0
+            report(trial, size, score)
+        return score
+
+    study.optimize(objective, n_trials=60)
+    found = sample_agreement(study)
+    tree = next(move for move in found.moves if move.category == "tree")
+    assert tree.small < 0.2 < 0.9 < tree.full
+    assert tree.distance == pytest.approx(tree.full - tree.small)
+    assert f"kind=tree: {tree.small:.0%} of the best, and {tree.full:.0%} with" in str(found)
+    depth = next(move for move in found.moves if move.parameter == "depth")
+    assert depth.is_sure
+    assert depth.small < 0.4 < 0.6 < depth.full
 
 
 def test_nothing_is_said_of_fewer_than_three_learners() -> None:
