@@ -155,12 +155,12 @@ def made_problem(seed: int) -> Problem:
 # --- Measured tables ---
 
 
-def table_problem(name: str) -> Problem:
+def table_problem(name: str, folder: Path = TABLES) -> Problem:
     """Return the problem of a measured table, `parity` or `covtype`."""
     seen: dict[int, list[Observation]] = defaultdict(list)
     costs, scoring_costs = {}, {}
     names: dict[str, int] = {}
-    with (TABLES / f"{name}.csv").open(encoding="utf-8") as file:
+    with (folder / f"{name}.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             learner = names.setdefault(row["learner"], len(names))
             size = int(row["size"])

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import replay_problems
 from benchmarks.replay import measure
 from benchmarks.replay import summary
 from benchmarks.replay_methods import METHODS
@@ -95,7 +94,7 @@ def test_halving_grows_by_the_factor_that_the_learners_shrink_by() -> None:
 
 
 @pytest.fixture
-def measured_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Problem:
+def measured_table(tmp_path: Path) -> Problem:
     """Three learners on five sizes, of which the third fails at N."""
     lines = [COLUMNS]
     for learner, (name, full) in enumerate({"quick": 0.7, "slow": 0.8, "failing": 0.6}.items()):
@@ -106,8 +105,7 @@ def measured_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Problem:
             score = full - 100 / size
             lines.append(f"{name},{size},{score},{score + 0.1},{1 + learner},0.5,0.8,")
     (tmp_path / "small.csv").write_text("\n".join(lines) + "\n")
-    monkeypatch.setattr(replay_problems, "TABLES", tmp_path)
-    return table_problem("small")
+    return table_problem("small", tmp_path)
 
 
 def test_a_table_is_charged_as_it_was_measured(measured_table: Problem) -> None:

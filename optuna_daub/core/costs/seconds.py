@@ -20,8 +20,8 @@ Given weights of the observations, the model is linear and Gaussian. The weights
 iterated reweighting [1]. The same iterations find the scales that differ between studies: those of
 the parameters' effects, the learners' own effects and the noise. Each is a variance component with
 a scaled inverse chi-squared prior, updated by the minorization-maximization step of [2]. All other
-numbers are constants in `seconds.json`, which `benchmarks/fit/seconds.py` tests on measured
-seconds, and can fit.
+numbers are constants in `seconds.json`; `benchmarks/fit/seconds.py` shows what each is worth on
+measured seconds.
 
 [1] K. Lange, R. Little, J. Taylor, Robust statistical modeling using the t distribution,
     Journal of the American Statistical Association 84, 1989.

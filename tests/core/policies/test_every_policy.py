@@ -27,6 +27,7 @@ from optuna_daub.core import Needs
 from optuna_daub.core import Observation
 from optuna_daub.core import Policy
 from optuna_daub.core import Pool
+from optuna_daub.core import Process
 from optuna_daub.core import Projection
 from optuna_daub.core import Propose
 from optuna_daub.core import Reason
@@ -41,6 +42,7 @@ from optuna_daub.core import ucb
 from optuna_daub.core.decision import why_not
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import massart
+from tests.core.forecasts import test_every_forecaster
 from tests.core.intervals import INEQUALITIES
 from tests.core.stepping import Step
 from tests.core.stepping import flat
@@ -70,11 +72,8 @@ def straight_to_the_end(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
     return sizes[-1]
 
 
-FORECASTERS: dict[str, Forecaster] = {
-    "joint": Joint(),
-    "projection": Projection(),
-    "projection, no training score": Projection(use_training_score=False),
-}
+FORECASTERS: dict[str, Forecaster] = {**test_every_forecaster.FORECASTERS}
+FORECASTERS["process"] = Process(SIZES[-1])
 STEPS: dict[str, StepRule] = {"next": next_of_grid, "straight": straight_to_the_end}
 SCHEDULERS = {"gradient": gradient_ci, "ucb": ucb, "round robin": round_robin}
 
