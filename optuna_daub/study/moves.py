@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,8 +66,8 @@ class Move:
 
 def moves_of(
     distributions: dict[str, BaseDistribution],
-    learners: Sequence[dict[str, Any]],
-    scores: Sequence[Numbers],
+    learners: Sequence[Mapping[str, Any]],
+    scores: Numbers,
     drawn: Numbers,
     rng: np.random.Generator,
 ) -> tuple[Move, ...]:
@@ -75,8 +76,8 @@ def moves_of(
     Args:
         distributions: the parameters, each with its latest range.
         learners: parameters of each learner.
-        scores: scores of all learners on each small size, the smallest first; NaN if there is
-            none. Larger is better.
+        scores: scores on each small size, the smallest first, shape (sizes, learners). Larger is
+            better; NaN if there is none.
         drawn: draws of their scores on all the data, shape (draws, learners).
         rng: generator of the draws of learners.
     """
@@ -94,12 +95,12 @@ def moves_of(
         best_here, best_there = _best(here[None]), _best(there)
         other_here = np.take_along_axis(again, _best(here[again]), axis=1)
         other_there = np.take_along_axis(again, _best(np.take_along_axis(there, again, 1)), axis=1)
-        for category, values in _places([learners[k][name] for k in own], distribution):
+        for category, values in _places([learners[k][name] for k in own.tolist()], distribution):
             small, full = float(values[best_here].mean()), float(values[best_there].mean())
             moved = values[other_there].mean(axis=1) - values[other_here].mean(axis=1)
             lower, upper = (float(end) for end in np.quantile(moved, INTERVAL))
-            ends = (_value(place, distribution) for place in (small, full))
-            found.append(Move(name, *ends, full - small, lower, upper, category))
+            start, end = (_value(place, distribution) for place in (small, full))
+            found.append(Move(name, start, end, full - small, lower, upper, category))
     return tuple(sorted(found, key=lambda move: -abs(move.distance)))
 
 
