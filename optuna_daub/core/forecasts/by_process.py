@@ -17,11 +17,11 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.forecasts.hyperparameters import fit
 from optuna_daub.core.forecasts.hyperparameters import milestone
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.prior import Prior
-from optuna_daub.core.forecasts.process import JITTER
 from optuna_daub.core.forecasts.process import Conditioned
 from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Seen
@@ -42,10 +42,6 @@ Numbers = NDArray[np.float64]
 MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
-WORST = 10.0
-"""Largest distance of a score below the lower quartile, in interquartile ranges. Worse scores
-count as this one, so one diverged learner does not set the scale. Searches on surrogates lose the
-same with and without it (`benchmarks/search.py --problems ranger`)."""
 WIDER = 1.6
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
 four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown:
@@ -77,7 +73,7 @@ class Process(Forecaster):
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`."""
         known, share = self._known(pool), self._share(size)
-        mean, sd = known.in_scores(known.lines, share)
+        mean, sd = known.in_scores(known.lines, share, known.noise)
         is_there = known.size >= size
         mean, sd = np.where(is_there, known.score, mean), np.where(is_there, 0.0, sd)
 
@@ -92,21 +88,22 @@ class Process(Forecaster):
 
     def newcomer(self, pool: Pool, size: int) -> Student:
         """Return the forecast of a candidate drawn at random."""
-        known = self._known(pool)
-        mean, sd = known.in_scores(pool.once(self._candidates), self._share(size))
+        known, share = self._known(pool), self._share(size)
+        mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
         return Student(float(mean.mean()), WIDER * math.sqrt(float((sd**2).mean() + mean.var())))
 
     def candidates(self, pool: Pool, size: int) -> Student:
         """Return the forecasts of the pool's candidates."""
-        known = self._known(pool)
-        mean, sd = known.in_scores(pool.once(self._candidates), self._share(size))
+        known, share = self._known(pool), self._share(size)
+        mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
         return Student(mean, WIDER * sd)
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of the process itself, narrower than forecasts.
 
-        If decisions used the wider forecasts, a search would try too many unknown points: on three
-        surrogates it was 0.12 points behind after the time of 30 trainings.
+        The noise of a score is left out, since a lucky score is no better learner. If decisions
+        used the wider forecasts, a search would try too many unknown points: on three surrogates
+        it was 0.12 points behind after the time of 30 trainings.
         """
         known, share = self._known(pool), self._share(size)
         both = known.lines, pool.once(self._candidates)
@@ -203,18 +200,19 @@ class _Known(NamedTuple):
             return drawn
         own = np.arange(len(self.places))
         covariance = self.process.covariance(self.process.seen.rows, own, share)
+        covariance.flat[:: len(own) + 1] += self.noise
         values, vectors = np.linalg.eigh(covariance)  # it may be singular
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         together = rng.standard_normal((count, len(own))) @ root.T
         # Rising curves are surer, so scale these errors to their standard deviations.
-        wide = np.sqrt(np.maximum(np.diag(covariance), JITTER))
-        drawn[:, self.places] = together / wide * sd[self.places]
+        drawn[:, self.places] = together / np.sqrt(np.diag(covariance)) * sd[self.places]
         return drawn
 
-    def in_scores(self, lines: Lines, share: float) -> tuple[Numbers, Numbers]:
-        """Return means and standard deviations of scores at the size of this phi."""
+    def in_scores(self, lines: Lines, share: float, noise: float = 0.0) -> tuple[Numbers, Numbers]:
+        """Return means and standard deviations of scores, with this noise, at this phi."""
         mean, variance = lines.scores(share)
-        return self.middle + self.unit * mean, self.unit * self.widened * np.sqrt(variance)
+        sd = self.widened * np.sqrt(variance + noise)
+        return self.middle + self.unit * mean, self.unit * sd
 
 
 def _known(curves: Curves, full: int, prior: Prior, space: Space, busy: frozenset[int]) -> _Known:
@@ -337,10 +335,7 @@ def _seen(
     learner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     size, score, order = np.concatenate(parts).T
     kept = (order <= until) & (size <= full)
-    learner, doublings, score = learner[kept], np.log2(full / size[kept]), score[kept]
-    low, high = np.quantile(score, (0.25, 0.75))
-    if high > low:
-        score = np.maximum(score, low - WORST * (high - low))
+    learner, doublings, score = learner[kept], np.log2(full / size[kept]), winsorized(score[kept])
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0

@@ -32,6 +32,10 @@ Numbers = NDArray[np.float64]
 
 LEVELS = 100
 """Number of quantiles between which draws are interpolated."""
+WORST = 10.0
+"""Largest distance of a score below the lower quartile, in interquartile ranges (see
+`winsorized`). Searches on surrogates and closed pools of LCDB lose the same with and without it
+(`benchmarks/search.py --problems ranger`, `benchmarks/replay.py`)."""
 
 
 class Forecast(Protocol):
@@ -166,6 +170,18 @@ class Forecaster(ABC):
             for n in (at, size)
         ]
         return np.minimum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
+
+
+def winsorized(scores: Numbers) -> Numbers:
+    """Return the scores of a study, where those far below all others are raised to a limit.
+
+    So one learner that diverged does not set the scale. NaN stays NaN.
+
+    >>> winsorized(np.array([0.7, 0.8, 0.9, -1e6])).round(3).tolist()
+    [0.7, 0.8, 0.9, -1.15]
+    """
+    low, high = np.nanquantile(scores, (0.25, 0.75))
+    return np.maximum(scores, low - WORST * (high - low)) if high > low else scores
 
 
 def moments(forecast: Forecast) -> tuple[Numbers, Numbers]:

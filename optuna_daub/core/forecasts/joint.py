@@ -47,6 +47,7 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.forecasts.student import FREEDOM
 from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
@@ -104,7 +105,7 @@ class Prior:
 
 @cache
 def fitted() -> Prior:
-    """Return the prior that `benchmarks/fit/joint.py` wrote."""
+    """Return the prior in the data file. `benchmarks/fit/joint.py` says how it was chosen."""
     return Prior(**json.loads(Path(__file__).with_name(FILE).read_text(encoding="utf-8")))
 
 
@@ -297,10 +298,11 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     is_begun = np.isfinite(sizes[:, 0])
     n, nothing = len(sizes), np.zeros(len(sizes))
     smallest = float(np.nanmin(sizes)) if is_begun.any() else 1.0
-    gaps = _gaps(sizes, scores)
+    held = winsorized(scores) if is_begun.any() else scores
+    gaps = _gaps(sizes, held)
     unit = float(np.mean(np.sqrt(gaps[is_begun, 0])) ** 2) if is_begun.any() else 0.0
     if unit == 0.0 and is_begun.any():  # first scores tie: take later differences as the unit
-        unit = float(np.nanmax(scores) - np.nanmin(scores))
+        unit = float(np.nanmax(held) - np.nanmin(held))
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.nan_to_num(unit * (gaps / unit) ** prior.power)
 
@@ -310,7 +312,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     ways = _ways(prior, smallest, since, sizes[who, place + 1])
     way = ways.sum(axis=1)
     rows = np.column_stack([ways, way * of_gap])
-    gain = scores[who, place + 1] - scores[who, place]
+    gain = held[who, place + 1] - held[who, place]
     # a is a random walk over doublings.
     steps = np.arange(DOUBLINGS)
     before = np.zeros((DOUBLINGS + 1, DOUBLINGS + 1))

@@ -46,6 +46,7 @@ from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -206,7 +207,7 @@ def _asked(pool: Pool, terms: Terms) -> float:
     """Return the improvement that a full training must promise at a price of 1."""
     table = pool.curves.once(_table)
     begun = table.is_alive & (table.size > 0)
-    seen = np.stack([table.first[begun], table.score[begun]])
+    seen = winsorized(np.stack([table.first[begun], table.score[begun]]))
     gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
     # If half of the learners tie at the top, as on few examples of mostly one class, best - median
     # is 0. Take a tiny value, so costs still give an order.

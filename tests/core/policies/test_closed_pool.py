@@ -173,6 +173,15 @@ def test_one_learner_that_collapses_does_not_make_all_others_uncertain():
     assert widths[1] < 3.0 * widths[0]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_one_diverged_learner_changes_neither_winner_nor_cost_by_much(seed):
+    calm = made(seed, count=20)
+    upset = calm | {3: dict.fromkeys(SIZES, -1000.0)}
+    (*steps, end), (*others, other_end) = (replayed(each, terms()) for each in (calm, upset))
+    assert calm[other_end.learner][SIZES[-1]] > calm[end.learner][SIZES[-1]] - 0.005
+    assert sum(d.size for d in others) < 1.5 * sum(d.size for d in steps)
+
+
 def test_the_expected_cost_is_above_the_median_where_less_is_known():
     pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7, 4000: 0.8}], [[1.0], [1.0, 4.0]])
     median = [16.0, 16.0]
