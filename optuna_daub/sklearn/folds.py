@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -184,6 +185,8 @@ class Evaluation:
     score_params: Mapping[str, Any]
     error_score: Any
     return_train_score: bool
+    task: Callable[[], Mapping[str, Any]] = dict
+    """Function that returns more arguments for each training, those for callbacks."""
     errors: list[FitError] = field(default_factory=list)
     """Errors of all fits that failed, in their order."""
 
@@ -215,6 +218,7 @@ class Evaluation:
                 return_train_score=self.return_train_score,
                 return_times=True,
                 error_score=self.error_score,
+                **self.task(),
             )
             error = found.pop("fit_error")
             if error is not None:

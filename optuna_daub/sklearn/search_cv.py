@@ -27,6 +27,7 @@ from sklearn.utils.validation import _check_method_params
 
 from optuna_daub.objective.scoring import limits_of
 from optuna_daub.objective.scoring import own_limits
+from optuna_daub.sklearn import callbacks
 from optuna_daub.sklearn.arguments import check_classes_scored
 from optuna_daub.sklearn.arguments import check_scorer_names
 from optuna_daub.sklearn.arguments import checked_table
@@ -279,10 +280,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         X, y = indexable(*checked_table(X, y, self.estimator, params))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
-        # Callbacks (scikit-learn 1.9 and newer) see the whole search as one task.
-        context = self._init_callback_context() if hasattr(self, "set_callbacks") else None
-        if context is not None:
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=None)
+        task = callbacks.begun(self, X, y, params)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         rng = check_random_state(self.random_state)
         seed, seed_of_sampler = int(rng.randint(2**31 - 1)), int(rng.randint(2**31 - 1))
@@ -295,23 +293,24 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         given = self.param_distributions
         space = checked_function(given) if callable(given) else checked_space(given)
         base_estimator = clone(self.estimator)
-        evaluate = Evaluation(
-            base_estimator,
-            X,
-            y,
-            folds,
-            scorers,
-            routed.estimator.fit,
-            routed.scorer.score,
-            self.error_score,
-            self.return_train_score,
-        )
         limits = own_limits(self.estimator) if self.scoring is None else limits_of(scorer)
         n_candidates = number_of_candidates(self, space, grid)
         arguments = {**routed.estimator.fit, **routed.scorer.score}
         started_with = fingerprint(self, X, y, folds, space, arguments)
         candidates = Candidates(space)
-        with quiet(self.verbose):
+        with quiet(self.verbose), task.searching() as training:
+            evaluate = Evaluation(
+                base_estimator,
+                X,
+                y,
+                folds,
+                scorers,
+                routed.estimator.fit,
+                routed.scorer.score,
+                self.error_score,
+                self.return_train_score,
+                training,
+            )
             # Set the study before it runs, so it is there after Ctrl-C.
             self.study_ = study_of(self, n_candidates, grid, seed_of_sampler, started_with, limits)
             run(self, candidates, evaluate)
@@ -332,15 +331,15 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         if self.refit:
             model = clone(base_estimator).set_params(**clone(self.best_params_, safe=False))
             begun = time.time()
-            model.fit(*((X,) if y is None else (X, y)), **routed.estimator.fit)
+            with task.refitting(model):
+                model.fit(*((X,) if y is None else (X, y)), **routed.estimator.fit)
             self.refit_time_ = time.time() - begun
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
         self.scorer_ = named.get(None, named)
         self.cv_results_ = results
-        if context is not None:
-            context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=None)
+        task.end()
         return self
 
     @property

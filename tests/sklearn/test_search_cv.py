@@ -48,6 +48,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.model_selection import KFold
 from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.model_selection import RandomizedSearchCV
 from sklearn.model_selection import cross_val_score
 from sklearn.model_selection import cross_validate
 from sklearn.naive_bayes import GaussianNB
@@ -1175,27 +1176,43 @@ def test_an_estimator_without_score_needs_a_scorer() -> None:
         Search(Silent(), {}).fit(X, Y)
 
 
-def test_callbacks_see_the_search_as_one_task() -> None:
+def test_callbacks_see_the_tasks_of_scikit_learns_own_search() -> None:
+    """The fit, the search, each training on each fold, and the last fit, with weights if given."""
     pytest.importorskip("sklearn.callback", reason="of scikit-learn 1.9 and newer")
 
-    class Counter:
-        events: list[str]
+    class Listener:
+        def __init__(self) -> None:
+            self.begun: list[str] = []
+            self.ended: list[str] = []
+            self.weighted: set[str] = set()
 
-        def setup(self, estimator: Any, context: Any) -> None:
-            self.events = ["setup"]
+        def setup(self, estimator: Any, context: Any) -> None: ...
 
-        def on_fit_task_begin(self, estimator: Any, context: Any, **more: Any) -> None:
-            self.events.append("begin")
+        def on_fit_task_begin(
+            self, estimator: Any, context: Any, *, X: Any = None, metadata: Any = None
+        ) -> None:
+            self.begun.append(context.task_name)
+            if metadata is not None and len(metadata["sample_weight"]) == len(X):
+                self.weighted.add(context.task_name)
 
-        def on_fit_task_end(self, estimator: Any, context: Any, **more: Any) -> None:
-            self.events.append("end")
+        def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+            self.ended.append(context.task_name)
 
-        def teardown(self, estimator: Any, context: Any) -> None:
-            self.events.append("teardown")
+        def teardown(self, estimator: Any, context: Any) -> None: ...
 
-    counter = Counter()
-    Search(GaussianNB(), {}, **ONE).set_callbacks(counter).fit(X, Y)
-    assert counter.events == ["setup", "begin", "end", "teardown"]
+    ours, theirs = Listener(), Listener()
+    weight = {"sample_weight": np.ones(len(Y))}
+    search = Search(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, **ONE | {"n_candidates": 2})
+    search.set_callbacks(ours).fit(X, Y, **weight)
+    other = RandomizedSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, n_iter=2, cv=2)
+    other.set_callbacks(theirs).fit(X, Y, **weight)
+    assert {*ours.begun} == {*ours.ended} == {*theirs.begun}
+    assert ours.weighted == theirs.weighted
+    n_trainings = sum(len(curve.observations) for curve in learning_curves(search.study_))
+    counts = {name: ours.begun.count(name) for name in {*ours.begun}}
+    assert counts.pop("candidate-split-evaluation") == n_trainings * search.n_splits_
+    assert counts == {"fit": 1, "search": 1, "refit-with-best-params": 1}
+    assert sorted(ours.begun) == sorted(ours.ended)
 
 
 def test_n_iter_is_the_number_of_candidates() -> None:
