@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -199,6 +202,29 @@ def test_the_same_seed_is_the_same_study_and_another_one_is_not() -> None:
     for study in studies:
         study.optimize(conditional, n_trials=12)
     assert made(studies[0]) == made(studies[1]) != made(studies[2])
+
+
+@pytest.mark.slow
+def test_the_same_seed_is_the_same_study_in_another_process() -> None:
+    """Hashes of texts differ between processes, and so does the order of sets of them."""
+    program = (
+        "from tests.study.test_model_sampler import *\n"
+        "study = model_study(3)\n"
+        "study.optimize(conditional, n_trials=12)\n"
+        "print(made(study))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+    assert "depth" in printed.pop()
 
 
 def test_without_a_seed_studies_differ() -> None:

@@ -677,7 +677,7 @@ class TestDeclinedNewcomers:
                 seconds=30.0,
             )
             took = []
-            for _ in range(6):
+            for _ in range(4):
                 now[1] = now[0]
                 study.optimize(objective)
                 took.append(now[0] - now[1])
