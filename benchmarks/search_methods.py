@@ -220,8 +220,8 @@ def _domain(tune: Any, one: Parameter, beyond: int) -> Any:
     return (tune.loguniform if one.is_log else tune.uniform)(one.low, one.high)
 
 
-def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
-    """Run BlendSearch or CFO with the training size as resource and the clock as cost.
+def flaml_cfo(problem: Evaluated, seed: int) -> None:
+    """Run CFO with the training size as resource and the clock as cost.
 
     https://microsoft.github.io/FLAML/docs/Use-Cases/Tune-User-Defined-Function ("Trial
     scheduling", `resource_attr`; with FLAML's own scheduler nothing is reported in between) and
@@ -238,7 +238,7 @@ def flaml_tune(searcher: str, problem: Evaluated, seed: int) -> None:
         return {"score": score, "seconds": seconds}
 
     cheap = {one.name: one.cheap for one in problem.space if one.cheap is not None}
-    search = getattr(flaml, searcher)(
+    search = flaml.CFO(
         metric="score",
         mode="max",
         space={one.name: _domain(flaml.tune, one, 1) for one in problem.space},
@@ -534,8 +534,7 @@ METHODS: dict[str, Method] = {
         for name, sampler in (("TPE", _tpe), ("default TPE", partial(_sampler, "TPESampler")))
         for k in (10, 16)
     },
-    "FLAML BlendSearch": Method(partial(flaml_tune, "BlendSearch")),
-    "FLAML CFO": Method(partial(flaml_tune, "CFO")),
+    "FLAML CFO": Method(flaml_cfo),
     "FLAML AutoML": Method(flaml_automl, is_for_rows_only=True),
     "FLAML zero-shot": Method(partial(floor, "zero-shot"), is_for_rows_only=True),
     "LightGBM's defaults": Method(partial(floor, "lightgbm"), is_for_rows_only=True),

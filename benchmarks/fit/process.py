@@ -5,7 +5,8 @@
 
 A search on each surrogate is stopped after some units of time. Then every suspended learner's
 score on all the data, and those of 100 random points, are compared with their forecasts: the
-surrogate knows them. *Contenders* are within 2 points of the best full-data score.
+surrogate knows them. *Contenders* are within 2 points of the best full-data score. *Rankings* are
+the rank correlations that `sample_agreement` shows, one for each training size.
 
 With `--write` the prior is chosen on the searches of the first half of the problems: for a larger
 mean logarithm of the forecasts' densities at these scores, near the prior of before. It goes into
@@ -66,6 +67,8 @@ from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import propose
 from optuna_daub.core.space import Rows
+from optuna_daub.study.agreement import MIN_LEARNERS
+from optuna_daub.study.agreement import rank_correlations
 
 
 Numbers = NDArray[np.float64]
@@ -206,9 +209,7 @@ def _with(prior: Prior, name: str, value: float) -> Prior:
     return prior._replace(median=prior.median._replace(**{name: value}))
 
 
-CHANGES = [
-    *(_scaled(name) for name in ("bend", "mean_gain", *Scales._fields) if name != "length"),
-]
+CHANGES = [_scaled(name) for name in ("bend", "mean_gain", *Scales._fields) if name != "length"]
 """Numbers of the prior that are chosen."""
 LEAST_GAIN = 0.02
 """Smallest gain in mean log density for which a value is changed. A mean gain of 1.6 gained 0.01,
@@ -257,7 +258,27 @@ def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[
         for kind, (forecast, truth) in kinds:
             found[kind].append(held(forecast, truth))
             found[f"{kind}, contenders"].append(found[kind][-1][truth > one.best - CONTENDERS])
+        found["rankings"].append(rankings_held(prior, one))
     return {kind: np.concatenate(rows) for kind, rows in found.items()}
+
+
+def rankings_held(prior: Prior, one: Searched) -> NDArray[np.bool_]:
+    """Return True for intervals that hold the real rank correlation, shape (sizes, STATED)."""
+    curves = [*one.pool.curves.values()]
+    real = np.array([curve.score for curve in curves])
+    real[one.suspended] = one.truth
+    drawn = Process(one.full, prior).forecasts(one.pool, one.full)
+    draws = np.vstack([drawn.draws(400, np.random.default_rng(0)), real])
+    rows = []
+    for size in {seen.size for curve in curves for seen in curve.observations} - {one.full}:
+        seen = {i: at.score for i, curve in enumerate(curves) if (at := curve.at(size))}
+        if len(seen) >= MIN_LEARNERS:
+            *found, truth = rank_correlations(np.array([*seen.values()]), draws[:, [*seen]])
+            ends = np.quantile(
+                found, [[0.5 - s / 2 for s in STATED], [0.5 + s / 2 for s in STATED]]
+            )
+            rows.append((ends[0] <= truth) & (truth <= ends[1]))
+    return np.array(rows, bool).reshape(-1, len(STATED))
 
 
 def held(forecast: Student, truth: Numbers) -> NDArray[np.bool_]:

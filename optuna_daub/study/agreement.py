@@ -207,7 +207,7 @@ def _of_size(
     """Return the agreement of one size; scores are NaN for learners without any there."""
     some = np.isfinite(here)
     here, there, drawn = here[some], there[some], drawn[:, some]
-    correlations = _rank_correlations(here, drawn)
+    correlations = rank_correlations(here, drawn)
     best = int(np.argmax(here))
     lower, middle, upper = np.quantile(correlations, [INTERVAL[0], 0.5, INTERVAL[1]])
     return SizeAgreement(
@@ -223,12 +223,12 @@ def _of_size(
     )
 
 
-def _rank_correlations(here: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[Any]:
+def rank_correlations(here: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[Any]:
     """Return Spearman's correlation of scores with each row of draws.
 
     0 if all scores are equal.
 
-    >>> _rank_correlations(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]))
+    >>> rank_correlations(np.array([1.0, 2.0, 3.0]), np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 1.0]]))
     array([ 1., -1.])
     """
     first, others = rankdata(here), rankdata(drawn, axis=1)
