@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -62,22 +65,28 @@ class Budget:
 
 
 def checked_budget(
-    costs: ArrayLike | None, budget: float | None, n_features: int, names: Sequence[str]
+    costs: ArrayLike | Mapping[str, float] | None,
+    budget: float | None,
+    names: Sequence[str],
+    *,
+    named: bool,
 ) -> Budget:
     """Return a budget from the parameters of an estimator.
 
     Args:
-        costs: one for each feature; None for 1 each.
+        costs: one for each feature, by name or in the order of the columns; None for 1 each.
         budget: None for no limit.
-        n_features: number of columns of X.
-        names: names of the features, for messages.
+        names: names of the features.
+        named: True if X has these names, False if they only serve messages.
 
     Raises:
         ValueError: if costs are not finite numbers >= 0, one for each feature; or the budget is
             negative, not a number, or below the cost of the cheapest feature.
     """
+    n_features = len(names)
+    ordered = np.ones(n_features) if costs is None else in_order(costs, names, named=named)
     try:
-        values = np.ones(n_features) if costs is None else np.asarray(costs, dtype=np.float64)
+        values = np.asarray(ordered, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(
             f"`feature_costs` must be a list of one number for each of the {n_features} features, "
@@ -101,6 +110,58 @@ def checked_budget(
     if not checked.affords(values.min()):
         raise ValueError(f"{nothing_bought(checked, names)} Raise the budget.")
     return checked
+
+
+def in_order(
+    costs: ArrayLike | Mapping[str, float], names: Sequence[str], *, named: bool
+) -> ArrayLike:
+    """Return costs in the order of the columns.
+
+    Costs of a mapping or a pandas Series have names of their own.
+
+    >>> in_order({"age": 1.0, "blood": 9.0}, ["blood", "age"], named=True).tolist()
+    [9.0, 1.0]
+
+    Args:
+        costs: costs with or without names.
+        names: names of the features.
+        named: True if X has these names.
+
+    Raises:
+        ValueError: if the names are not exactly the columns, or X has none to compare with.
+    """
+    keys: list[Any]
+    values: ArrayLike
+    if isinstance(costs, Mapping):
+        keys, values = list(costs), list(costs.values())
+    else:
+        index = getattr(costs, "index", None)
+        if index is None or callable(index):  # a list has a method of this name
+            return costs
+        keys, values = list(index), costs
+        if not named and keys == list(range(len(keys))):
+            return costs
+    if not named:
+        raise ValueError(
+            f"`feature_costs` must be a list of one number for each of the {len(names)} features "
+            f"if texts do not name the columns of X, but got {brief(costs)}. Name the columns, or "
+            "list the costs in their order."
+        )
+    counts, columns = Counter(keys), set(names)
+    faults = {
+        "lacks": [name for name in names if name not in counts],
+        "has the unknown": [key for key in counts if key not in columns],
+        "repeats": [key for key, count in counts.items() if count > 1],
+    }
+    if any(faults.values()):
+        found = " and ".join(f"{verb} {brief(keys)}" for verb, keys in faults.items() if keys)
+        raise ValueError(
+            f"`feature_costs` must name each column of X once, but {found}. Correct the names, or "
+            "list the costs in the order of the columns."
+        )
+    places = {key: place for place, key in enumerate(keys)}
+    order = [places[name] for name in names]
+    return np.asarray(np.asarray(values, dtype=object)[order])
 
 
 def nothing_bought(budget: Budget, names: Sequence[str]) -> str:

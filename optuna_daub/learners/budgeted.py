@@ -11,6 +11,7 @@ chosen hypothesis costs more than is left. So a vote on a new example never exce
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
@@ -92,8 +94,10 @@ class PurchaseSource:
                 choices.append(Choice(self._faultless[problem], 0.0))
                 continue
             candidates = self._find(weights[problem], labels)
-            best = self._select(candidates, budget)
-            hypothesis, edge = candidates.hypothesis(best), float(candidates.edges[best])
+            # An edge of a rounding error, divided by a cost of 0, would beat every paid candidate.
+            edges = np.where(candidates.edges > TIE, np.minimum(candidates.edges, MAX_EDGE), 0.0)
+            best = self._select(edges, candidates, budget)
+            hypothesis, edge = candidates.hypothesis(best), float(edges[best])
             if edge > 0.0:  # a hypothesis without an edge gets no vote and is not paid for
                 if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
                     if not self.budget.bought:
@@ -114,8 +118,7 @@ class PurchaseSource:
             if weight >= vote_weight(MAX_EDGE):
                 self._faultless[problem] = hypothesis
 
-    def _select(self, candidates: Candidates, budget: Budget) -> int:
-        edges = np.clip(candidates.edges, 0.0, MAX_EDGE)
+    def _select(self, edges: NDArray[np.float64], candidates: Candidates, budget: Budget) -> int:
         scores = self._trade_off(edges, candidates.total_cost(budget.costs), budget.spent)
         if self._affordable_only:
             can_pay = budget.affords(candidates.total_cost(budget.unpaid))
@@ -144,7 +147,7 @@ class PurchaseSource:
 class PurchasingClassifier(BoostingClassifier):
     """Base class of the classifiers that pay for features."""
 
-    feature_costs: ArrayLike | None
+    feature_costs: ArrayLike | Mapping[str, float] | None
     budget: float | None
     estimator: Any
     random_state: int | np.random.RandomState | None
@@ -157,6 +160,11 @@ class PurchasingClassifier(BoostingClassifier):
                 "`estimator` must take `sample_weight` in its fit method, but got "
                 f"{brief(self.estimator)}."
             )
+        if not is_classifier(self.estimator):
+            raise ValueError(
+                f"`estimator` must be a classifier, but got {brief(self.estimator)}. Pass one; a "
+                "class of your own becomes one if it inherits `sklearn.base.ClassifierMixin`."
+            )
         return fit_candidates(
             self.estimator,
             data.X,
@@ -165,7 +173,12 @@ class PurchasingClassifier(BoostingClassifier):
         )
 
     def _checked_budget(self, data: TrainingSet) -> Budget:
-        return checked_budget(self.feature_costs, self.budget, data.X.shape[1], data.names)
+        return checked_budget(
+            self.feature_costs,
+            self.budget,
+            data.names,
+            named=hasattr(self, "feature_names_in_"),
+        )
 
     def _keep(self, budget: Budget) -> None:
         self.spent_ = budget.spent
@@ -181,7 +194,10 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
     (array([0]), 1.0, array([1]))
 
     Args:
-        feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each.
+        feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each. A
+            dict or a pandas Series is read by the names of the columns. A free feature (cost 0)
+            with any edge beats every paid one: with "greedy" in all rounds, with "smoothed" until
+            something is paid. To let paid features compete, give it a small cost.
         budget: largest sum of the costs of the features used, in the units of `feature_costs`;
             None for no limit.
         n_estimators: largest number of rounds, at least 1; 50 as in scikit-learn's AdaBoost.
@@ -202,13 +218,13 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         estimators_: hypotheses in order; each has `features` and `vote(X)`. With more than two
             classes, a tuple with one for each class.
         estimator_weights_: weights of their votes, shape (n_rounds,) or (n_rounds, n_classes).
-        spent_: sum of the costs of the bought features, at most `budget`.
+        spent_: sum of the costs of the bought features, at most `budget`, up to rounding.
         features_bought_: their columns in the order of purchase.
     """
 
     def __init__(
         self,
-        feature_costs: ArrayLike | None = None,
+        feature_costs: ArrayLike | Mapping[str, float] | None = None,
         budget: float | None = None,
         n_estimators: int = 50,
         *,
@@ -262,7 +278,10 @@ class SpeedBoostClassifier(PurchasingClassifier):
     (array([0]), 1.0, array([1]))
 
     Args:
-        feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each.
+        feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each. A
+            dict or a pandas Series is read by the names of the columns. A free feature (cost 0)
+            with any edge beats every paid one in all rounds. To let paid features compete, give
+            it a small cost.
         budget: largest sum of the costs of the features used; None for no limit.
         n_estimators: largest number of rounds, at least 1; 50 as in scikit-learn's AdaBoost.
         estimator: as in `BudgetedAdaBoostClassifier`; None for decision stumps.
@@ -272,13 +291,13 @@ class SpeedBoostClassifier(PurchasingClassifier):
         classes_: class labels, shape (n_classes,).
         estimators_: hypotheses in order; with more than two classes, a tuple with one for each.
         estimator_weights_: weights of their votes, shape (n_rounds,) or (n_rounds, n_classes).
-        spent_: sum of the costs of the bought features, at most `budget`.
+        spent_: sum of the costs of the bought features, at most `budget`, up to rounding.
         features_bought_: their columns in the order of purchase.
     """
 
     def __init__(
         self,
-        feature_costs: ArrayLike | None = None,
+        feature_costs: ArrayLike | Mapping[str, float] | None = None,
         budget: float | None = None,
         n_estimators: int = 50,
         *,

@@ -142,17 +142,17 @@ def fit_candidates(
 def used_features(estimator: Any, n_features: int) -> tuple[int, ...]:
     """Return the columns that a fitted classifier uses.
 
-    They are read from the splits of a tree, else from non-zero coefficients or importances. A
-    classifier without any of these is assumed to use all columns.
+    They are read from the splits of a tree or of all trees of an ensemble, else from non-zero
+    coefficients or importances. A classifier without any of these is assumed to use all columns.
 
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> tree = DecisionTreeClassifier().fit([[5, 0], [5, 1]], [-1, 1])
     >>> used_features(tree, 2)
     (1,)
     """
-    if hasattr(estimator, "tree_"):
-        splits = np.unique(estimator.tree_.feature)
-        return tuple(int(feature) for feature in splits[splits >= 0])
+    splits = _split_features(estimator, n_features)
+    if splits is not None:
+        return tuple(sorted(splits))
     for name in ("coef_", "feature_importances_"):
         if hasattr(estimator, name):
             found = getattr(estimator, name)
@@ -160,3 +160,28 @@ def used_features(estimator: Any, n_features: int) -> tuple[int, ...]:
             strength = np.abs(found).max(axis=0)
             return tuple(int(feature) for feature in np.flatnonzero(strength))
     return tuple(range(n_features))
+
+
+def _split_features(estimator: Any, n_features: int) -> set[int] | None:
+    """Return the columns on which trees split. None for a classifier that is not only trees.
+
+    A split that gains nothing by itself has no importance, but a later one may rest on it.
+    """
+    if hasattr(estimator, "tree_"):
+        return {int(feature) for feature in estimator.tree_.feature if feature >= 0}
+    # The last classifier of a stack may look at all columns.
+    if not hasattr(estimator, "estimators_") or hasattr(estimator, "final_estimator_"):
+        return None
+    found = estimator.estimators_
+    # np.ravel of a list would take apart members that are ensembles themselves.
+    members = found.ravel().tolist() if isinstance(found, np.ndarray) else list(found)
+    every = [range(n_features)] * len(members)
+    used: set[int] = set()
+    for member, columns in zip(
+        members, getattr(estimator, "estimators_features_", every), strict=True
+    ):
+        own = _split_features(member, len(columns))
+        if own is None:
+            return None
+        used |= {int(columns[feature]) for feature in own}
+    return used

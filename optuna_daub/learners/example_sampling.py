@@ -170,8 +170,7 @@ class SampleSource:
     ) -> NDArray[np.float64]:
         total = np.zeros(self._bins.codes[0, rows].shape)
         for bin_, sign, weight in votes:
-            feature = int(np.searchsorted(self._bins.offsets, bin_, side="right")) - 1
-            inside = self._bins.codes[feature, rows] == bin_
+            inside = self._bins.codes[int(self._bins.feature_of(bin_)), rows] == bin_
             total += weight * np.where(inside, sign, -sign)
         return total
 
@@ -230,6 +229,7 @@ class SampleSource:
             shares: probability of each example in the round's distribution, shape (n_rows,).
         """
         signed = shares * self._data.labels[problem]
+        # `bin_edges` returns the same, but takes three times as long and 2.5 times X in memory.
         sums = np.zeros(len(self._bins.upper))
         for codes in self._bins.codes:
             sums += np.bincount(codes, weights=signed, minlength=len(sums))

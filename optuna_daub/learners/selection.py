@@ -63,7 +63,7 @@ class Hypotheses:
     def outcomes(self, rows: NDArray[np.int64], some: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return +1 for hypotheses right on a row, else -1. Shape (n_some, n_rows)."""
         stumps = self.stumps[some, np.newaxis]
-        features = np.searchsorted(self.bins.offsets, stumps, side="right") - 1
+        features = self.bins.feature_of(stumps)
         labels = self.labels[rows].astype(np.int64)
         return np.where(self.bins.codes[features, rows] == stumps, labels, -labels)
 

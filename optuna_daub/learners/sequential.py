@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_consistent_length
+from sklearn.utils import column_or_1d
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.limits import Limits
@@ -73,6 +74,8 @@ class SequentialScorer:
     """Direction of the score, as `TrainingSizeObjective` asks for it."""
     limits: ClassVar[Limits] = Limits(0.0, 1.0)
     """Lowest and highest possible score."""
+    scores_a_sample: ClassVar[bool] = True
+    """A score may be of some of the rows only; rules that count all of them refuse it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
@@ -91,18 +94,18 @@ class SequentialScorer:
         Args:
             estimator: fitted, with `predict`.
             X: validation examples, at least one; they are taken in a random order.
-            y: their labels, shape (n_samples,).
+            y: their labels, shape (n_samples,) or (n_samples, 1).
         """
         check_consistent_length(X, y)
         rule = self._stopping_rule()
-        labels = np.asarray(y)
+        labels = column_or_1d(y)
         order = np.random.default_rng(self.seed).permutation(len(labels))
         right = 0
         seen = 0
         while seen < len(order):
             size = max(self.batch_size, next_possible_stop(rule, seen, right, len(order)) - seen)
             batch = order[seen : seen + size]
-            hits = estimator.predict(_safe_indexing(X, batch)) == labels[batch]
+            hits = np.ravel(estimator.predict(_safe_indexing(X, batch))) == labels[batch]
             n = np.arange(seen + 1, seen + len(batch) + 1)
             sums = right + np.cumsum(hits)
             stop = first_stop(rule, n, sums / n)
@@ -189,7 +192,7 @@ def sequential_score(
     Args:
         estimator: fitted classifier; None for a scorer.
         X: validation examples, shape (n_samples, n_features).
-        y: their labels, shape (n_samples,).
+        y: their labels, shape (n_samples,) or (n_samples, 1).
         epsilon: absolute error, in (0, 1).
         delta: probability of a larger error, in (0, 1).
         rule: "massart" ([1] Eq. 1), or the same with the inequality of "chernoff", which never

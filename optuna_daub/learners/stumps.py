@@ -84,13 +84,13 @@ class Bins:
         """Return True for bins that cover all values. Their constant stumps are never chosen."""
         return np.isneginf(self.lower[bins]) & np.isposinf(self.upper[bins])
 
-    def feature_of_bin(self) -> NDArray[np.int64]:
-        """Return the column of each bin."""
-        return np.repeat(np.arange(self.n_features), np.diff(self.offsets))
+    def feature_of(self, bins: NDArray[np.int64] | int) -> NDArray[np.int64]:
+        """Return the column of each bin, same shape as `bins`."""
+        return np.asarray(np.searchsorted(self.offsets, bins, side="right") - 1)
 
     def stump(self, bin_: int, sign: int) -> Stump:
         """Return the stump of one bin, which votes `sign` inside."""
-        feature = int(np.searchsorted(self.offsets, bin_, side="right")) - 1
+        feature = int(self.feature_of(bin_))
         return Stump(feature, float(self.lower[bin_]), float(self.upper[bin_]), sign)
 
 

@@ -21,7 +21,8 @@ TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[n
 """Function (edges in [0, 1), costs >= 0, money spent) -> scores, shape (n_candidates,)."""
 
 MIN_COST = 1e-100
-"""Divisor for a cost of 0. So free candidates compete by their edges alone."""
+"""Divisor for a cost of 0, small enough to stand for the limit of ever lower costs. There a free
+candidate with an edge beats every paid one. Free candidates compete by their edges."""
 
 
 def plain(

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -40,7 +41,9 @@ class AdaBoostRSClassifier(PurchasingClassifier):
     (array([0]), 1.0, array([1]))
 
     Args:
-        feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each.
+        feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each. A
+            dict or a pandas Series is read by the names of the columns. Votes that use free
+            features alone (cost 0) are not drawn: all are taken.
         budget: largest sum of the costs of the features used; None for no limit.
         n_estimators: rounds of AdaBoost, at least 1; 50 as in scikit-learn's AdaBoost.
         n_draws: largest number of draws, at least 1. Without a limit drawing would not end once
@@ -51,7 +54,7 @@ class AdaBoostRSClassifier(PurchasingClassifier):
 
     Attributes:
         classes_: class labels, shape (n_classes,).
-        spent_: sum of the costs of the bought features, at most `budget`.
+        spent_: sum of the costs of the bought features, at most `budget`, up to rounding.
         features_bought_: their columns in the order of purchase.
         estimators_: the hypotheses of AdaBoost, drawn or not.
         estimator_weights_: weights of their votes; 0 for those that were not drawn.
@@ -59,7 +62,7 @@ class AdaBoostRSClassifier(PurchasingClassifier):
 
     def __init__(
         self,
-        feature_costs: ArrayLike | None = None,
+        feature_costs: ArrayLike | Mapping[str, float] | None = None,
         budget: float | None = None,
         n_estimators: int = 50,
         *,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
@@ -16,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeRegressor
 
 from optuna_daub.learners import BudgetedAdaBoostClassifier
 from optuna_daub.learners import SpeedBoostClassifier
@@ -234,6 +237,56 @@ def test_given_classifiers_without_a_tree_pay_for_what_they_use(estimator: Any) 
     assert model.score(X, y) > 0.6
 
 
+def signs(y: NDArray[np.int64], right: float, seed: int) -> NDArray[np.int64]:
+    """Return a column that agrees with the same share of the labels 0 and of the labels 1."""
+    column = y.copy()
+    for label in (0, 1):
+        rows = np.random.default_rng(seed + label).permutation(np.flatnonzero(y == label))
+        wrong = rows[: round((1.0 - right) * len(rows))]
+        column[wrong] = 1 - label
+    return column
+
+
+@pytest.mark.parametrize("name", ["greedy", "smoothed", "speedboost"])
+@pytest.mark.parametrize("right", [0.5, 0.59])
+@pytest.mark.filterwarnings("ignore:Boosting stopped")
+def test_a_rounding_error_of_a_free_feature_does_not_end_boosting(name: str, right: float) -> None:
+    """A free stump that was taken, or is as good as a coin, has no edge left."""
+    y = np.arange(200) % 2
+    X = np.column_stack([signs(y, right, 0), signs(y, 0.9, 2), signs(y, 0.5, 4)])
+    weights = np.random.default_rng(0).uniform(0.1, 1.0, 100).repeat(2)
+    model = configured(name, feature_costs=[0.0, 1.0, 1.0], budget=2.0)
+    model.fit(X, y, sample_weight=weights if right == 0.59 else None)
+    assert 1 in model.features_bought_
+    assert model.score(X, y) == 0.9
+
+
+@pytest.mark.parametrize("name", ["greedy", "smoothed", "speedboost"])
+def test_a_small_cost_lets_paid_features_compete_with_a_weak_free_one(name: str) -> None:
+    X, y = noisy(300, 2, seed=8, digits=9)
+    X = np.column_stack([X[:, 0], np.random.default_rng(8).random(300)])  # signal, noise
+    free, cheap = (
+        configured(name, feature_costs=[1.0, cost], n_estimators=20).fit(X, y)
+        for cost in (0.0, 0.1)
+    )
+    assert free.features_bought_.tolist() == [1]  # noise has an edge in every round
+    assert 0 in cheap.features_bought_
+    assert cheap.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_class_without_a_hypothesis_better_than_guessing_buys_nothing(name: str) -> None:
+    cells = np.array([*product([0, 1], repeat=3)])
+    # Class 2 is as frequent in every cell; x1 is right on 3 of 4 examples of the others.
+    y = np.concatenate([[b, b, b, 1 - b, 2, 2, 2] for _, b, _ in cells])
+    X = cells.repeat(7, axis=0)
+    model = configured(name, feature_costs=[5.0, 1.0, 3.0], n_estimators=1)
+    model.fit(X, y, sample_weight=np.where(y == 2, 0.3, 0.7))
+    assert model.features_bought_.tolist() == [1]
+    assert model.spent_ == 1.0
+    assert model.estimator_weights_[0, 2] == 0.0
+
+
 def test_faultless_stump_ends_boosting() -> None:
     X = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0]])
     model = configured("plain").fit(X, [0, 0, 1, 1])
@@ -290,6 +343,13 @@ def test_estimator_must_take_weights() -> None:
     X, y = noisy(50, 3, seed=0)
     with pytest.raises(ValueError, match="must take `sample_weight` in its fit method"):
         SpeedBoostClassifier(estimator=KNeighborsClassifier()).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [BudgetedAdaBoostClassifier, SpeedBoostClassifier])
+def test_estimator_must_be_a_classifier(kind: Any) -> None:
+    X, y = noisy(50, 3, seed=0)
+    with pytest.raises(ValueError, match=r"must be a classifier, but got DecisionTreeRegressor"):
+        kind(estimator=DecisionTreeRegressor()).fit(X, y)
 
 
 def test_messages_use_the_names_of_a_data_frame() -> None:

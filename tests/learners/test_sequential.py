@@ -172,6 +172,26 @@ def test_sparse_rows_can_be_scored(container: Callable[[Any], Any]) -> None:
     assert scorer(model, container(X[500:]), y[500:]) == scorer(model, X[500:], y[500:])
 
 
+@pytest.mark.parametrize("labels", ["flat", "column"])
+@pytest.mark.parametrize("predictions", ["flat", "column"])
+def test_columns_of_labels_and_predictions_are_flat_lists(labels: str, predictions: str) -> None:
+    class Columns(Oracle):
+        def predict(self, X: Any) -> NDArray[np.float64]:
+            found = super().predict(X)
+            return found[:, np.newaxis] if predictions == "column" else found
+
+    X, y = validation(0.8, 2000, seed=4)
+    scorer = sequential_score(epsilon=0.05, delta=0.05)
+    given = y[:, np.newaxis] if labels == "column" else y
+    assert scorer(Columns(), X, given) == scorer(Oracle(), X, y)
+
+
+def test_labels_of_several_columns_are_refused() -> None:
+    X, y = validation(0.8, 100, seed=4)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        sequential_score(Oracle(), X, np.column_stack([y, y]), epsilon=0.1, delta=0.1)
+
+
 def test_data_frames_can_be_scored() -> None:
     pd = pytest.importorskip("pandas")
     X, y = noisy(1000, 3, seed=5)

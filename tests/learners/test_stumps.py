@@ -62,6 +62,14 @@ def test_codes_are_the_bins_that_the_stumps_speak_of(X: NDArray[np.float64]) -> 
         np.testing.assert_array_equal(stump.vote(X) == 1.0, bins.codes[stump.feature] == bin_)
 
 
+@given(X=tables)
+def test_bins_belong_to_the_column_whose_values_they_hold(X: NDArray[np.float64]) -> None:
+    for bins in (threshold_bins(X), interval_bins(X, 3, np.zeros(X.shape[1], dtype=bool))):
+        for feature, codes in enumerate(bins.codes):
+            assert bins.feature_of(codes.astype(np.int64)).tolist() == [feature] * len(X)
+            assert bins.stump(int(codes[0]), 1).feature == feature
+
+
 @settings(max_examples=20)
 @given(seed=st.integers(0, 100))
 def test_blocks_of_columns_change_nothing(seed: int) -> None:
