@@ -144,13 +144,15 @@ def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes to stop at on the way to N, the smallest first.
 
     >>> stops_of((500, 750, 1125, 1688, 2532, 3798, 5000))
-    (750, 1688, 5000)
+    (500, 1688, 5000)
     """
     least = min(nearest(sizes, LEAST_SHARE * sizes[-1]), sizes[-3])
     stops = [sizes[-1]]
     for size in reversed(sizes[:-1]):
         if least <= size and size * STOP_RATIO <= stops[-1]:
             stops.append(size)
+    if len(stops) > 1:
+        stops[-1] = least  # so learners start where the user says
     return tuple(reversed(stops))
 
 

@@ -34,6 +34,7 @@ from optuna_daub.core.proposals import Given
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from optuna_daub.core.steps import nearest
 
 
 SIZES = (250, 1000, 4000, 16000)
@@ -485,6 +486,8 @@ def test_stops_are_two_apart_and_start_at_a_sixty_fourth() -> None:
     assert stops_of((100, 120, 140)) == (140,)
     sizes = tuple(round(500 * 1.5**k) for k in range(12))
     stops = stops_of(sizes)
+    assert stops[0] == nearest(sizes, sizes[-1] / 64)
+    assert stops_of(sizes[:8])[0] == sizes[0]
     assert stops[-1] == sizes[-1]
     assert all(2 * a <= b for a, b in pairwise(stops))
     assert {*stops} <= {*sizes}
