@@ -138,11 +138,6 @@ class LearningCurve(Remembers):
                 return curve.drop(f"{score} at {seen.size:,} examples", self.cause or "collapsed")
         return curve
 
-    def before(self, size: int) -> LearningCurve:
-        """Return the curve without the trainings on `size` examples or more."""
-        seen = tuple(x for x in self.observations if x.size < size)
-        return replace(self, observations=seen, dropped="")
-
     def without(self, *sizes: int) -> LearningCurve:
         """Return the curve without the observations at these sizes."""
         kept = tuple(seen for seen in self.observations if seen.size not in sizes)

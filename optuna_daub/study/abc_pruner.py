@@ -31,7 +31,8 @@ class ABCPruner(AllocationPruner):
     next of the others. The learner left is within `epsilon` of the best with probability 1 -
     `delta` if
 
-    * the score is a mean over examples of values in [0, 1], larger is better, such as accuracy;
+    * the score is a mean over examples of values in [0, 1], larger is better, such as accuracy
+      without weights;
     * training and validation data come from one distribution;
     * a learner fits its own training sample at least as well as if trained on other data (the
       fitness condition), and more data do not hurt it.
@@ -56,8 +57,8 @@ class ABCPruner(AllocationPruner):
             (narrower; 0/1 outcomes only) or "empirical_bernstein" (narrower on large samples of
             scores near 0 or 1).
         n_validation: number of examples of the full held-out set, to score small trainings on a
-            sample of it. `TrainingSizeObjective` does so: 2,000 examples first, twice the
-            training size later. None: every training is scored on the full held-out set.
+            sample of it. `TrainingSizeObjective` does so: on twice as many as it trains on, at
+            most on all. None: every training is scored on the full held-out set.
         refit: train the chosen learner on all the data; False ends as soon as it is chosen.
 
     Raises:

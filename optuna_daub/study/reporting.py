@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -301,7 +300,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
                 f"{name} needs scores in [0, 1] that are larger for better learners: create the "
                 'study with `direction="maximize"`, and report 1 - error for an error rate.'
             )
-        if math.isfinite(seen.score):
+        if seen.is_finite:
             where = f"trial {trial.number} at {seen.size:,} training examples"
             check_probe(seen, where, needs.n_validation)
     elif needs.training_scores == "required" and is_missing:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from sklearn.dummy import DummyClassifier
 
 from optuna_daub import ABCPruner
 from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -44,6 +46,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import replay
+from optuna_daub.learners import sequential_score
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
 from optuna_daub.study.worker import looking
 from tests.strategies import FOUR
@@ -395,6 +398,64 @@ def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
         assert guess.gap == pytest.approx(1 - lower)  # a learner to come may have any score
 
 
+def level(*scores: float) -> list[LearningCurve]:
+    """Return learners of one score at all sizes, on training rows as well."""
+    return [
+        LearningCurve(
+            i, tuple(Observation(n, score, score, min(2 * n, 10_000), n / 1000) for n in GRID)
+        )
+        for i, score in enumerate(scores)
+    ]
+
+
+@pytest.mark.parametrize("is_loaded_again", [True, False])
+def test_an_end_without_an_answer_is_overcome_by_a_new_pruner(
+    is_loaded_again: bool, tmp_path: Path
+) -> None:
+    """The best fails on all the data, after it has ruled all others out."""
+
+    def fail(row: int, size: int) -> None:
+        if (row, size) == (0, GRID[-1]):
+            raise MemoryError("too many rows")
+
+    rule: dict[str, Any] = {"max_resource": GRID[-1], "n_validation": 10_000}
+    known, storage = level(0.95, 0.60, 0.65), sqlite(tmp_path)
+    study = abc_study(3, storage, **rule)
+    study.optimize(Known(known, fail), n_trials=20, catch=MemoryError)
+    assert best_learner(study) is None
+    curves = learning_curves(study)
+    assert [curve.state for curve in curves] == ["dropped"] * 3
+    assert "failed 2 times at 12,000 examples" in curves[0].reason
+    assert [curve.score for curve in curves] == [0.95, 0.60, 0.65]
+    assert not [t for t in study.trials if t.state == TrialState.COMPLETE]
+
+    if is_loaded_again:
+        study = abc_study(3, storage, **rule)
+    else:
+        study.pruner = ABCPruner(**rule)
+    study.optimize(Known(known, fail), n_trials=20, catch=MemoryError)
+    best = best_learner(study)
+    assert best is not None
+    assert (best.learner, best.size, best.is_final) == (2, GRID[-1], True)
+    assert study.best_params == {"row": 2}
+
+
+def test_a_training_score_that_is_not_finite_drops_its_learner_alone() -> None:
+    steady = level(0.80, 0.799, 0.40)
+    broken = LearningCurve(
+        1, tuple(replace(seen, training_score=math.nan) for seen in steady[1].observations)
+    )
+    study = abc_study(3, max_resource=GRID[-1], n_validation=10_000)
+    study.optimize(Known([steady[0], broken, steady[2]]), n_trials=20)
+    best = best_learner(study)
+    assert best is not None
+    assert (best.learner, best.size, best.is_final) == (0, GRID[-1], True)
+    assert "(1 failed or infeasible, of which nothing is claimed)" in best.promise
+    (dropped,) = [curve for curve in learning_curves(study) if curve.learner == 1]
+    assert dropped.state == "dropped"
+    assert dropped.reason == "dropped at 1,000: training score nan at 1,000 examples"
+
+
 @pytest.mark.slow
 def test_goes_on_with_new_objects_after_each_trial(tmp_path: Path) -> None:
     undisturbed = abc_study()
@@ -440,7 +501,8 @@ def test_two_workers_find_the_best(scheduler: str) -> None:
     study.optimize(Known(FOUR, before=train), n_jobs=2)
     best = best_learner(study)
     assert best is not None
-    assert (best.learner, best.size, best.is_final) == (0, 1_000_000, True)
+    # Both may have begun with row 0: then the same parameters are one learner, of either id.
+    assert (best.params, best.size, best.is_final) == ({"row": 0}, 1_000_000, True)
     assert study.best_trial.params == {"row": 0}
     assert_sound(study)
 
@@ -532,7 +594,9 @@ class Threshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, skill: float = 0.5) -> None:
         self.skill = skill
 
-    def fit(self, X: NDArray[np.int64], y: NDArray[np.int64]) -> Threshold:
+    def fit(
+        self, X: NDArray[np.int64], y: NDArray[np.int64], sample_weight: Any = None
+    ) -> Threshold:
         self.classes_ = np.unique(y)
         self.diary.append(("fit", self.skill, X[:, 0]))
         return self
@@ -763,6 +827,54 @@ def test_a_score_that_is_no_mean_is_warned_of_once(scoring: str) -> None:
     assert len(caught) == 1
     assert f"`scoring` is {scoring!r}" in str(caught[0].message)
     objective_study(objective, epsilon=0.2).optimize(objective)  # a warning would be an error
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", None, "f1"])
+def test_a_score_with_weights_is_warned_of_once(scoring: str | None) -> None:
+    """A weighted mean of n values varies more than a mean of n values."""
+    weights = np.where(np.arange(N_TRAIN + N_VALID) % 100 == 0, 1000.0, 1.0)
+    objective = table_objective(scoring=scoring, sample_weight=weights, weighted_score=True)
+    with pytest.warns(UserWarning, match="mean over examples") as caught:
+        objective_study(objective).optimize(objective)
+    assert len(caught) == 1
+    said = str(caught[0].message)
+    assert f"`scoring` is {scoring!r} with `weighted_score=True`: " in said
+    assert said.endswith(
+        "the promise of epsilon and delta does not hold. Leave out `weighted_score`."
+    )
+    objective_study(objective).optimize(objective)  # a warning would be an error
+
+
+def test_weights_that_are_not_scored_with_need_no_warning() -> None:
+    weights = np.where(np.arange(N_TRAIN + N_VALID) % 100 == 0, 1000.0, 1.0)
+    objective = table_objective(sample_weight=weights)
+    study = objective_study(objective)
+    study.optimize(objective)
+    assert best_learner(study) is not None
+
+
+@pytest.mark.parametrize("n_validation", [N_VALID, None])
+def test_a_score_of_a_sample_is_refused(n_validation: int | None) -> None:
+    Threshold.diary.clear()
+    scoring = sequential_score(epsilon=0.1, delta=0.1)
+    objective = table_objective(scoring=scoring)
+    study = objective_study(objective, n_validation=n_validation)
+    with pytest.raises(ValueError, match="need a score on all validation rows") as raised:
+        study.optimize(objective, catch=ValueError)
+    assert "`scoring=SequentialScorer(" in str(raised.value)
+    assert 'Pass `scoring="accuracy"`, or take `DAUBPruner`.' in str(raised.value)
+    assert not Threshold.diary, "found out before anything is trained"
+
+
+def test_other_rules_take_a_score_of_a_sample() -> None:
+    objective = table_objective(scoring=sequential_score(epsilon=0.1, delta=0.1))
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(InOrder(), n_learners=3),
+        pruner=DAUBPruner(max_resource=objective.n_train, cost="examples"),
+    )
+    study.optimize(objective)
+    assert study.best_params == {"row": 0}
 
 
 def test_the_promise_says_of_how_many_learners_nothing_is_claimed() -> None:

@@ -1,7 +1,8 @@
 """Chernoff's inequality for the mean of n independent values in [0, 1].
 
 The exponent is minus the Kullback-Leibler divergence of two coins with these means. It is the
-narrowest inequality that depends only on mean and n, but its width has no closed form.
+narrowest of exponential form, exp(n U), but its width has no closed form. The exact tails of
+`clopper_pearson`, which hold only for 0/1 outcomes, are never wider.
 
 [1] H. Chernoff, "A Measure of Asymptotic Efficiency for Tests of a Hypothesis Based on the Sum
     of Observations", Annals of Mathematical Statistics 23, 1952.

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals.interval import Interval
 
@@ -38,10 +39,13 @@ from optuna_daub.core.intervals.interval import Interval
 HalfWidth: TypeAlias = Callable[[ArrayLike, ArrayLike, float], NDArray[np.float64]]
 """Function (n, mean, tail) -> half width of an inequality: the expected value of `n` values in
 [0, 1] is farther from their mean on one side with probability at most `tail`. It is `half_width`
-of `hoeffding`, `massart`, `chernoff` or `clopper_pearson`."""
+of `hoeffding`, `massart`, `chernoff`, `clopper_pearson` or `empirical_bernstein`."""
 
 HALVINGS = 40
 """Bisection steps of `sample_above`, which rounds upwards by at most 2^-40."""
+
+LEAST_MEAN = 1e-9
+"""Smallest expected value for which `sample_above` asks Chernoff's exponent."""
 
 CACHED_PROBES = 2**14
 """Number of trainings whose ends are cached: a thousand learners on every size of a long grid."""
@@ -110,6 +114,7 @@ def sample_above(
 
     At most 1. It inverts the inequality: the bound is the largest sample mean whose interval still
     contains the expected value `mean`. Near 0 and 1 this is narrower than `half_width` at `mean`.
+    Chernoff's inequality is inverted by its exponent, since its width is a bisection itself.
 
     Args:
         mean: the expected value, in [0, 1].
@@ -119,9 +124,15 @@ def sample_above(
     """
     expected = np.asarray(mean, dtype=np.float64)
     low, high = expected, np.ones(expected.shape)
+    is_chernoff, least = half_width is chernoff.half_width, math.log(tail)
+    # The exponent loses its digits below; with a larger expected value the bound is valid too.
+    at_least = np.maximum(expected, LEAST_MEAN)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        compatible = middle - half_width(n, middle, tail) <= expected
+        if is_chernoff:
+            compatible = n * chernoff.exponent(middle, at_least) > least
+        else:
+            compatible = middle - half_width(n, middle, tail) <= expected
         low, high = np.where(compatible, middle, low), np.where(compatible, high, middle)
     return high
 
@@ -140,6 +151,7 @@ def confidence_interval(
     A training scored on all validation examples has its score as lower end. If it was also
     trained on all examples, both ends are its score. If the ends would cross, one of the
     conditions above does not hold; then the lower end, which needs fewer of them, counts.
+    Trainings with a score that is not finite count for nothing.
 
     Args:
         curve: the trainings so far; before the first, the interval is [0, 1].
@@ -159,8 +171,8 @@ def confidence_interval(
     """
     lower, upper = 0.0, 1.0  # [1] Alg. 1: l_i <- 0, u_i <- 1
     for probe in curve.observations:
-        if not math.isfinite(probe.score):
-            continue  # a failed training, for which its learner was dropped
+        if not probe.is_finite:
+            continue  # bounds nothing; `LearningCurve.extended` drops its learner
         where = f"learner {curve.learner} at {probe.size:,} training examples"
         check_probe(probe, where, full_validation)
         if probe.size >= full_size and probe.n_validation == full_validation:

@@ -90,9 +90,11 @@ class ABC(Policy):
     trained on all examples.
 
     Before that, only a learner that is undecided after the largest size below N is trained on all
-    examples, at which its interval becomes exact. If learners differ by less than the intervals
-    can resolve, all of them are trained fully, so ABC needs some 10^5 examples to save any time. A
-    learner that memorises its training data has an upper end of 1, and is dropped last.
+    examples. Its interval becomes exact there if `n_validation` is None or at most 2 N; else it is
+    scored on a sample. If learners differ by less than the intervals can resolve, all of them are
+    trained fully, so ABC needs some 10^5 examples to save any time. A learner that memorises its
+    training data has an upper end of 1, and is dropped last. If the last one left fails, there is
+    no answer: those that were ruled out get no more data.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> abc = ABC(sizes=(10_000, 20_000, 500_000), n_validation=100_000)
@@ -156,7 +158,7 @@ class ABC(Policy):
         if pool.may_propose:
             return Propose(self.sizes[0], first)
         if not alive:
-            return Finish(None, Reason("no learner is left"))
+            return Finish(None, self._nothing_left(pool))
         # Drop nothing until all learners have a score: a missing one may be the best.
         if len(started) == len(alive):
             intervals = pool.once(self._intervals)
@@ -305,6 +307,19 @@ class ABC(Policy):
         if winner.learner in pool.busy:
             return Wait(Reason("the identified learner is being trained"))
         return Extend(winner.learner, self.sizes[-1], Reason(f"identified as {promise}"))
+
+    def _nothing_left(self, pool: Pool) -> Reason:
+        """Return the reason to end without an answer. A learner that is ruled out stays so."""
+        intervals = pool.once(self._intervals)
+        ends = {i: intervals[i] for i, c in pool.curves.items() if c.cause == "ruled out"}
+        if not ends:
+            return Reason("no learner is left")
+        best = _leader(ends)
+        text = (
+            "no learner is left: those not ruled out have failed or are infeasible; of those "
+            f"ruled out, learner {best} has the {{largest}} lower end {{0}}"
+        )
+        return Reason(text, (ends[best].lower,))
 
     def _extension(self, pool: Pool, started: Sequence[LearningCurve]) -> Extend | Wait:
         """Return the next size of the first free learner in the scheduler's order."""

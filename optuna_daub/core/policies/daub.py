@@ -32,6 +32,7 @@ from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
+from optuna_daub.core.forecasts.projection import POINTS
 from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.policies.policy import Needs
@@ -67,7 +68,8 @@ class DAUB(Policy):
     steps: StepRule = next_of_grid
     """Rule for a learner's next size; in [1] the next one of the grid."""
     first_sizes: tuple[int, ...] = ()
-    """Sizes of every learner's first trainings; empty for the first three of [1]."""
+    """Sizes of every learner's first trainings; empty for the first three of [1]. The projection
+    needs three at least."""
     tolerance: float = 0.0
     """Largest difference of tied bounds, at least 0, in units of the score."""
     stop: Literal["verified", "first"] = "verified"
@@ -88,6 +90,12 @@ class DAUB(Policy):
             raise ValueError(
                 f"`first_sizes` must be some of the training sizes {sizes}, increasing, but got "
                 f"{self.first_sizes}."
+            )
+        if isinstance(self.forecaster, Projection) and len(self.first_sizes) < POINTS:
+            raise ValueError(
+                f"`first_sizes` must be at least {POINTS} sizes if `forecaster` is a Projection, "
+                f"whose bound is a line through {POINTS} scores, but got {self.first_sizes}. "
+                "Leave it out, or pass `forecaster=Joint()`."
             )
         if not 0 < number("confidence", self.confidence) < 1:
             raise ValueError(f"`confidence` must be in (0, 1), but got {self.confidence}.")

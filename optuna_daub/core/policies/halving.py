@@ -27,7 +27,8 @@ from optuna_daub.core.sizes import next_size
 class SuccessiveHalving(Policy):
     """Successive halving: train all on one size, keep the best part, go on to the next size.
 
-    The last one left is trained on the full size at once.
+    The last one left is trained on the full size at once. If it fails there, there is no answer:
+    those that were ruled out get no more data.
 
     >>> from optuna_daub.core import Curves, Observation
     >>> halving = SuccessiveHalving(sizes=(500, 1000, 2000), keep_one_in=2)
@@ -61,7 +62,7 @@ class SuccessiveHalving(Policy):
         if pool.may_propose and (smallest or following is None):
             return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
         if not alive:
-            return Finish(None, Reason("no learner is left"))
+            return Finish(None, _nothing_left(pool))
         best = max(alive, key=_order)
         if smallest == self.sizes[-1]:
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
@@ -82,6 +83,19 @@ class SuccessiveHalving(Policy):
             return None  # the next round has started, so this one is over
         kept = -(-total // self.keep_one_in ** (self.sizes.index(size) + 1))  # rounded up
         return min(alive, key=_order) if len(alive) > kept else None
+
+
+def _nothing_left(pool: Pool) -> Reason:
+    """Return the reason to end without an answer. A learner that is ruled out stays so."""
+    ruled_out = [curve for curve in pool.curves.values() if curve.cause == "ruled out"]
+    if not ruled_out:
+        return Reason("no learner is left")
+    best = max(ruled_out, key=_order)
+    text = (
+        "no learner is left: those not ruled out have failed or are infeasible; of those "
+        f"ruled out, learner {best.learner} has the {{largest}} score {{0}}, at {best.size:,}"
+    )
+    return Reason(text, (best.score,))
 
 
 def _order(curve: LearningCurve) -> tuple[float, int]:

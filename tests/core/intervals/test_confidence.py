@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from scipy.stats import hypergeom
 from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
@@ -104,6 +106,46 @@ def test_a_sample_under_hoeffding_is_as_far_as_the_expected_value(
 ) -> None:
     end = mean + math.sqrt(math.log(1 / tail) / (2 * n))
     assert sample_above(mean, n, tail, hoeffding.half_width) == pytest.approx(min(1, end))
+
+
+expectations = st.floats(1e-6, 1) | st.sampled_from([0.5, 1.0])
+
+
+@given(mean=expectations, n=st.integers(1, 10**7), tail=st.floats(1e-9, 0.9))
+def test_a_sample_under_chernoff_reaches_where_the_exponent_gives_the_tail(
+    mean: float, n: int, tail: float
+) -> None:
+    end = float(sample_above(mean, n, tail, chernoff.half_width))
+    assert mean <= end <= 1
+    if end < 1:
+        assert n * chernoff.exponent(end, mean) <= math.log(tail)
+    below = end - 1e-9
+    if below > mean:
+        assert n * chernoff.exponent(below, mean) > math.log(tail)
+
+
+@given(mean=expectations, n=st.integers(1, 10**7), tail=st.floats(1e-9, 0.9))
+@settings(max_examples=20)
+def test_a_sample_under_chernoff_is_never_above_where_widths_reach_back(
+    mean: float, n: int, tail: float
+) -> None:
+    def copy(n: ArrayLike, mean: ArrayLike, tail: float) -> NDArray[np.float64]:
+        return chernoff.half_width(n, mean, tail)
+
+    end, by_widths = (
+        float(sample_above(mean, n, tail, each)) for each in (chernoff.half_width, copy)
+    )
+    assert end <= by_widths + 1e-8
+    if end > 0.5:  # widths are those of the side towards 1/2
+        assert end == pytest.approx(by_widths, abs=1e-8)
+
+
+@given(mean=st.floats(0, 1e-6), n=st.integers(1, 10**7), tail=st.floats(1e-9, 0.9))
+def test_a_sample_under_chernoff_of_a_tiny_expected_value_is_between_its_neighbours(
+    mean: float, n: int, tail: float
+) -> None:
+    end = float(sample_above(mean, n, tail, chernoff.half_width))
+    assert mean <= end <= float(sample_above(2e-6, n, tail, chernoff.half_width))
 
 
 @pytest.mark.parametrize("half_width", [massart.half_width, clopper_pearson.half_width])
@@ -318,10 +360,21 @@ def test_the_lower_end_stands_where_they_cross() -> None:
     assert crossed == Interval(0.90, 0.90)
 
 
-def test_a_failed_probe_says_nothing() -> None:
+@pytest.mark.parametrize(
+    "failed",
+    [
+        Observation(2000, math.nan),
+        Observation(2000, 0.95, math.nan, 4000),
+        Observation(2000, 0.95, -math.inf, 4000),
+        Observation(2000, 1e200, 0.95, 4000),
+        Observation(N, 0.95, math.nan, D_TE),
+    ],
+)
+def test_a_failed_probe_says_nothing(failed: Observation) -> None:
     seen = LearningCurve(0, (Observation(1000, 0.80, 0.85, 2000),))
-    failed = seen.extended(Observation(2000, math.nan))
-    assert interval(failed) == interval(seen)
+    dropped = seen.extended(failed)
+    assert dropped.cause == "collapsed"
+    assert interval(dropped) == interval(seen)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +386,6 @@ def test_a_failed_probe_says_nothing() -> None:
         (Observation(1000, 0.8, 0.9, 0), "1 to 20,000 validation.* has 0"),
         (Observation(1000, -0.2, 0.9, 2000), r"\[0, 1\], but the score of .* -0.2.*accuracy"),
         (Observation(1000, 87.0, 0.9, 2000), r"\[0, 1\], but the score of .* 87.0.*accuracy"),
-        (Observation(1000, 0.8, math.nan, 2000), r"\[0, 1\], but the training score .* nan"),
         (Observation(1000, 0.8, 1.5, 2000), r"\[0, 1\], but the training score .* 1.5"),
     ],
 )

@@ -263,6 +263,12 @@ def probed(learner: int, score: float, training_score: float, size: int = 1000) 
     return LearningCurve(learner, (probe,))
 
 
+def level(learner: int, score: float) -> LearningCurve:
+    """Return a learner of one score at all sizes."""
+    seen = (Observation(n, score, score, min(2 * n, 10_000), seconds=n / 1000) for n in GRID)
+    return LearningCurve(learner, tuple(seen))
+
+
 @given(known=noisy_learners(), upto=st.lists(st.integers(0, 6), min_size=7, max_size=7))
 def test_the_best_guess_has_the_smaller_gap(known: list[LearningCurve], upto: list[int]) -> None:
     abc = ABC(GRID, 10_000)
@@ -441,6 +447,40 @@ def test_the_turn_passes_with_both_upper_ends_named() -> None:
     first = "every learner is first trained on the smallest size"
     assert explained(Pool(Curves(begun))) == first
     assert explained(Pool(Curves(begun[:2]), to_come=1)) == first
+
+
+def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
+    """The last one left fails on all the data: the others get no more data."""
+    abc = ABC(GRID, 10_000)
+    steady = [level(i, score) for i, score in enumerate((0.95, 0.60, 0.65))]
+    failing = steady[0].without(GRID[-1])
+    *_, last = replay(abc, [failing, *steady[1:]])
+    assert isinstance(last, Finish)
+    assert last.learner is None
+    assert str(last.reason).startswith(
+        "no learner is left: those not ruled out have failed or are infeasible; of those ruled "
+        "out, learner 2 has the largest lower end 0.6"
+    )
+    *_, nothing = replay(abc, [LearningCurve(0), LearningCurve(1)])
+    assert str(nothing.reason) == "no learner is left"
+
+
+@pytest.mark.parametrize("size", [1000, 4000])
+def test_a_training_score_that_is_not_finite_drops_its_learner_alone(size: int) -> None:
+    abc = ABC(GRID, 10_000)
+    close = [level(i, score) for i, score in enumerate((0.80, 0.799, 0.40))]
+    broken = replace(
+        close[1],
+        observations=tuple(
+            replace(seen, training_score=math.nan) if seen.size == size else seen
+            for seen in close[1].observations
+        ),
+    )
+    *decisions, last = replay(abc, [close[0], broken, close[2]])
+    (dropped,) = [d for d in decisions if isinstance(d, Drop) and d.learner == 1]
+    assert str(dropped.reason) == f"training score nan at {size:,} examples"
+    assert isinstance(last, Finish)
+    assert last.learner == 0
 
 
 @pytest.mark.parametrize(

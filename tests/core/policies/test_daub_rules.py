@@ -13,6 +13,7 @@ from optuna_daub.core import DAUB
 from optuna_daub.core import Curves
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
+from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
@@ -244,6 +245,16 @@ def test_confidence_is_a_probability(confidence: float) -> None:
 def test_first_sizes_are_part_of_the_grid(first: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"`first_sizes` must be some of the training sizes"):
         DAUB(SIZES, first_sizes=first)
+
+
+@pytest.mark.parametrize("first", [(1,), (2, 4)])
+@pytest.mark.parametrize("training", [True, False])
+def test_the_projection_needs_three_first_sizes(first: tuple[int, ...], training: bool) -> None:
+    with pytest.raises(ValueError, match=r"`first_sizes` must be at least 3 sizes") as said:
+        DAUB(SIZES, Projection(training), first_sizes=first)
+    assert f"but got {first}. " in str(said.value)
+    assert str(said.value).endswith("or pass `forecaster=Joint()`.")
+    assert DAUB(SIZES, Joint(), first_sizes=first).first_sizes == first
 
 
 @given(value=st.floats(max_value=0, exclude_max=True) | st.just(math.nan))

@@ -109,6 +109,25 @@ def test_a_drop_says_the_score_and_the_leader() -> None:
     )
 
 
+def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
+    """The last one left fails at the full size: the others get no more data."""
+    known = [
+        LearningCurve(0, (Observation(1, 0.9), Observation(2, 0.95))),
+        LearningCurve(1, (Observation(1, 0.7), Observation(2, 0.75), Observation(4, 0.8))),
+        LearningCurve(2, (Observation(1, 0.6), Observation(2, 0.7), Observation(4, 0.8))),
+    ]
+    *_, last = replay(SuccessiveHalving((1, 2, 4)), known)
+    assert isinstance(last, Finish)
+    assert last.learner is None
+    assert str(last.reason) == (
+        "no learner is left: those not ruled out have failed or are infeasible; of those ruled "
+        "out, learner 1 has the largest score 0.750, at 2"
+    )
+    assert "the smallest score -0.750" in str(last.reason.mirrored())
+    *_, nothing = replay(SuccessiveHalving((1, 2, 4)), [LearningCurve(0), LearningCurve(1)])
+    assert str(nothing.reason) == "no learner is left"
+
+
 @pytest.mark.parametrize("keep_one_in", [1, 0, -2])
 def test_keep_one_in_is_at_least_two(keep_one_in: int) -> None:
     with pytest.raises(ValueError, match=f"`keep_one_in` must be at least 2, .*{keep_one_in}"):
