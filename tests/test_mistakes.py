@@ -114,10 +114,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: objective(np.full(120, 0.5), scoring="r2"),
         "but all 120 are 0.5",
     ),
-    "r2 of words": (lambda: objective(WORDS, scoring="r2"), "compares numbers, .* such as 'no'"),
+    "r2 of words": (
+        lambda: objective(WORDS, scoring="r2"),
+        "must be able to score `y`, .* such as 'no' .* To predict classes",
+    ),
     "rmse of words": (
         lambda: objective([*WORDS], scoring="neg_root_mean_squared_error"),
-        "compares numbers, but `y` has text, such as 'no'",
+        "must be able to score `y`, .* such as 'no' .* To predict classes",
     ),
     "refit of a name": (lambda: objective().refit("study"), "must be a study .* got 'study'"),
     "refit of nothing": (lambda: objective().refit(None), "must be a study .* but got None"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from optuna.trial import FixedTrial
 from sklearn.base import is_classifier
 from sklearn.datasets import make_classification
 from sklearn.datasets import make_regression
+from sklearn.preprocessing import StandardScaler
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
@@ -57,6 +59,53 @@ def test_what_a_space_builds_learns_with_gaps_and_codes(name: str, task: Task) -
         scores.append(model.score(X[300:], y[300:]))
     assert scores[0] > (0.7 if task == "classification" else 0.3)
     assert scores[1] == pytest.approx(scores[0], abs=0.2)
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", SPACES)
+def test_what_a_space_builds_learns_from_sparse_tables(name: str, task: Task) -> None:
+    make = make_classification if task == "classification" else make_regression
+    X, y = make(400, 8, n_informative=5, random_state=0)
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = 0
+    points = first_points(name, 400, task=task)
+    point = points[min(1, len(points) - 1)]
+
+    def score(table: Any) -> float:
+        model = SPACES[name](FixedTrial(point), 400, task=task)
+        return float(model.fit(table[:300], y[:300]).score(table[300:], y[300:]))
+
+    # XGBoost takes what is not stored for missing, and forests draw other splits.
+    far = name in ("xgboost", "random_forest", "extra_trees")
+    assert score(scipy.sparse.csr_matrix(X)) == pytest.approx(score(X), abs=0.1 if far else 0.002)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_dense_columns_are_standardized(task: Task) -> None:
+    X = np.random.default_rng(0).normal(5, 3, (50, 4))
+    for name in ("linear", "neighbours"):
+        scaler = SPACES[name](asked(), 400, task=task).steps[0][1].steps[-1][1]
+        for _ in range(2):  # also after it was fitted on a sparse table
+            scaled = scaler.fit(X).transform(X)
+            np.testing.assert_array_equal(scaled, StandardScaler().fit_transform(X))
+            sparse = scaler.fit_transform(scipy.sparse.csr_matrix(X))
+            np.testing.assert_allclose(sparse.toarray(), X / X.std(axis=0))
+
+
+def test_neighbours_take_no_weights() -> None:
+    """The study ends by a sentence that names `among`."""
+    X, y = make_classification(900, 8, random_state=0)
+    objective = TrainingSizeObjective(spaces.tabular, X, y, sample_weight=np.ones(900))
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=3)),
+        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train),
+    )
+    for name in ("linear", "neighbours"):
+        study.enqueue_trial(first_points("tabular", objective.n_train, among=[name])[0])
+    with pytest.raises(ValueError, match=r"that of KNeighborsClassifier does not.* `among="):
+        study.optimize(objective, catch=(Exception,), timeout=20)
+    assert not any(t.intermediate_values for t in study.trials if "neighbours" in t.params)
+    assert study.trials[0].intermediate_values
 
 
 @pytest.mark.parametrize("task", TASKS)

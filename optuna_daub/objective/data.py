@@ -135,7 +135,7 @@ def checked_rows(
 
     Raises:
         ValueError: if something is missing, the lengths differ, there are no rows, targets are
-            of several kinds, or a weight is negative or not a number.
+            of several kinds, or a weight is negative or not a number, or all are 0.
     """
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
         if value is None:
@@ -170,6 +170,11 @@ def checked_rows(
         raise ValueError(
             f"`{name}` must be one weight of at least 0 for every row, but got shape "
             f"{weight.shape} and smallest weight {weight.min():g}."
+        )
+    if not weight.any():
+        raise ValueError(
+            f"`{name}` must have a weight above 0, but all {len(weight):,} are 0: no row would "
+            "count. Leave it out to weigh all rows alike."
         )
     return Rows(X, target, positions, weight)
 
@@ -231,34 +236,6 @@ def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Row
     return replace(rows, X=matched(rows.X, like.X))
 
 
-def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
-    """Raise a ValueError if a validation label is missing among the training rows.
-
-    >>> classes = class_labels(np.array(["no", "yes"]))
-    >>> check_labels_known(np.array(["yes", "yes"]), classes)
-    """
-    known = {*classes.names.tolist()}
-    unknown = [label for label in y_valid.tolist() if label not in known]
-    if unknown:
-        some = ", ".join(map(brief, classes.names.tolist()[:5]))
-        raise ValueError(
-            f"Every label of `y_valid` must be one of `y`, but {len(unknown):,} of "
-            f"{len(y_valid):,} are not, such as {brief(unknown[0])}, while `y` has {some}"
-            f"{', ...' if len(known) > 5 else ''}: no learner can be right there. Write labels "
-            "alike in both, or leave such rows out (numbers that are amounts: pass a scorer of "
-            'regression, such as `scoring="r2"`).'
-        )
-
-
-def check_weights(*tables: Rows) -> None:
-    """Raise a ValueError if rows that are to be scored with weights have none."""
-    if any(table.sample_weight is None for table in tables):
-        raise ValueError(
-            "`weighted_score=True` needs the weights of all rows that are scored, but got none "
-            "for some. Pass `sample_weight`, and with `X_valid` also `sample_weight_valid`."
-        )
-
-
 def joined(first: Rows, second: Rows) -> Rows:
     """Return the rows of two tables in one, the first table's first.
 
@@ -288,7 +265,8 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     (array([3, 1]), array([ True, False]))
 
     Raises:
-        ValueError: if there are no rows, a value is missing, or kinds of values are mixed.
+        ValueError: if there are no rows, a value is missing, kinds of values are mixed, or their
+            kind has no order.
     """
     given = getattr(values, "dtype", None)
     if given is not None and (not isinstance(given, np.dtype) or given.kind == "T"):
@@ -316,6 +294,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
             f"`{name}` must have values of one kind, but got {' and '.join(kinds)}, such as "
             f"{examples}. Convert them to one kind."
         )
+    _check_ordered(objects.flat[0], name)
     if "number" not in kinds:
         return np.asarray(array)
     numbers_only = np.array(objects.tolist())
@@ -390,6 +369,21 @@ def _kind(value: Any) -> str:
         return "string"
     is_number = isinstance(value, numbers.Number | np.bool_)
     return "number" if is_number else type(value).__name__
+
+
+def _check_ordered(value: Any, name: str) -> None:
+    """Raise a ValueError if values like this one have no order, such as members of an enum.
+
+    Classes and groups are sorted.
+    """
+    try:
+        _ = value < value
+    except Exception as error:
+        raise ValueError(
+            f"`{name}` must have values that can be sorted, such as text or numbers, but got "
+            f"{brief(value)} of type {type(value).__name__}. Of an enum pass their names: "
+            f"[each.name for each in {name}]."
+        ) from error
 
 
 def _check_length(given: int, name: str, n_rows: int, target: str) -> None:

@@ -18,8 +18,6 @@ from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Classes
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
-from optuna_daub.objective.data import check_labels_known
-from optuna_daub.objective.data import check_weights
 from optuna_daub.objective.data import checked_column
 from optuna_daub.objective.data import checked_rows
 from optuna_daub.objective.data import checked_seed
@@ -28,6 +26,8 @@ from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
+from optuna_daub.objective.score_checks import check_scorable
+from optuna_daub.objective.score_checks import check_weighted
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
@@ -117,8 +117,8 @@ def divided(
     `fixed` has the features, targets and weights of a fixed validation set.
 
     Raises:
-        ValueError: if an argument breaks its rule, ways of validation are mixed, or a class is
-            missing where it is needed.
+        ValueError: if an argument breaks its rule, ways of validation are mixed, a class is
+            missing where it is needed, or the scorer cannot score the rows to score.
     """
     test_size = checked_test_size(test_size)
     if not (isinstance(stratify, str) and stratify == "auto"):
@@ -149,12 +149,13 @@ def divided(
         folds = (held_out_fold(layout, test_size, every_class=scoring.needs_all_classes),)
     scored = tuple(rows.take(f.validation) if passed is None else passed for f in folds)
     if weighted_score:
-        check_weights(rows, *scored)
+        check_weighted(scoring, rows, scored)
     every = kept  # the classes that each subset must hold
     if scoring.needs_all_classes and (labels := class_labels(rows.y)) is not None:
         check_all_scored(folds, labels, [each.y for each in scored], scoring.given)
         every = labels  # stratified or not
     complete = complete_from(folds, every)
+    check_scorable(scoring, rows.y, scored, weighted=weighted_score)
     return Division(rows, layout, folds, scored, complete, is_crossed=cv is not None)
 
 
@@ -199,6 +200,25 @@ def _check_known(
         check_labels_known(passed.y, classes)
 
 
+def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
+    """Raise a ValueError if a validation label is missing among the training rows.
+
+    >>> classes = class_labels(np.array(["no", "yes"]))
+    >>> check_labels_known(np.array(["yes", "yes"]), classes)
+    """
+    known = {*classes.names.tolist()}
+    unknown = [label for label in y_valid.tolist() if label not in known]
+    if unknown:
+        some = ", ".join(map(brief, classes.names.tolist()[:5]))
+        raise ValueError(
+            f"Every label of `y_valid` must be one of `y`, but {len(unknown):,} of "
+            f"{len(y_valid):,} are not, such as {brief(unknown[0])}, while `y` has {some}"
+            f"{', ...' if len(known) > 5 else ''}: no learner can be right there. Write labels "
+            "alike in both, or leave such rows out (numbers that are amounts: pass a scorer of "
+            'regression, such as `scoring="r2"`).'
+        )
+
+
 def check_varies(y: NDArray[Any]) -> None:
     """Raise a ValueError if all targets are equal: then all learners are."""
     if len(y) > 1 and (y == y[0]).all():
@@ -209,18 +229,13 @@ def check_varies(y: NDArray[Any]) -> None:
 
 
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if a named scorer is for classes and the targets are not, or vice versa.
+    """Raise a ValueError if a named scorer is for classes and the targets are not.
 
-    Functions and scorers of `make_scorer` are not checked: they may accept numbers.
+    Some metrics accept dates as classes, so to score them is no proof.
     """
     if y.ndim > 1 or not isinstance(scoring.given, str | None):
         return
     check_varies(y)
-    if scoring.task == "regression" and (y.dtype.kind in "US" or isinstance(y[0], str)):
-        raise ValueError(
-            f"`scoring={brief(scoring.given)}` compares numbers, but `y` has text, such as "
-            f'{brief(str(y[0]))}. To predict classes pass a scorer of them, as "accuracy" is.'
-        )
     if scoring.given is None or scoring.task != "classification":
         return
     if y.dtype.kind in "mM":

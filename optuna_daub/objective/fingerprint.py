@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import takewhile
+from threading import Lock
 from typing import Any
+from uuid import uuid4
 from zlib import crc32
 
 import numpy as np
@@ -23,6 +25,14 @@ SAMPLED_ROWS = 1_000
 
 _MARK = "search"
 """Key under which a study keeps its fingerprint."""
+
+_IDENTITY = "identity"
+"""Key under which a study keeps a text that no other study has."""
+
+TRAINING = "way of training"
+"""Name of a setting that older records lack; it may have been any."""
+
+_IDENTITY_LOCK = Lock()  # else each thread of a new study would give it an identity
 
 _UNSAID = "settings that do not say it"
 """Text in place of a setting that an older record lacks."""
@@ -99,7 +109,7 @@ def check_fingerprint(
     if not stored or not is_begun:
         return is_begun
     for name, value in begun_with.items():
-        before = stored.get(name, _UNSAID)
+        before = stored.get(name, value if name == TRAINING else _UNSAID)
         if before != value:
             # Long texts are shown from a little before the place at which they differ.
             pairs = zip(before, value, strict=False)
@@ -120,3 +130,27 @@ def check_fingerprint(
 def read_fingerprint(study: optuna.Study) -> Mapping[str, str]:
     """Return a study's fingerprint by name; empty if none is stored."""
     return log.read_mark(study, _MARK) or {}
+
+
+def identity(study: optuna.Study) -> str | None:
+    """Return a text that no other study has, in any storage; None until `identified` made it.
+
+    Names and ids do not tell studies apart: both are used again after a study was deleted.
+    """
+    made = log.read_mark(study, _IDENTITY)
+    # A copy of a study has its marks.
+    return None if made is None else f"{made} {log.study_id(study)} {study.study_name}"
+
+
+def identified(study: optuna.Study) -> str:
+    """Return the identity of a study, which is stored at the first call.
+
+    >>> study = optuna.create_study()
+    >>> identity(study) is None, identified(study) == identified(study) == identity(study)
+    (True, True)
+    """
+    with _IDENTITY_LOCK:
+        if (made := identity(study)) is None:
+            log.write_mark(study, _IDENTITY, uuid4().hex)
+            made = identity(study)
+    return str(made)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.checks import whole_number
 from optuna_daub.objective.data import Rows
+from optuna_daub.objective.fitting import with_weights
 
 
 N_KEPT = 32
@@ -38,9 +39,9 @@ class KeptModels:
     model whose training failed is not used again.
 
     >>> kept = KeptModels(1)
-    >>> kept.put({"depth": 3}, Trained(100, ("first",)))
-    >>> kept.put({"depth": 4}, Trained(100, ("second",)))
-    >>> kept.take({"depth": 3}) is None, kept.take({"depth": 4})
+    >>> kept.put("study", {"depth": 3}, Trained(100, ("first",)))
+    >>> kept.put("study", {"depth": 4}, Trained(100, ("second",)))
+    >>> kept.take("study", {"depth": 3}) is None, kept.take("study", {"depth": 4})
     (True, Trained(size=100, models=('second',)))
     """
 
@@ -71,9 +72,15 @@ class KeptModels:
                     f"`keep_models` must be at least 1 learner, a folder or None, but got {where}."
                 )
 
-    def put(self, params: Mapping[str, Any], trained: Trained) -> None:
-        """Keep the models of a learner in place of its earlier ones."""
-        key = self._key(params)
+    def put(self, study: str, params: Mapping[str, Any], trained: Trained) -> None:
+        """Keep the models of a study's learner in place of its earlier ones.
+
+        Args:
+            study: identity of the study: the same learner may start at another size in another.
+            params: parameters of the learner.
+            trained: its models.
+        """
+        key = self._key(study, params)
         if self._folder is not None:
             part = self._folder / f"{key}.part"
             joblib.dump(trained, part)
@@ -87,9 +94,9 @@ class KeptModels:
             except KeyError:  # another thread was first
                 break
 
-    def take(self, params: Mapping[str, Any]) -> Trained | None:
-        """Return the models of a learner and forget them; None if there are none."""
-        key = self._key(params)
+    def take(self, study: str, params: Mapping[str, Any]) -> Trained | None:
+        """Return the models of a study's learner and forget them; None if there are none."""
+        key = self._key(study, params)
         if self._folder is None:
             return self._models.pop(key, None)
         path = self._folder / f"{key}.joblib"
@@ -104,8 +111,8 @@ class KeptModels:
         """Return the state without models in memory, which stay in this process."""
         return {**vars(self), "_models": OrderedDict()}
 
-    def _key(self, params: Mapping[str, Any]) -> str:
-        said = json.dumps([self._made_of, sorted(params.items())], default=repr)
+    def _key(self, study: str, params: Mapping[str, Any]) -> str:
+        said = json.dumps([self._made_of, study, sorted(params.items())], default=repr)
         return sha256(said.encode()).hexdigest()[:32]
 
 
@@ -113,14 +120,6 @@ def extended(
     model: Any, rows: Rows, arguments: Mapping[str, Any], classes: NDArray[Any] | None
 ) -> Any:
     """Return the model after it has learnt from these rows too, by `partial_fit`."""
-    if not hasattr(model, "partial_fit"):
-        raise ValueError(
-            "`incremental=True` needs estimators with `partial_fit`, but "
-            f"{type(model).__name__} has none. Leave it out, or let `build(trial, n, previous)` "
-            "go on from the model before."
-        )
     more = {} if classes is None else {"classes": classes}
-    if rows.sample_weight is not None:
-        more["sample_weight"] = rows.sample_weight
-    model.partial_fit(rows.X, rows.y, **{**more, **arguments})
+    model.partial_fit(rows.X, rows.y, **with_weights(model, rows, {**more, **arguments}))
     return model

@@ -11,20 +11,20 @@ from typing import cast
 import optuna
 from optuna.study import StudyDirection
 from optuna.trial import Trial
+from sklearn.base import is_classifier
 
 from optuna_daub.core.checks import brief
-from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
 from optuna_daub.objective.division import Division
+from optuna_daub.objective.fingerprint import TRAINING
 from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
-from optuna_daub.objective.scoring import FitParams
-from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import own_limits
+from optuna_daub.objective.training import Training
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import host
@@ -40,11 +40,10 @@ _DIVISION = "division into training and validation rows"
 class StudyChecks:
     """Checks of the studies that an objective runs in. Each message is logged once per study."""
 
-    def __init__(
-        self, division: Division, scoring: Scoring, fit_params: FitParams, *, weighted: bool
-    ) -> None:
-        self._division, self._scoring, self._weighted = division, scoring, weighted
-        self._fit_params, self._made_of = fit_params, _of_tables(division)
+    def __init__(self, training: Training) -> None:
+        self._training, self._division = training, training.division
+        self._scoring, self._weighted = training.scoring, training.weighted
+        self._made_of = _of_tables(training.division)
         self._has_warned = False  # of a score for which the promise of intervals does not hold
         # Studies whose fingerprint was found to be this one, with their training sizes and the
         # start of the `study.optimize` in which it was.
@@ -66,7 +65,7 @@ class StudyChecks:
         study, pruner = trial.study, cast(AllocationPruner, trial.study.pruner)
         sizes = pruner.policy.sizes
         self._check_direction(study)
-        self._check_pruner(pruner)
+        self._check_pruner(pruner, estimator)
         self._check_same_rows(trial, sizes)
         self._say_once(study, sizes[-1], estimator)
 
@@ -90,7 +89,7 @@ class StudyChecks:
                 f"would pick the worst learner. {way_out}"
             )
 
-    def _check_pruner(self, pruner: AllocationPruner) -> None:
+    def _check_pruner(self, pruner: AllocationPruner, estimator: Any) -> None:
         """Raise a SetupError if the pruner's sizes or samples do not fit the rows."""
         division, needs = self._division, pruner.policy.needs
         least, largest = pruner.policy.sizes[0], pruner.policy.sizes[-1]
@@ -120,15 +119,35 @@ class StudyChecks:
                 f"set, {division.n_validation}, but got {needs.n_validation}. Pass "
                 "`n_validation=objective.n_validation`."
             )
-        if needs.mean_of_examples and not self._has_warned and not self._is_accuracy():
-            self._has_warned = True
-            warnings.warn(
-                f"The intervals of {type(pruner).__name__} assume a score that is a mean over "
-                "examples of values in [0, 1], such as accuracy, but `scoring` is "
-                f"{brief(self._scoring.given)}: unless it is such a mean, the promise of epsilon "
-                "and delta does not hold.",
-                stacklevel=2,
+        if needs.mean_of_examples:
+            self._check_mean(type(pruner).__name__, estimator)
+
+    def _check_mean(self, name: str, estimator: Any) -> None:
+        """Raise a SetupError if scores are of a sample. Warn once if they may be no mean.
+
+        Args:
+            name: name of the pruner, whose intervals need means over the examples it counts.
+            estimator: estimator of the trial, whose own score may be the one.
+        """
+        given = brief(self._scoring.given)
+        if getattr(self._scoring.given, "scores_a_sample", False):
+            raise SetupError(
+                f"The intervals of {name} need a score on all validation rows, since their width "
+                f"depends on the number of rows, but got `scoring={given}`, which scores only a "
+                'sample of them. Pass `scoring="accuracy"`, or take `DAUBPruner`.'
             )
+        if self._has_warned or self._is_accuracy(estimator):
+            return
+        self._has_warned = True
+        # Hoeffding's inequality and its relatives hold for n values that count alike.
+        weights = " with `weighted_score=True`" if self._weighted else ""
+        way_out = " Leave out `weighted_score`." if self._weighted else ""
+        warnings.warn(
+            f"The intervals of {name} assume a score that is a mean over examples of values in "
+            f"[0, 1], such as accuracy, but `scoring` is {given}{weights}: unless it is such a "
+            f"mean, the promise of epsilon and delta does not hold.{way_out}",
+            stacklevel=2,
+        )
 
     @property
     def fingerprint(self) -> dict[str, str]:
@@ -138,7 +157,8 @@ class StudyChecks:
             "data": _of_tables(self._division),
             _DIVISION: of_folds(self._division.folds),
             "scoring": f"{stable(self._scoring.given)}{weighted}",
-            "fit_params": of_arguments(self._fit_params),
+            "fit_params": of_arguments(self._training.fit_params),
+            TRAINING: self._training.way,
         }
         return {name: bounded(text) for name, text in texts.items()}
 
@@ -203,9 +223,11 @@ class StudyChecks:
                 )
                 return
 
-    def _is_accuracy(self) -> bool:
+    def _is_accuracy(self, estimator: Any) -> bool:
+        if self._weighted:
+            return False
         if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
-            return class_labels(self._division.rows.y) is not None
+            return bool(is_classifier(estimator))
         return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"
 
 

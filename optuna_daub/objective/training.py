@@ -19,13 +19,15 @@ from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.division import Division
+from optuna_daub.objective.fitting import FitParams
+from optuna_daub.objective.fitting import fit_arguments
+from optuna_daub.objective.fitting import fitted
+from optuna_daub.objective.fitting import fitted_as_is
+from optuna_daub.objective.fitting import last_step
+from optuna_daub.objective.fitting import learns_with_weights
 from optuna_daub.objective.models import Trained
 from optuna_daub.objective.models import extended
-from optuna_daub.objective.scoring import FitParams
 from optuna_daub.objective.scoring import Scoring
-from optuna_daub.objective.scoring import fit_arguments
-from optuna_daub.objective.scoring import fitted
-from optuna_daub.objective.scoring import fitted_as_is
 from optuna_daub.study.setup_errors import SetupError
 
 
@@ -55,6 +57,13 @@ class Training:
     weighted: bool
     """True if the rows to score have weights."""
 
+    @property
+    def way(self) -> str:
+        """The way of training at a larger size: anew, or further by one of two means."""
+        if self.is_incremental:
+            return "further by `incremental=True`"
+        return "further by `build(trial, n, previous)`" if self.takes_previous else "anew"
+
     def estimator(self, trial: BaseTrial, size: int, previous: Any = None) -> Any:
         """Return the unfitted estimator of a trial for a training size."""
         more = ((size,) if self.takes_size else ()) + ((previous,) if self.takes_previous else ())
@@ -64,13 +73,31 @@ class Training:
                 "`build` must return an unfitted estimator, an object with a method `fit`, but "
                 f"returned {brief(estimator)}."
             )
+        self._check_learns(estimator)
         return estimator
+
+    def _check_learns(self, estimator: Any) -> None:
+        """Raise a SetupError if an estimator cannot be trained as the arguments say."""
+        method = "partial_fit" if self.is_incremental else "fit"
+        if not hasattr(estimator, method):
+            raise SetupError(
+                "`incremental=True` needs estimators with `partial_fit`, but "
+                f"{type(estimator).__name__} has none. Leave it out, or let "
+                "`build(trial, n, previous)` go on from the model before."
+            )
+        has_weights = self.division.rows.sample_weight is not None
+        if has_weights and not learns_with_weights(estimator, method):
+            raise SetupError(
+                f"`sample_weight` needs estimators whose `{method}` takes weights, but that of "
+                f"{type(last_step(estimator)).__name__} does not. Leave such estimators out, of "
+                "a space by `among=`, or leave out `sample_weight`."
+            )
 
     def models(
         self, trial: BaseTrial, estimator: Any, size: int, before: Trained | None
     ) -> list[Any]:
         """Return a model for each fold, trained on `size` rows, or further from `before`."""
-        if before is not None and not before.size < size:
+        if before is not None and not self._can_go_on(before, estimator, size):
             before = None
         models = []
         folds = zip(self.division.folds, self.division.validation, strict=True)
@@ -93,6 +120,11 @@ class Training:
             else:
                 models.append(fitted(estimator, training, arguments))
         return models
+
+    def _can_go_on(self, before: Trained, estimator: Any, size: int) -> bool:
+        """Return whether models can be trained further: `build` decides if it is given them."""
+        is_same_kind = all(type(model) is type(estimator) for model in before.models)
+        return before.size < size and (self.takes_previous or is_same_kind)
 
     def scores(
         self, models: Sequence[Any], size: int, validation: tuple[Rows, ...], needs: Needs

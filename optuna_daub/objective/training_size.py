@@ -23,14 +23,16 @@ from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import odd_columns
 from optuna_daub.objective.data import said_of
 from optuna_daub.objective.division import divided
+from optuna_daub.objective.fingerprint import identified
+from optuna_daub.objective.fingerprint import identity
+from optuna_daub.objective.fitting import FitParams
+from optuna_daub.objective.fitting import checked_fit_params
+from optuna_daub.objective.fitting import named_in_errors
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
-from optuna_daub.objective.scoring import FitParams
-from optuna_daub.objective.scoring import checked_fit_params
 from optuna_daub.objective.scoring import checked_scoring
-from optuna_daub.objective.scoring import named_in_errors
-from optuna_daub.objective.scoring import takes_previous
-from optuna_daub.objective.scoring import takes_size
+from optuna_daub.objective.signatures import takes_previous
+from optuna_daub.objective.signatures import takes_size
 from optuna_daub.objective.study_checks import StudyChecks
 from optuna_daub.objective.training import Training
 from optuna_daub.objective.training import check_same_parameters
@@ -140,16 +142,20 @@ class TrainingSizeObjective:
         groups: Group of each row, shape (n,); no group is both trained on and scored.
         scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float; None
             for the estimator's own `score`. A function may have an attribute `greater_is_better`,
-            which is compared with the study's direction.
-        sample_weight: Weights of the rows, at least 0, passed to `fit` (in a pipeline to that of
-            its last step).
-        weighted_score: Pass the weights to the scorer too, as its `sample_weight`.
+            which is compared with the study's direction, and `scores_a_sample`: if that is True,
+            ABC refuses it.
+        sample_weight: Weights of the rows, at least 0 and not all 0, passed to `fit` (in a
+            pipeline to that of its last step), which must take them.
+        weighted_score: Pass the weights to the scorer too, as its `sample_weight`. The promise of
+            ABC does not hold for such scores, so it warns.
         fit_params: Extra arguments of `fit`, as a mapping or a function. In a mapping, an array,
             column or list with as many rows as `X` is cut to the rows trained on, unless its name
-            begins with `eval_`. A function (training, validation) or (training, validation,
-            estimator) is called before each fit and returns a mapping. `training` and `validation`
-            have the attributes `X`, `y`, `sample_weight` and `positions` (row numbers in `X`);
-            `validation` is None if `refit` trains on all rows. `estimator` comes from `build`.
+            says that it is about rows to validate on: it starts with `eval_`, `val_` or
+            `validation_`, or ends in `_val` or `_valid`. A function (training, validation) or
+            (training, validation, estimator) is called before each fit and returns a mapping.
+            `training` and `validation` have the attributes `X`, `y`, `sample_weight` and
+            `positions` (row numbers in `X`); `validation` is None if `refit` trains on all rows.
+            `estimator` comes from `build`.
         stratify: Keep the shares of the classes in every subset, the held-out part and the folds.
             "auto": labels are classes if `scoring` is a classification scorer of scikit-learn, and
             not if it is a regression scorer. If neither is known, strings, booleans and categories
@@ -168,10 +174,10 @@ class TrainingSizeObjective:
     Raises:
         ValueError: if rows are missing or do not match, ways of validation are mixed, a class is
             absent from the training rows, a splitter is not reproducible or leaks, the scorer is
-            unknown or is for classification while targets are not, or an argument breaks its rule.
-            At the first call, before anything is trained, also if the pruner's sizes do not fit
-            the rows, the study's direction does not fit the scorer, or the table was changed in
-            place meanwhile.
+            unknown or cannot score the targets, or an argument breaks its rule. At the first
+            call, before anything is trained, also if the pruner's sizes do not fit the rows, the
+            study's direction does not fit the scorer, ABC's intervals do not fit it, an estimator
+            cannot train further or with weights, or the table was changed in place meanwhile.
     """
 
     def __init__(
@@ -230,9 +236,7 @@ class TrainingSizeObjective:
             scoring=scorer,
             weighted=weighted,
         )
-        self._checks = StudyChecks(
-            self._division, scorer, self._training.fit_params, weighted=weighted
-        )
+        self._checks = StudyChecks(self._training)
         self._kept: KeptModels | None = None
         if is_incremental or wants_previous:
             self._kept = KeptModels(keep_models, str(self._checks.fingerprint))
@@ -297,6 +301,7 @@ class TrainingSizeObjective:
         params = trial.params
         sizes = training_sizes(trial)
         self._checks.check(trial, estimator)
+        study = identified(trial.study)
         needs = cast(AllocationPruner, trial.study.pruner).policy.needs
         for size in sizes:
             validation = self._division.scored_at(needs, size)
@@ -304,22 +309,22 @@ class TrainingSizeObjective:
                 if training.takes_size and not training.takes_previous:
                     estimator = training.estimator(trial, size)
                     check_same_parameters(params, trial.params)
-                before = None if self._kept is None else self._kept.take(params)
+                before = None if self._kept is None else self._kept.take(study, params)
                 models = training.models(trial, estimator, size, before)
                 score, training_score = training.scores(models, size, validation, needs)
                 if self._kept is not None:
-                    self._kept.put(params, Trained(size, tuple(models)))
+                    self._kept.put(study, params, Trained(size, tuple(models)))
             n_validation = sum(map(len, validation))
             report(trial, size, score, training_score=training_score, n_validation=n_validation)
             if size == self.n_train and len(models) == 1:
-                name, signed = trial.study.study_name, score
+                signed = score
                 if trial.study.direction == StudyDirection.MINIMIZE:
                     signed = -score
                 with _BEST_LOCK:  # else a thread could lose what another one keeps
-                    best = self._best.get(name, [])
+                    best = self._best.get(study, [])
                     if signed >= max((each[0] for each in best), default=signed):
                         ties = [each for each in best if each[0] == signed]
-                        self._best[name] = [*ties[: MAX_TIES - 1], (signed, params, models[0])]
+                        self._best[study] = [*ties[: MAX_TIES - 1], (signed, params, models[0])]
         return score
 
     @contextmanager
@@ -365,7 +370,7 @@ class TrainingSizeObjective:
         validation set, and no later model was better that violates a constraint.
         """
         check_study(study)
-        if not (best := self._best.get(study.study_name)):
+        if not (best := self._best.get(identity(study) or "")):
             return None
         winner, _ = winner_of(study)
         return next((model for _, params, model in best if params == winner), None)

@@ -233,12 +233,13 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
-    from sklearn.preprocessing import StandardScaler
+
+    from optuna_daub.spaces.scaling import Scaler
 
     columns = listed("categories", categories, "column numbers")
     for column in columns:
         whole_number("categories", column)
-    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler())
+    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), Scaler())
     if not columns:
         return make_pipeline(numbers, model)
     codes = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)

@@ -71,6 +71,12 @@ OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
         lambda: _objective(fit_params={"sample_weight": np.ones(200)}),
         "fit_params",
     ),
+    "training further": (_objective, lambda: _objective(incremental=True), "way of training"),
+    "training anew": (
+        lambda: _objective(incremental=True),
+        lambda: TrainingSizeObjective(lambda trial, n, previous: build(trial), X, Y),
+        "way of training",
+    ),
     "weighted scores": (
         lambda: _objective(sample_weight=np.ones(200)),
         lambda: _objective(sample_weight=np.ones(200), weighted_score=True),
@@ -198,6 +204,18 @@ def test_a_study_begun_before_goes_on() -> None:
     study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=3), n_learners=4)
     study.optimize(_objective())
     assert "daub:search" in study._storage.get_study_system_attrs(study._study_id)
+
+
+def test_a_study_of_an_older_version_may_have_been_trained_in_any_way() -> None:
+    study = study_of(_objective(), n_learners=2)
+    attrs = study._storage._studies[study._study_id].system_attrs  # type: ignore[attr-defined]
+    del attrs["daub:search"]["way of training"]
+    for n_learners, is_incremental in ((4, True), (6, False)):
+        before = len(study.trials)
+        sampler = optuna.samplers.RandomSampler(seed=n_learners)
+        study.sampler = DataAllocationSampler(sampler, n_learners=n_learners)
+        study.optimize(_objective(incremental=is_incremental))
+        assert len(study.trials) > before
 
 
 def test_before_anything_is_observed_it_may_be_mended() -> None:

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from optuna_daub.objective import Rows
 from optuna_daub.objective import TrainingSizeObjective
-from optuna_daub.objective.scoring import takes_size
+from optuna_daub.objective.signatures import takes_size
 from tests.objective.studies import SIZES
 from tests.objective.studies import X
 from tests.objective.studies import Y
@@ -180,12 +180,16 @@ def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
 ) -> None:
     pandas = pytest.importorskip("pandas")
     rows = np.arange(200)
-    whole = {"name": "x", "number": 200, "pair": (1, 2), "short": np.arange(199), "eval_X": rows}
+    whole = {"name": "x", "number": 200, "pair": (1, 2), "short": np.arange(199)}
+    of_validation = ["eval_X", "X_val", "y_valid", "val_weight", "validation_rows", "step__X_val"]
+    whole |= dict.fromkeys(of_validation, rows)
     by_row = {
         "array": rows,
         "wide": np.column_stack([rows, rows]),
         "column": pandas.Series(rows, index=rows[::-1]),
         "list": rows.tolist(),
+        "value": rows,
+        "interval": rows,
     }
     objective = TrainingSizeObjective(
         recorder, *numbered(200), cv=cv, shuffle=shuffle, fit_params={**whole, **by_row}
@@ -196,7 +200,8 @@ def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
     assert len(Recorder.fits) == 3 * (cv or 1) + 2
     for trained_on, arguments, _ in Recorder.fits:
         assert all(arguments[name] is value for name, value in whole.items())
-        assert np.array_equal(arguments["array"], trained_on)
+        for name in ("array", "value", "interval"):
+            assert np.array_equal(arguments[name], trained_on)
         assert np.array_equal(arguments["wide"], np.column_stack([trained_on, trained_on]))
         assert arguments["column"].tolist() == arguments["list"] == trained_on.tolist()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub.objective.fingerprint import identified
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
+from optuna_daub.study.setup_errors import SetupError
 
 
 X, Y = make_classification(1500, 6, random_state=0)
@@ -137,6 +140,107 @@ def test_a_study_has_its_winner_at_hand_whatever_another_one_found() -> None:
         assert model.var_smoothing == best.params["var_smoothing"]
 
 
+def _created(storage: Any = None, **kwargs: Any) -> optuna.Study:
+    """Return a study of one learner."""
+    return optuna.create_study(
+        storage=storage,
+        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=1),
+        pruner=DAUBPruner.paper(sizes=(60, 300, 1050)),
+        **{"direction": "maximize", "study_name": "s", **kwargs},
+    )
+
+
+def _run_with(study: optuna.Study, objective: TrainingSizeObjective, smoothing: float) -> None:
+    study.enqueue_trial({"var_smoothing": smoothing})
+    study.optimize(objective)
+
+
+GOOD, BAD = 1e-9, 0.9
+
+
+@pytest.mark.parametrize("kind", ["in memory", "in files", "after a deletion"])
+def test_studies_of_one_name_have_their_own_winners(kind: str, tmp_path: Path) -> None:
+    """A database gives the id of a study that was deleted to the next one."""
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    storages: list[Any] = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "other")]
+    if kind == "in memory":
+        storages = [optuna.storages.InMemoryStorage() for _ in storages]
+    one = _created(storages[0])
+    _run_with(one, objective, GOOD)
+    assert objective.model(one).var_smoothing == GOOD
+    best = one.best_value
+    if kind == "after a deletion":
+        optuna.delete_study(study_name="s", storage=storages[0])
+        storages[1] = storages[0]
+    other = _created(storages[1])
+    _run_with(other, objective, BAD)
+    assert other.best_value < best
+    assert objective.model(other).var_smoothing == BAD
+    if kind != "after a deletion":
+        assert objective.model(one).var_smoothing == GOOD
+
+
+def test_a_study_that_is_opened_again_has_its_winner_at_hand(tmp_path: Path) -> None:
+    objective, url = (
+        TrainingSizeObjective(naive, X, Y, incremental=True),
+        f"sqlite:///{tmp_path}/a",
+    )
+    _run_with(_created(url), objective, GOOD)
+    assert objective.model(optuna.load_study(study_name="s", storage=url)).var_smoothing == GOOD
+
+
+def test_studies_of_both_directions_have_their_own_winners() -> None:
+    def loss(estimator: Any, X: Any, y: Any) -> float:
+        return float(np.mean(estimator.predict(X) != y))
+
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True, scoring=loss)
+    storage = optuna.storages.InMemoryStorage()
+    for direction, smoothing in (("maximize", BAD), ("minimize", GOOD)):
+        study = _created(storage, direction=direction)
+        _run_with(study, objective, smoothing)
+        assert objective.model(study).var_smoothing == smoothing
+        optuna.delete_study(study_name="s", storage=storage)
+
+
+def test_a_study_has_one_identity_and_its_copy_another() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    study = _created(storage)
+    with ThreadPoolExecutor(8) as threads:
+        (made,) = {*threads.map(identified, [study] * 64)}
+    optuna.copy_study(
+        from_study_name="s", from_storage=storage, to_storage=storage, to_study_name="copy"
+    )
+    assert identified(optuna.load_study(study_name="copy", storage=storage)) != made
+    assert identified(optuna.load_study(study_name="s", storage=storage)) == made
+
+
+@pytest.mark.parametrize("is_in_folder", [True, False])
+def test_another_study_starts_its_learners_anew(is_in_folder: bool, tmp_path: Path) -> None:
+    """A model of the first study's 40 rows would see only 20 new ones of the second's 60."""
+    where = tmp_path if is_in_folder else None
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=where)
+    params = {"var_smoothing": 0.1}
+    models = objective._training.models(FixedTrial(params), Counting(0.1), 40, None)
+    objective._kept.put(identified(_created()), params, Trained(40, tuple(models)))  # type: ignore[union-attr]
+    _run_with(_created(), objective, 0.1)
+    assert Counting.calls[:2] == [40, 60]
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_model_of_another_kind_is_not_gone_on_with(is_same: bool) -> None:
+    """A folder outlives the program, in which `build` may have been changed."""
+
+    class Other(Counting):
+        pass
+
+    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    trial, kind = FixedTrial({"var_smoothing": 0.1}), Counting if is_same else Other
+    before = Trained(60, tuple(objective._training.models(trial, Counting(0.1), 60, None)))
+    (model,) = objective._training.models(trial, kind(0.1), 300, before)
+    assert type(model) is kind
+    assert Counting.calls == [60, 240 if is_same else 300]
+
+
 def test_a_learner_that_was_forgotten_starts_anew() -> None:
     objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=1)
     study = searched(objective, 30)
@@ -163,18 +267,18 @@ def test_a_folder_serves_an_objective_of_another_process(tmp_path: Path) -> None
 
 def test_models_of_other_rows_are_not_gone_on_with(tmp_path: Path) -> None:
     first = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=tmp_path)
-    first._kept.put({"a": 1}, Trained(60, ("model",)))  # type: ignore[union-attr]
+    first._kept.put("study", {"a": 1}, Trained(60, ("model",)))  # type: ignore[union-attr]
     other = TrainingSizeObjective(naive, X[::-1], Y, incremental=True, keep_models=tmp_path)
-    assert other._kept.take({"a": 1}) is None  # type: ignore[union-attr]
-    assert first._kept.take({"a": 1}) is not None  # type: ignore[union-attr]
+    assert other._kept.take("study", {"a": 1}) is None  # type: ignore[union-attr]
+    assert first._kept.take("study", {"a": 1}) is not None  # type: ignore[union-attr]
 
 
 def test_a_file_that_was_cut_off_is_forgotten(tmp_path: Path) -> None:
     kept = KeptModels(tmp_path)
-    kept.put({"a": 1}, Trained(60, ("model",)))
+    kept.put("study", {"a": 1}, Trained(60, ("model",)))
     (path,) = tmp_path.glob("*.joblib")
     path.write_bytes(path.read_bytes()[:10])
-    assert kept.take({"a": 1}) is None
+    assert kept.take("study", {"a": 1}) is None
 
 
 def test_build_is_given_the_model_before() -> None:
@@ -236,5 +340,21 @@ def test_what_cannot_go_on_is_refused() -> None:
     with pytest.raises(ValueError, match=r"`keep_models` must be"):
         TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=0)
     tree = TrainingSizeObjective(lambda trial: DecisionTreeClassifier(), X, Y, incremental=True)
-    with pytest.raises(ValueError, match=r"needs estimators with `partial_fit`, but Decision"):
+    with pytest.raises(SetupError, match=r"needs estimators with `partial_fit`, but Decision"):
         tree(FixedTrial({}))
+
+
+def test_weights_are_given_once() -> None:
+    def build(trial: optuna.Trial) -> SGDClassifier:
+        return SGDClassifier(alpha=trial.suggest_float("alpha", 1e-5, 1, log=True))
+
+    objective = TrainingSizeObjective(
+        build,
+        X,
+        Y,
+        incremental=True,
+        sample_weight=np.ones(1500),
+        fit_params=lambda training, validation: {"sample_weight": np.zeros(len(training))},
+    )
+    with pytest.raises(SetupError, match="Rows must be weighed once, but got `sample_weight` and"):
+        searched(objective)

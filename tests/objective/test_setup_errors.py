@@ -6,8 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import optuna
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
@@ -70,6 +72,24 @@ CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]
         lambda: _objective(_suggests_something_else),
         {},
         "must suggest the same parameters",
+    ),
+    "no partial_fit": (
+        lambda: _objective(incremental=True),
+        {},
+        "`incremental=True` needs estimators with `partial_fit`, but Witness",
+    ),
+    "no weights": (
+        lambda: _objective(sample_weight=np.ones(200)),
+        {},
+        "whose `fit` takes weights, but that of Witness does not. .* `among=`",
+    ),
+    "no weights in a pipeline": (
+        lambda: _objective(
+            lambda trial: make_pipeline("passthrough", make_pipeline(Witness())),
+            sample_weight=np.ones(200),
+        ),
+        {},
+        "whose `fit` takes weights",
     ),
     "fit_params": (
         lambda: _objective(fit_params=lambda training, validation: 3),

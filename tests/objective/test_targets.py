@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import numpy as np
@@ -328,6 +329,37 @@ def test_mixed_kinds_are_refused(values: Any) -> None:
         ValueError, match=r"`y` .* one kind, but got .*(string|number) and .*such as"
     ):
         checked_column(values, "y")
+
+
+class Colour(enum.Enum):
+    """Members without an order."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    """Members that are numbers."""
+
+    LOW = 1
+    HIGH = 2
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [list, lambda members: np.array(members, dtype=object), pd.Series, pd.Categorical],
+)
+def test_labels_without_an_order_are_refused(wrap: Any) -> None:
+    members = [Colour.RED, Colour.BLUE] * 100
+    for name in ("y", "groups"):
+        with pytest.raises(
+            ValueError, match=rf"`{name}` .* sorted, .* names: \[each.name for each"
+        ):
+            TrainingSizeObjective(witness, ROWS, **{"y": np.arange(200) % 2, name: wrap(members)})
+    names = [each.name for each in members]
+    assert TrainingSizeObjective(witness, ROWS, names).n_train == 140
+    levels = wrap([Level.LOW, Level.HIGH] * 100)
+    assert checked_column(levels, "y").tolist() == [1, 2] * 100
 
 
 @pytest.mark.parametrize(

@@ -320,6 +320,15 @@ def test_training_scores_that_nobody_uses_are_not_computed(cv: int | None) -> No
     assert len(Witness.predictions) == len(Witness.fits) == n_folds * len(SIZES)
 
 
+def test_the_own_score_of_a_regressor_is_no_accuracy_whatever_its_targets_are() -> None:
+    """R^2 of whole numbers is no mean over examples: intervals promise nothing for it."""
+    whole = TrainingSizeObjective(build_linear, X_REG, np.rint(Y_REG), scoring=None)
+    with pytest.warns(UserWarning, match="assume a score that is a mean .* `scoring` is None"):
+        study_of(whole, pruner=needy(mean_of_examples=True))
+    own = TrainingSizeObjective(build, X, Y, scoring=None)
+    study_of(own, pruner=needy(mean_of_examples=True))  # a warning would be an error
+
+
 @pytest.mark.parametrize(("mean_of_examples", "scored"), [(True, 6000), (False, 5000)])
 def test_a_policy_with_intervals_has_all_rows_trained_on_scored(
     mean_of_examples: bool, scored: int

@@ -1,0 +1,198 @@
+"""The fitting of an estimator, and the arguments of its `fit`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import Any
+from typing import cast
+
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from optuna_daub.core.checks import brief
+from optuna_daub.objective.data import Rows
+from optuna_daub.objective.signatures import accepts
+from optuna_daub.study.setup_errors import SetupError
+
+
+FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
+"""Arguments of `fit`, or a function (training rows, validation rows[, estimator]) -> arguments."""
+
+_STARTS_OF_VALIDATION = ("eval_", "val_", "validation_")
+_ENDS_OF_VALIDATION = ("_val", "_valid")
+"""Parts of the names of arguments of `fit` that are about rows to validate on."""
+
+
+def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
+    """Return the arguments of `fit`, none for None.
+
+    Raises:
+        ValueError: if they are neither a mapping from names nor a function of two tables (and
+            an estimator), or weigh rows that have weights.
+    """
+    if fit_params is None:
+        return {}
+    if isinstance(fit_params, Mapping):
+        if wrong := [name for name in fit_params if not isinstance(name, str)]:
+            raise ValueError(f"`fit_params` must have argument names as keys, but got {wrong}.")
+        if has_weights and "sample_weight" in fit_params:
+            raise ValueError(_weighed_twice("sample_weight"))
+        return fit_params
+    if callable(fit_params) and (accepts(fit_params, 2) or accepts(fit_params, 3)):
+        return cast(FitParams, fit_params)
+    raise ValueError(
+        "`fit_params` must be a mapping from argument names of `fit` to values, or a function "
+        "(training, validation) or (training, validation, estimator) that returns one, but got "
+        f"{brief(fit_params)}."
+    )
+
+
+def fit_arguments(
+    fit_params: FitParams, estimator: Any, training: Rows, validation: Rows | None, n_rows: int
+) -> Mapping[str, Any]:
+    """Return the arguments of `fit` for training on some rows of `X`.
+
+    Values of a mapping that have as many rows as `X` are cut to the rows trained on, except those
+    whose names say that they are about rows to validate on, such as `eval_X` and `y_valid`.
+
+    Raises:
+        SetupError: if there is no value for some row, or a function returns no mapping or
+            needs validation rows when none are left (`validation` is None).
+    """
+    if isinstance(fit_params, Mapping):
+        return {
+            name: _cut(name, value, training) if _is_by_row(name, value, n_rows) else value
+            for name, value in fit_params.items()
+        }
+    wants_estimator = not accepts(fit_params, 2)
+    try:
+        arguments = fit_params(training, validation, *([estimator] if wants_estimator else []))
+    except (AttributeError, TypeError) as error:
+        if validation is not None:
+            raise
+        raise SetupError(
+            "`fit_params` must accept None as validation rows, but raised "
+            f"{type(error).__name__}: {error}. With `cv` or `include_validation=True`, `refit` "
+            "trains on all rows, so none are left. Return {} then, or pass the training rows if "
+            "`fit` needs some (XGBoost with `early_stopping_rounds`)."
+        ) from error
+    if not isinstance(arguments, Mapping):
+        raise SetupError(
+            "`fit_params` must return a mapping from argument names of `fit` to values, but "
+            f"returned {brief(arguments)}."
+        )
+    return arguments
+
+
+def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
+    """Return a copy of the estimator fitted on the rows, with any weights."""
+    return fitted_as_is(clone(estimator), rows, arguments)
+
+
+def fitted_as_is(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
+    """Return the estimator itself, fitted on the rows with any weights."""
+    fresh.fit(rows.X, rows.y, **with_weights(fresh, rows, arguments))
+    return fresh
+
+
+def with_weights(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments of `fit` or `partial_fit`, with the rows' weights if there are any.
+
+    Raises:
+        SetupError: if the arguments have weights already.
+    """
+    if rows.sample_weight is None:
+        return arguments
+    name = _weight_name(estimator)
+    if name in arguments:
+        raise SetupError(_weighed_twice(name))
+    return {**arguments, name: rows.sample_weight}
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, which is given the weights; else the estimator.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> last_step(make_pipeline("passthrough", make_pipeline(DummyClassifier())))
+    DummyClassifier()
+    """
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def learns_with_weights(estimator: Any, method: str) -> bool:
+    """Return whether `fit` or `partial_fit` takes weights, in a pipeline that of its last step.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> learns_with_weights(GaussianNB(), "partial_fit")
+    True
+    >>> learns_with_weights(KNeighborsClassifier(), "fit")
+    False
+    """
+    if get_config()["enable_metadata_routing"]:  # then the user says who takes them
+        return True
+    learn = getattr(last_step(estimator), method, None)
+    return learn is None or accepts(learn, 2, "sample_weight")
+
+
+@contextmanager
+def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
+    """Add to an error the learner's parameters and training size."""
+    try:
+        yield
+    except Exception as error:
+        if sys.version_info >= (3, 11):
+            error.add_note(f"Learner {params} was being trained on {size:,} examples.")
+        raise
+
+
+def _is_by_row(name: str, value: Any, n_rows: int) -> bool:
+    last = name.rpartition("__")[2]
+    if last.startswith(_STARTS_OF_VALIDATION) or last.endswith(_ENDS_OF_VALIDATION):
+        return False
+    if isinstance(value, list):
+        return len(value) == n_rows
+    shape: tuple[int, ...] = getattr(value, "shape", ())
+    return len(shape) > 0 and shape[0] == n_rows
+
+
+def _cut(name: str, value: Any, training: Rows) -> Any:
+    n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
+    if training.positions.max() >= n_rows:
+        raise SetupError(
+            f"`fit_params` must have a value for each row trained on, but {brief(name)} has one "
+            "for each row of `X` and none for `X_valid`. Refit without `include_validation`, or "
+            "pass a function as `fit_params`."
+        )
+    return _safe_indexing(value, training.positions)
+
+
+def _weight_name(estimator: Any) -> str:
+    """Return the argument of `fit` for the weights of a pipeline's last step.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> _weight_name(make_pipeline("passthrough", DummyClassifier()))
+    'dummyclassifier__sample_weight'
+    """
+    routed = get_config()["enable_metadata_routing"]
+    if routed or not isinstance(estimator, Pipeline):
+        return "sample_weight"
+    name, last = estimator.steps[-1]
+    return f"{name}__{_weight_name(last)}"
+
+
+def _weighed_twice(name: str) -> str:
+    return (
+        f"Rows must be weighed once, but got `sample_weight` and {brief(name)} of `fit_params`. "
+        "Leave out one or the other."
+    )

@@ -1,0 +1,249 @@
+"""A scorer that cannot score the targets is found before anything is trained."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score
+from sklearn.metrics import average_precision_score
+from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer_names
+from sklearn.metrics import make_scorer
+from sklearn.metrics import mean_squared_error
+from sklearn.metrics import ndcg_score
+from sklearn.model_selection import LeaveOneOut
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeRegressor
+
+from optuna_daub.objective import TrainingSizeObjective
+from tests.objective.studies import Witness
+from tests.objective.studies import numbered
+from tests.objective.studies import study_of
+from tests.objective.studies import witness
+from tests.objective.test_scoring import REGRESSION
+
+
+N = 240
+X = np.random.default_rng(0).normal(size=(N, 3))
+TURN = np.arange(N)
+AMOUNTS = np.exp(X[:, 0])
+TARGETS: dict[str, Any] = {
+    "1 and 2": TURN % 2 + 1,
+    "booleans": TURN % 2 == 0,
+    "yes and no": np.array(["no", "yes"])[TURN % 2],
+    "three numbers": TURN % 3,
+    "three words": np.array(["a", "b", "c"])[TURN % 3],
+    "above 0": AMOUNTS,
+    "around 0": X[:, 0],
+    "several labels": np.column_stack([TURN % 2, TURN // 2 % 2, TURN // 4 % 2]),
+    "two columns of classes": np.column_stack([TURN % 3, TURN // 3 % 3]),
+    "two columns of amounts": np.column_stack([AMOUNTS, AMOUNTS]),
+}
+
+
+def objective(y: Any, scoring: Any, **kwargs: Any) -> TrainingSizeObjective:
+    return TrainingSizeObjective(witness, X, y, scoring=scoring, **kwargs)
+
+
+def refusal(y: Any, scoring: Any) -> str:
+    try:
+        objective(y, scoring)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def is_scored(scoring: str, y: Any) -> bool:
+    """Return whether scikit-learn scores a tree that was trained on these targets."""
+    kind = DecisionTreeRegressor if scoring in REGRESSION else DecisionTreeClassifier
+    tree = kind(max_depth=1, min_samples_leaf=50)
+    try:
+        get_scorer(scoring)(tree.fit(X[:170], y[:170]), X[170:], y[170:])
+    except Exception:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("scoring", get_scorer_names())
+def test_a_scorer_is_refused_where_scikit_learn_cannot_score_a_tree(scoring: str) -> None:
+    is_of_classes = scoring not in REGRESSION
+    for name, y in TARGETS.items():
+        if is_of_classes and y.dtype.kind == "f":
+            continue  # amounts are refused by another sentence
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            can_be_scored = is_scored(scoring, y)
+        said = refusal(y, scoring)
+        assert (not said) == can_be_scored, name
+        if said:
+            assert said.startswith(f"`scoring='{scoring}'` must be able to score `y`")
+
+
+FIXED = {"X_valid": X[:60], "y_valid": TARGETS["three words"][:60]}
+
+
+@pytest.mark.parametrize(
+    ("y", "scoring", "kwargs", "way_out"),
+    [
+        ("three numbers", "roc_auc", {}, '"roc_auc_ovr"'),
+        ("yes and no", "f1", {}, "such as 'no' .* call two classes 0 and 1"),
+        ("yes and no", "precision", {"cv": 3}, "such as 'no' .* call two classes 0 and 1"),
+        ("three words", "f1", FIXED, '"f1_macro"'),
+        ("two columns of classes", "accuracy", {}, "`scoring=None`"),
+        ("around 0", "neg_mean_squared_log_error", {}, '"neg_mean_absolute_error"'),
+        ("yes and no", "r2", {}, 'To predict classes .* as "accuracy" is'),
+        (
+            "yes and no",
+            make_scorer(mean_squared_error, greater_is_better=False),
+            {},
+            'To predict classes .* as "accuracy" is',
+        ),
+    ],
+)
+def test_the_sentence_has_a_way_out(y: str, scoring: Any, kwargs: Any, way_out: str) -> None:
+    with pytest.raises(ValueError, match=way_out) as raised:
+        objective(TARGETS[y], scoring, **kwargs)
+    assert "\n" not in str(raised.value)
+
+
+ONE_ROW: dict[str, dict[str, Any]] = {
+    "leave one out": {"cv": LeaveOneOut()},
+    "one of time": {"cv": TimeSeriesSplit(3, test_size=1)},
+    "one held out": {"test_size": 1},
+    "one fixed": {"X_valid": X[:1], "y_valid": AMOUNTS[:1]},
+}
+
+
+@pytest.mark.parametrize("case", ONE_ROW)
+def test_a_score_that_is_nan_for_one_row_is_refused(case: str) -> None:
+    with pytest.raises(ValueError, match=r"`scoring='r2'` must be a number, but .* 1 row of `y`"):
+        objective(AMOUNTS, "r2", **ONE_ROW[case])
+    assert objective(AMOUNTS, "neg_mean_absolute_error", **ONE_ROW[case]).n_validation >= 1
+
+
+def test_one_row_of_classes_may_be_scored() -> None:
+    assert objective(TURN % 2, "accuracy", cv=LeaveOneOut()).n_validation == N
+
+
+def _fails(*_: Any) -> float:
+    raise ValueError("it needs the user's own estimator")
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        make_scorer(_fails),
+        make_scorer(average_precision_score, response_method="decision_function"),
+        lambda estimator, X, y: estimator.loss_,
+        None,
+    ],
+)
+def test_scorers_that_need_the_users_own_estimator_are_not_checked(scoring: Any) -> None:
+    assert objective(TURN % 2, scoring).n_train == 168
+
+
+def test_a_ranking_compares_amounts() -> None:
+    assert objective(TARGETS["two columns of amounts"], make_scorer(ndcg_score)).n_train == 168
+
+
+# -- weights -----------------------------------------------------------------------------------
+
+
+def _own(estimator: Any, X: Any, y: Any) -> float:
+    return float(np.mean(estimator.predict(X) == y))
+
+
+def _own_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    return float(np.average(estimator.predict(X) == y, weights=sample_weight))
+
+
+def _own_metric(y: Any, predicted: Any) -> float:
+    return float(np.mean(predicted == y))
+
+
+class Weighing(Witness):
+    """A classifier that takes weights and does not need them."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Weighing:
+        super().fit(X, y)
+        return self
+
+
+def weighted(scoring: Any, weight: Any, **kwargs: Any) -> TrainingSizeObjective:
+    return TrainingSizeObjective(
+        lambda trial: Weighing(),
+        *numbered(200),
+        scoring=scoring,
+        sample_weight=weight,
+        weighted_score=True,
+        **kwargs,
+    )
+
+
+@pytest.mark.parametrize(
+    "scoring", [_own, make_scorer(_own_metric), "neg_max_error", "adjusted_rand_score"]
+)
+def test_a_scorer_without_weights_is_refused_for_weighted_scores(scoring: Any) -> None:
+    with pytest.raises(ValueError, match=r"`weighted_score=True` .* does not take them\. Give"):
+        weighted(scoring, np.ones(200))
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "accuracy",
+        "roc_auc",
+        "r2",
+        make_scorer(accuracy_score),
+        _own_weighted,
+        lambda estimator, X, y, **more: _own_weighted(estimator, X, y, **more),
+        None,
+    ],
+)
+def test_scorers_that_take_weights_are_taken(scoring: Any) -> None:
+    assert weighted(scoring, np.ones(200)).n_train == 140
+
+
+def test_weights_decide_the_score() -> None:
+    weight = np.where(np.arange(200) % 2, 3.0, 1.0)  # of the rows with class 1
+    for scoring in ("accuracy", _own_weighted):
+        assert study_of(weighted(scoring, weight)).best_value == pytest.approx(1 / 4)
+
+
+NO_WEIGHT = np.arange(200) >= 100  # one of two folds in time order
+
+
+@pytest.mark.parametrize(
+    ("zero", "kwargs", "where"),
+    [
+        (NO_WEIGHT, {"shuffle": False}, "all 60 weights of `sample_weight` are 0"),
+        (NO_WEIGHT, {"cv": TimeSeriesSplit(3)}, "`sample_weight` of fold 2 are 0"),
+    ],
+)
+def test_rows_to_score_without_any_weight_are_refused(zero: Any, kwargs: Any, where: str) -> None:
+    with pytest.raises(ValueError, match=f"`weighted_score=True` needs a weight above 0.*{where}"):
+        weighted("accuracy", 1.0 - zero, **kwargs)
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "sample_weight_valid"])
+def test_weights_that_are_all_0_are_refused(name: str) -> None:
+    features, y = numbered(200)
+    weights: dict[str, Callable[[int], Any]] = {
+        "sample_weight": np.ones,
+        "sample_weight_valid": np.ones,
+        name: np.zeros,
+    }
+    with pytest.raises(ValueError, match=f"`{name}` must have a weight above 0, but all .* are 0"):
+        TrainingSizeObjective(
+            witness,
+            features,
+            y,
+            X_valid=features,
+            y_valid=y,
+            **{each: of(200) for each, of in weights.items()},
+        )
