@@ -39,6 +39,7 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
 from optuna_daub.visualization import plot_learning_curves
+from optuna_daub.visualization import plot_sample_agreement
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
@@ -59,6 +60,7 @@ GRAPHS: dict[str, Callable[[optuna.Study], Any]] = {
     "daub-allocations": partial(plot_allocations, top=16),
     "daub-search-history": plot_search_history,
     "daub-upper-bounds": partial(plot_upper_bounds, top=MAX_NAMES),
+    "daub-sample-agreement": plot_sample_agreement,
 }
 """Drawings by the ids under which optuna-dashboard shows them, 450 pixels high."""
 
@@ -335,6 +337,8 @@ def _for_any_theme() -> dict[str, Any]:
 def _study_note(stored: Mapping[str, Any], text: str) -> dict[str, Any]:
     before = _joined("dashboard:note_str:", stored)
     own, _, _ = before.partition(HEADING)
+    if own.strip() and not own.endswith("\n"):  # else the heading would be text of its last line
+        own += "\n\n"
     return _note("dashboard:note_", f"{own}{HEADING}\n{text}", stored, before)
 
 

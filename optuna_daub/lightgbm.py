@@ -33,7 +33,7 @@ from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import best_learner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
-from optuna_daub.study.ending import message_of
+from optuna_daub.study.messages import message_of
 from optuna_daub.study.storages import opened
 from optuna_daub.tabular import pair
 
@@ -42,16 +42,11 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "n_estimators": (
             "num_boost_round", "num_iterations", "num_iteration", "n_iter", "num_trees",
-            "num_tree", "num_round", "num_rounds", "nrounds", "max_iter",
-        ),
+            "num_tree", "num_round", "num_rounds", "nrounds", "max_iter"),
         "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
         "learning_rate": ("shrinkage_rate", "eta"),
         "min_child_samples": (
-            "min_data_in_leaf",
-            "min_data_per_leaf",
-            "min_data",
-            "min_samples_leaf",
-        ),
+            "min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf"),
         "subsample": ("bagging_fraction", "sub_row", "bagging"),
         "subsample_freq": ("bagging_freq",),
         "colsample_bytree": ("feature_fraction", "sub_feature"),
@@ -90,6 +85,7 @@ def tune(
     *,
     seconds: float = 600.0,
     n_trials: int | None = None,
+    num_boost_round: int | None = None,
     feval: Any = None,
     callbacks: Sequence[Callable[..., Any]] = (),
     seed: int = 0,
@@ -97,9 +93,11 @@ def tune(
 ) -> Tuned:
     """Return the best booster found in a given time.
 
-    Most boosters are trained on few rows. The arguments are those of `lightgbm.train`, as for
-    Optuna's `LightGBMTuner`. The parameters of `optuna_daub.spaces.lightgbm` are searched, except
-    those given in `params`. Training subsets are nested, and classes keep their shares.
+    Most boosters are trained on few rows. The parameters of `optuna_daub.spaces.lightgbm` are
+    searched, except those given in `params`. Training subsets are nested, and classes keep their
+    shares. The first three arguments are those of `lightgbm.train` and of Optuna's
+    `LightGBMTuner`. The tuner's `time_budget` is `seconds` here, `optuna_seed` is `seed`, and
+    `study` is `storage`, for a new study. There is no `valid_names` and no `optuna_callbacks`.
 
     Args:
         params: parameters of LightGBM, with `objective`. The first metric is the score.
@@ -108,6 +106,7 @@ def tune(
             than `train_set` counts.
         seconds: time for the search, above 0.
         n_trials: number of trials at most; None for no limit.
+        num_boost_round: number of trees of each booster, unless `params` has it; None: searched.
         feval: as for `lightgbm.train`.
         callbacks: as for `lightgbm.train`, such as `lightgbm.early_stopping(20)`; each is used
             in all trainings.
@@ -137,14 +136,14 @@ def tune(
             "This needs lightgbm, which is not installed: pip install 'optuna-daub[boosters]'"
         ) from error
     seconds, seed = seconds_above_0(seconds), checked_seed(seed)
-    if n_trials is not None and (n_trials := whole_number("n_trials", n_trials)) < 1:
-        raise ValueError(f"`n_trials` must be at least 1 or None, but got {brief(n_trials)}.")
+    n_trials, n_trees = _count("n_trials", n_trials), _count("num_boost_round", num_boost_round)
     chosen = _checked_params(package, params)
+    if n_trees is not None and not {*_ROUNDS} & {*chosen}:
+        chosen["num_boost_round"] = n_trees
     held_out = _held_out(package, train_set, valid_sets)
     storage = opened(storage)
     functions = _functions("callbacks", callbacks)
-    if feval is not None:
-        feval = feval if callable(feval) else _functions("feval", feval)
+    feval = feval if feval is None or callable(feval) else _functions("feval", feval)
     with _quiet(), _refusing(params):
         _construct(train_set, held_out, chosen)
         search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
@@ -159,18 +158,14 @@ def tune(
         for point in spaces.first_points("lightgbm", search.n_rows, task=search.task):
             study.enqueue_trial(point)
         study.optimize(
-            search.objective,
-            timeout=seconds,
-            n_trials=n_trials,
-            catch=(package.basic.LightGBMError,),
+            search.objective, timeout=seconds, n_trials=n_trials, catch=package.basic.LightGBMError
         )
-        best = best_learner(study)
-        if best is None:
+        if (best := best_learner(study)) is None:
             raise RuntimeError("No booster could be trained: see the trials of the study.")
-        booster, score = search.best or (None, math.nan)
-        chosen = search.chosen(FixedTrial({**best.params}))
-        if booster is None:  # the time ended before the leader was trained on all rows
-            booster, score = search.train(chosen, search.n_rows)
+        if search.best is None:  # the time ended before the leader was trained on all rows
+            chosen = search.chosen(FixedTrial({**best.params}))
+            search.best = *search.train(chosen, search.n_rows), chosen
+    booster, score, chosen = search.best
     chosen["num_boost_round"] = chosen.pop("n_estimators")
     return Tuned(booster, MappingProxyType(chosen), score, search.metric, study)
 
@@ -192,7 +187,7 @@ class _Search:
         self._train_set, self._held_out = train_set, held_out
         self._feval, self._callbacks = feval, callbacks
         kind = str(next((self._params[n] for n in _OBJECTIVES if n in self._params), ""))
-        of_classes = kind.startswith(("binary", "multiclass", "softmax"))
+        of_classes = kind.startswith(("binary", "multiclass", "softmax", "ova", "ovr"))
         self.task: spaces.Task = "classification" if of_classes else "regression"
         self.n_rows = int(train_set.num_data())
         labels = np.asarray(train_set.get_label())
@@ -200,7 +195,7 @@ class _Search:
         self._order = nested_order(self.n_rows, seed, codes)
         self.smallest = 1 if codes is None else _complete(codes[self._order])
         self.is_larger_better, self.metric = True, ""
-        self.best: tuple[Any, float] | None = None
+        self.best: tuple[Any, float, dict[str, Any]] | None = None
 
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
@@ -213,7 +208,7 @@ class _Search:
             booster, score = self.train(chosen, size)
             report(trial, size, score)
             if size == self.n_rows and self._is_best(score):
-                self.best = booster, score
+                self.best = booster, score, chosen
         return score
 
     def chosen(self, trial: BaseTrial) -> dict[str, Any]:
@@ -327,6 +322,13 @@ def _held_out(package: Any, train_set: Any, valid_sets: Any) -> Any:
     return held_out
 
 
+def _count(name: str, value: Any) -> int | None:
+    count = None if value is None else whole_number(name, value)
+    if count is not None and count < 1:
+        raise ValueError(f"`{name}` must be at least 1 or None, but got {brief(value)}.")
+    return count
+
+
 def _functions(name: str, value: Any) -> list[Any]:
     found = listed(name, value, "functions")
     if wrong := [each for each in found if not callable(each)]:
@@ -350,9 +352,7 @@ def _refusing(params: Any) -> Iterator[None]:
 
 def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None:
     """Construct the dataset without filters, so trials may have any `min_data_in_leaf`."""
-    for name, rows in (("train_set", train_set), ("valid_sets", held_out)):
-        if np.isnan(np.asarray(rows.get_label(), dtype=float)).any():  # for LightGBM they are 0
-            raise ValueError(f"`{name}` must have a label for each row, but some are missing.")
+    given = train_set.label, held_out.label  # in a dataset made of these, missing ones are 0
     try:
         train_set.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed
@@ -365,6 +365,12 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
                 'params={"feature_pre_filter": False}: features that large leaves cannot use are '
                 "gone from it, and smaller leaves are tried."
             )
+    if held_out.label is None:  # a file, read as by `lightgbm.train`
+        held_out.set_reference(train_set).construct()
+    named = ("train_set", train_set), ("valid_sets", held_out)
+    for (name, rows), labels in zip(named, given, strict=True):
+        if np.isnan(np.asarray(rows.get_label() if labels is None else labels, dtype=float)).any():
+            raise ValueError(f"`{name}` must have a label for each row, but some are missing.")
     if train_set.get_group() is not None:
         raise ValueError(
             "`train_set` must have no groups: subsets of its rows would cut them. Rank with an "

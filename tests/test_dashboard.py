@@ -52,6 +52,7 @@ from optuna_daub.study import bulk  # noqa: E402
 
 IDS = {
     "daub-learning-curves", "daub-allocations", "daub-search-history", "daub-upper-bounds",
+    "daub-sample-agreement",
 }  # fmt: skip
 
 
@@ -151,7 +152,7 @@ class TestPages:
         study = studies.finished()
         update_dashboard(study)
         generated = optuna_dashboard.get_note(study)
-        for own in ("My words. " * 10_000, "Fewer words.\n"):
+        for own in ("My words.\n" * 10_000, "Fewer words.\n"):
             optuna_dashboard.save_note(study, f"{own}{generated}")
             update_dashboard(study)
             assert optuna_dashboard.get_note(study) == f"{own}{generated}"
@@ -215,6 +216,21 @@ class TestNotes:
             "all learners of this study."
         )
 
+    @pytest.mark.parametrize(
+        ("make", "said"),
+        [
+            (studies.empty, "No score has been reported yet."),
+            (
+                studies.pruner_alone,
+                "Trials are learners only if the sampler of the study is a DataAllocationSampler.",
+            ),
+        ],
+    )
+    def test_a_study_without_learners(self, make: Callable[[], optuna.Study], said: str) -> None:
+        study = make()
+        update_dashboard(study)
+        assert optuna_dashboard.get_note(study) == f"### Data allocation\n{said}"
+
     def test_what_was_saved(self) -> None:
         study = studies.running()
         update_dashboard(study)
@@ -252,17 +268,22 @@ class TestNotes:
             study
         )
 
-    def test_the_users_own_words_stay(self) -> None:
+    @pytest.mark.parametrize(
+        ("own", "gap"),
+        [
+            ("My **trees**.\n\n", ""), ("My **trees**.\n", ""), ("My **trees**. ", "\n\n"),
+            ("  \n a", "\n\n"), (" ", ""),
+        ],
+    )  # fmt: skip
+    def test_the_users_own_words_stay_and_end_before_the_heading(self, own: str, gap: str) -> None:
         study = studies.run(studies.new_study(), Table(RIVALS), n_trials=1)
-        optuna_dashboard.save_note(study, "My **trees**.\n\n")
+        optuna_dashboard.save_note(study, own)
         update_dashboard(study)
-        assert optuna_dashboard.get_note(study).startswith(
-            "My **trees**.\n\n### Data allocation\n"
-        )
+        assert optuna_dashboard.get_note(study).startswith(f"{own}{gap}### Data allocation\n")
         studies.run(study, Table(RIVALS))
         update_dashboard(study)
         note = optuna_dashboard.get_note(study)
-        assert note.startswith("My **trees**.\n\n### Data allocation\n* **2 ash** is the best")
+        assert note.startswith(f"{own}{gap}### Data allocation\n* **2 ash** is the best")
         assert note.count("### Data allocation") == 1
 
     def test_runs(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,9 +16,11 @@ from sklearn.metrics import log_loss
 from sklearn.metrics import mean_squared_error
 from sklearn.metrics import roc_auc_score
 
+from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.lightgbm import ALIASES
 from optuna_daub.lightgbm import _checked_params
+from optuna_daub.lightgbm import _Search
 from optuna_daub.lightgbm import tune
 from tests import test_arguments as arguments
 from tests.test_arguments import Case
@@ -27,6 +31,10 @@ lightgbm = pytest.importorskip("lightgbm")
 
 QUIET = {"verbose": -1, "num_threads": 1, "deterministic": True}
 N = 800
+MANY_CLASSES = (
+    "multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr",
+)  # fmt: skip
+"""LightGBM's objectives for several classes, with their other names, from its documentation."""
 
 
 def sets(X: Any, y: Any) -> tuple[Any, Any]:
@@ -78,6 +86,72 @@ def test_what_is_given_is_kept_under_any_of_its_names() -> None:
     assert tuned.best_params["num_boost_round"] == 30
     assert not {"learning_rate", "colsample_bytree"} & {*tuned.best_params}
     assert tuned.booster.num_trees() == 30
+
+
+@pytest.mark.parametrize("given", [{}, {"n_iter": 20}])
+def test_a_number_of_rounds_is_that_of_lightgbm_train(given: dict[str, int]) -> None:
+    """Where `params` have another one, it counts."""
+    X, y = make_classification(1200, 8, random_state=0)
+    params = {**QUIET, "objective": "binary", **given}
+    tuned = tune(params, *sets(X, y), seconds=20, n_trials=3, num_boost_round=30)
+    booster = lightgbm.train({**params, "num_leaves": 5}, sets(X, y)[0], num_boost_round=30)
+    assert tuned.booster.num_trees() == booster.num_trees() == given.get("n_iter", 30)
+    assert tuned.best_params["num_boost_round"] == booster.num_trees()
+
+
+def test_the_parameters_are_those_of_the_booster_whichever_of_equal_learners_leads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X = np.random.default_rng(0).random((1200, 2))
+    lead = best_learner
+
+    def another(study: optuna.Study) -> Any:
+        best = lead(study)
+        assert best is not None
+        tied = [curve for curve in learning_curves(study) if curve.score == best.score]
+        return replace(best, params=tied[-1].params)
+
+    monkeypatch.setattr("optuna_daub.lightgbm.best_learner", another)
+    given = {**QUIET, "objective": "binary", "metric": "auc"}
+    tuned = tune(given, *sets(X, X[:, 0] > 0.5), seconds=20, n_trials=8)
+    assert tuned.best_score == 1.0
+    assert another(tuned.study).params != tuned.study.best_params
+    names = {*tuned.best_params} & {*tuned.booster.params}
+    assert {"num_leaves", "learning_rate"} <= names
+    assert {n: tuned.best_params[n] for n in names} == {n: tuned.booster.params[n] for n in names}
+
+
+@pytest.mark.parametrize("objective", ["binary", *MANY_CLASSES])
+def test_the_smallest_subset_has_every_class(objective: str) -> None:
+    """Also a rare one."""
+    X, y = np.random.default_rng(0).random((1000, 2)), np.zeros(1000)
+    y[: 10 if objective == "binary" else 20] = 1
+    y[: 10 * (objective != "binary")] = 2
+    train = lightgbm.Dataset(X, y, params=QUIET).construct()
+    search = _Search(lightgbm, {"objective": objective}, train, train, None, (), 0)
+    assert search.task == "classification"
+    assert {*y[search._order[: search.smallest]]} == {*y}
+    assert {*y[search._order[: search.smallest - 1]]} < {*y}
+
+
+def test_datasets_may_be_files(tmp_path: Path) -> None:
+    X, y = make_classification(1200, 8, random_state=0)
+    unknown = np.where(np.arange(len(y)) % 3 == 0, np.nan, y)
+
+    def read(of_train: Any, of_valid: Any) -> tuple[Any, Any]:
+        np.savetxt(tmp_path / "train.csv", np.column_stack([of_train, X])[:N], delimiter=",")
+        np.savetxt(tmp_path / "valid.csv", np.column_stack([of_valid, X])[N:], delimiter=",")
+        train = lightgbm.Dataset(tmp_path / "train.csv", params={"verbose": -1})
+        return train, lightgbm.Dataset(tmp_path / "valid.csv", params={"verbose": -1})
+
+    given = {**QUIET, "objective": "binary"}
+    tuned = tune(given, *read(y, y), seconds=20, n_trials=6)
+    assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
+    assert min(curve.size for curve in learning_curves(tuned.study)) < N
+    with pytest.raises(ValueError, match=r"`train_set` must have a label for each row"):
+        tune(given, *read(unknown, y), seconds=1)
+    with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
+        tune(given, *read(y, unknown), seconds=1)
 
 
 def test_shares_of_a_class_are_no_classes() -> None:
@@ -234,6 +308,7 @@ TUNE = Case(
         "valid_sets": lambda value: False,
         "seconds": arguments.real(0, np.inf, is_open=True),
         "n_trials": arguments.none_or(arguments.whole()),
+        "num_boost_round": arguments.none_or(arguments.whole()),
         "feval": lambda value: value is None or value == [],
         "callbacks": arguments.a_list(callable),
         "seed": arguments.whole(0, 2**32 - 1),

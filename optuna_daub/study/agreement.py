@@ -47,7 +47,7 @@ class SizeAgreement:
     share: float
     """Share of all the data, in (0, 1]."""
     learners: int
-    """Number of learners that were scored on this size."""
+    """Number of feasible learners that were scored on this size."""
     known: int
     """Number of these that were trained on all the data; the others have forecasts."""
     rank_correlation: float
@@ -109,7 +109,8 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     Learners trained on all the data have their scores there. For all others, scores are drawn from
     the forecasts of the study's rule, and cut at the limits of scores. So intervals are wide if
     forecasts are uncertain. Each size compares the learners that were scored on it. On large sizes
-    these are the better ones, which are closer together and harder to rank.
+    these are the better ones, which are closer together and harder to rank. Learners that violate
+    a constraint are left out, since they cannot be the best.
 
     Args:
         study: running or ended.
@@ -141,9 +142,14 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     if whole_number("seed", seed) < 0:
         raise ValueError(f"`seed` must be at least 0, but got {seed}.")
     sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
-    scored = [curve for curve in curves if all(seen.is_finite for seen in curve.observations)]
     # The study's own pool: in an open one the rule forecasts by the parameters.
     pool = looking(study).pool(policy, is_at_work=False)
+    scored = [
+        curve
+        for curve in curves
+        if all(seen.is_finite for seen in curve.observations)
+        if pool.curves[curve.learner].cause != "infeasible"
+    ]
     rng = np.random.default_rng(seed)
     drawn = _draws(policy, pool, scored, sign, rng)
     drawn = np.clip(drawn, *limits_of(study).signed(sign))

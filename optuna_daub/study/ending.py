@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from itertools import pairwise
-from textwrap import shorten
 from typing import Any
 
 import optuna
@@ -31,6 +30,7 @@ from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import message_of
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
@@ -52,9 +52,6 @@ for a warning of a wrong direction. Three steps all rise by chance in one study 
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps at which the direction is named."""
-
-MAX_TEXT = 120
-"""Largest number of characters of an error message that are stored."""
 
 _logger = logging.getLogger(__name__)
 
@@ -134,21 +131,6 @@ def close(
     _warn_of_direction(worker)
     if worker.is_over(decision):
         host.stop(study)
-
-
-def message_of(error: BaseException | None) -> str:
-    """Return an error's type and its message's first line; empty without one.
-
-    >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
-    ('ValueError: Input contains NaN.', 'MemoryError')
-    """
-    if error is None:
-        return ""
-    try:
-        message = str(error).partition("\n")[0]
-    except Exception:  # of a class whose `__str__` fails
-        message = "(an error without a message)"
-    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), MAX_TEXT, placeholder="...")
 
 
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
@@ -350,8 +332,7 @@ def _warn_of_direction(worker: Worker) -> None:
 
 
 def _warn_of_explored(worker: Worker) -> None:
-    """Warn once if a search ends with fewer learners than asked for. The reason is that there are
-    no new points."""
+    """Warn once if a search ends with too few learners, since there are no new points."""
     known = worker.known
     count, wanted = len(known.learners), known.n_learners
     if wanted is None or count < wanted:
@@ -365,26 +346,29 @@ def _warn_of_explored(worker: Worker) -> None:
 
 
 def _watch(ending: _Ending) -> None:
-    """Log a worker's name if all its learners fail: the worker may be at fault, not the
-    learners.
+    """Log a worker's name if all its learners fail: it may be at fault, not the learners.
 
     Raises:
-        SetupError: if no learner of an open pool was ever trained, and all fail by one error.
+        SetupError: if no learner of an open pool has a finite score, and all fail by one error.
     """
     worker, run = ending.worker, ending.run
-    if ending.state != TrialState.FAIL or run.learner is None:
+    if run.learner is None or not _fails(ending, run.learner):
         worker.failed_in_a_row = frozenset()
         return
     before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
     if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
         return
-    learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
-    errors = {failure.error for learner in learners for failure in learner.failures.values()}
+    failed = [worker.known.learners[learner] for learner in sorted(worker.failed_in_a_row)]
+    others = [one for one in failed if one.curve.cause != "collapsed"]
+    errors = {each.error: each.error for one in others for each in one.failures.values()}
+    # Scores that are not finite are one error, whatever their size.
+    errors |= {c.cause: c.dropped for c in (x.curve for x in failed) if c.cause == "collapsed"}
     # A closed pool ends by itself; an open one would go on failing for all of its time.
-    if not worker.known.is_begun and len(errors) == 1 and run.n_learners is None:
+    if len(errors) == 1 and run.n_learners is None and not _has_scores(worker):
+        (error,) = errors.values()
         message = (
-            f"The first {MANY_FAILURES} learners have all failed by one error, and none was "
-            f"trained: {errors.pop().rstrip('.')}. Mend it, and start the study again."
+            f"The first {MANY_FAILURES} learners have all failed by one error, and none has a "
+            f"finite score: {error.rstrip('.')}. Mend it, and start the study again."
         )
         if host.error_of_run() is not None:
             raise SetupError(message)
@@ -398,3 +382,18 @@ def _watch(ending: _Ending) -> None:
         MANY_FAILURES,
         liveness.this_worker(),
     )
+
+
+def _fails(ending: _Ending, learner: int) -> bool:
+    """Return whether a run fails. Before the first finite score one without it fails too."""
+    worker, is_open = ending.worker, ending.run.n_learners is None
+    if ending.state == TrialState.FAIL or learner not in worker.known.learners:
+        return ending.state == TrialState.FAIL
+    has_collapsed = worker.known.learners[learner].curve.cause == "collapsed"
+    return has_collapsed and is_open and not _has_scores(worker)
+
+
+def _has_scores(worker: Worker) -> bool:
+    """Return whether any learner has a finite score."""
+    curves = (learner.curve for learner in worker.known.learners.values())
+    return any(seen.is_finite for curve in curves for seen in curve.observations)

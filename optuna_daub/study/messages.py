@@ -1,8 +1,9 @@
-"""Sentences on the state of a learner, in the direction of the user's scores."""
+"""Sentences on errors and on the state of a learner, in the direction of the user's scores."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from textwrap import shorten
 
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -16,6 +17,24 @@ from optuna_daub.core.pool import Pool
 
 
 GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
+
+MAX_TEXT = 120
+"""Largest number of characters of an error message that are stored."""
+
+
+def message_of(error: BaseException | None) -> str:
+    """Return an error's type and its message's first line; empty without one.
+
+    >>> message_of(ValueError("Input contains NaN.\\nSee the manual.")), message_of(MemoryError())
+    ('ValueError: Input contains NaN.', 'MemoryError')
+    """
+    if error is None:
+        return ""
+    try:
+        message = str(error).partition("\n")[0]
+    except Exception:  # of a class whose `__str__` fails
+        message = "(an error without a message)"
+    return shorten(f"{type(error).__name__}: {message}".rstrip(": "), MAX_TEXT, placeholder="...")
 
 
 def sentence(reason: Reason, sign: int, limits: Limits = UNLIMITED) -> str:

@@ -120,7 +120,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     with worker.lock:  # so the pool and `known` are of one moment
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
-    best = _winner(study, worker, decision) if isinstance(decision, Finish) else None
+    best = _winner(study, worker, decision.learner) if isinstance(decision, Finish) else None
     why = partial(_reason, policy, pool, decision, sign, limits.signed(sign))
     running = {run.learner: run.reason for run in known.runs.values()}
     curves = []
@@ -181,9 +181,10 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
 
     None before any score. The selected learner is that of `study.best_trial`, trained on all the
     data (with `ABCPruner(refit=False)` it is the learner that ABC identified). The leader of an
-    unfinished study depends on its rule. The default rule names the learner with the best score on
-    all the data, or with the best forecast if there is none. DAUB names the learner with the best
-    score at the largest size reached so far, and ABC its best guess.
+    unfinished study is that of `study.best_trial` too, unless the rule names a learner that was
+    not trained on all the data. The default rule does so only if there is no score on all the
+    data: it names the best forecast. DAUB names the learner with the best score at the largest
+    size reached so far, and ABC its best guess.
 
     Args:
         study: running or ended; its pruner is not needed.
@@ -196,9 +197,8 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     policy, sign, limits = policy_of(study), worker.sign, limits_of(study)
     pool, decision = worker.answer(policy, is_at_work=False)
     is_final = isinstance(decision, Finish)
-    learner = (
-        _winner(study, worker, decision) if isinstance(decision, Finish) else policy.leader(pool)
-    )
+    chosen = decision.learner if isinstance(decision, Finish) else policy.leader(pool)
+    learner = _winner(study, worker, chosen)
     if learner is None:
         return None
     curve = pool.curves[learner]
@@ -224,11 +224,19 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     )
 
 
-def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None:
-    """Return the learner of the best trial.
+def no_scores(study: optuna.Study) -> str:
+    """Return the reason why no learner has a score, as a clause."""
+    known = looking(study).known
+    if known.alone and not known.learners:
+        return "trials are learners only if the sampler of the study is a DataAllocationSampler"
+    return "no score has been reported yet"
 
-    So no two answers differ on which is the best. If the policy ended without training on all the
-    data, it is the policy's answer.
+
+def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | None:
+    """Return the learner of the best trial, if the policy chose one with such a trial.
+
+    So no two answers differ on which is the best. If the policy chose a learner that was not
+    trained on all the data, it is that one.
     """
     known, complete = worker.known, []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -236,9 +244,11 @@ def _winner(study: optuna.Study, worker: Worker, decision: Finish) -> int | None
         if run is None or run.learner is None or known.is_copy(trial.number, run):
             continue
         learner = known.learners.get(run.learner)
-        if learner is not None and not violation(learner.constraints):
+        if learner is None or violation(learner.constraints):
+            continue
+        # A run that has ended since the last look is not in the pool yet.
+        if (trial.last_step or 0) <= learner.curve.size:
             complete.append((worker.sign * trial.values[0], -trial.number, run.learner))
-    chosen = decision.learner
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
 
 

@@ -8,7 +8,7 @@ from optuna.storages import BaseStorage
 from optuna.storages import get_storage
 
 from optuna_daub.core.checks import brief
-from optuna_daub.study.ending import message_of
+from optuna_daub.study.messages import message_of
 
 
 def opened(storage: Any) -> BaseStorage:

@@ -18,8 +18,11 @@ from optuna_daub.core.checks import brief
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.decision import Decision
+from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Reason
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
@@ -29,8 +32,38 @@ from optuna_daub.core.replay import replay
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.results import no_scores
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
+
+
+INFEASIBLE = Reason("infeasible")
+
+
+@dataclass(frozen=True)
+class _Constrained(Policy):
+    """A rule in a study with constraints. No decision but a drop depends on them."""
+
+    rule: Policy
+    violated: Mapping[int, int]
+    """Training size at which each infeasible learner was found to be infeasible."""
+
+    def decide(self, pool: Pool) -> Decision:
+        """Return the next decision of the rule, or drop an infeasible learner."""
+        for learner, size in self.violated.items():
+            curve = pool.curves.get(learner)
+            if curve is not None and not curve.dropped and curve.size >= size:
+                return Drop(learner, INFEASIBLE)
+        decision = self.rule.decide(pool)
+        answer = decision.learner if isinstance(decision, Finish) else None
+        # A rule may choose a learner that it has not trained far enough to know.
+        if answer is None or answer not in self.violated:
+            return decision
+        return Drop(answer, INFEASIBLE)
+
+    def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
+        """Return the first training of a new learner, as the rule has it."""
+        return self.rule.start(pool, learner, size)
 
 
 @dataclass(frozen=True)
@@ -86,7 +119,8 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     measured are guessed. On larger sizes they are forecast. Between two sizes they are
     interpolated. On sizes smaller than a learner's first they are lower by the learners' mean gain
     for each doubling. Seconds are predicted from all measured ones. `guessed` counts such
-    trainings: the more of them, the less certain the answer.
+    trainings: the more of them, the less certain the answer. A learner that violates a constraint
+    is dropped on the size on which the study dropped it, and is never the answer.
 
     Args:
         study: a study with a pruner of optuna_daub, with at least one score.
@@ -121,9 +155,8 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     best = best_learner(study)
     if best is None:
         raise ValueError(
-            "`what_if` replays the scores of a study's learners, but none has been reported yet: "
-            "look at `plan(study)`. Trials are learners if the sampler of the study is a "
-            "DataAllocationSampler."
+            f"`what_if` replays the scores of a study's learners, but {no_scores(study)}. Look at "
+            "`plan(study)`."
         )
     own, other = policy_of(study), pruner.policy
     if own.sizes[-1] != other.sizes[-1]:
@@ -166,6 +199,9 @@ def _replayed(
     """Return the final learner of a policy, its trainings, and the number of guesses."""
     made: list[Observation] = []
     guessed, winner = 0, None
+    curves = pool.curves.items()
+    violated = {i: curve.size for i, curve in curves if curve.cause == "infeasible"}
+    policy = _Constrained(policy.sizes, policy, violated)
     for decision in replay(policy, whole.values(), pool.space):
         if isinstance(decision, Finish):
             winner = decision.learner

@@ -19,6 +19,7 @@ from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.results import no_scores
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
@@ -199,7 +200,7 @@ def learning_curves_record(
         for curve in ranked
     )
     if not any(line.points for line in lines):
-        _logger.warning("There is no learning curve to draw: no score has been reported yet.")
+        _logger.warning("There is no learning curve to draw: %s.", no_scores(study))
     first = min((line.points[0].size for line in lines if line.points), default=0)
     sizes = tuple(size for size in rules.policy.sizes if size >= first)
     axis = axis_of(study, _limits(lines, sign))

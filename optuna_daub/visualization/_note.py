@@ -13,6 +13,7 @@ from optuna_daub.study import records
 from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
+from optuna_daub.study.results import no_scores
 from optuna_daub.visualization._allocations import AllocationsRecord
 from optuna_daub.visualization._allocations import allocations_record
 from optuna_daub.visualization._axes import UNITS
@@ -28,7 +29,8 @@ def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int |
     """Return leader, lead, cost and what others could reach, in Markdown."""
     best = best_learner(study)
     if best is None:
-        return "No score has been reported yet."
+        why = no_scores(study)
+        return f"{why[0].upper()}{why[1:]}."
     standing, rival = "is the best" if best.is_final else "leads", best.rival_bound
     lines = [
         f"**{literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "

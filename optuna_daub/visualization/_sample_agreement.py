@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-_logger = logging.getLogger(__name__)
-
 COLOR = "#2a78d6"
 
 
@@ -37,9 +34,9 @@ class SampleAgreementRecord(NamedTuple):
 
     @property
     def finding(self) -> str:
-        """A sentence on the smallest size; empty if there is none."""
+        """A sentence on the smallest size."""
         if not self.sizes:
-            return ""
+            return "no size below all the data has scores of three learners yet"
         first = self.sizes[0]
         return (
             f"{first.learners} learners on {first.size:,} examples ({first.share:.1%} of all): "
@@ -102,7 +99,7 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
         )
     return Picture(
         "Ranking of the learners on less data",
-        (record.finding,) if record.finding else (),
+        (record.finding,),
         size_scale([*sizes, record.full_size]),
         Scale("rank correlation\nwith all the data", (min([0.0, *lows]) - 0.02, 1.02)),
         marks,
@@ -113,6 +110,4 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
 def sample_agreement_record(study: optuna.Study) -> SampleAgreementRecord:
     """Return the contents of `plot_sample_agreement`."""
     found = sample_agreement(study)
-    if not found.sizes:
-        _logger.warning("There is no ranking to draw: no size has scores of three learners yet.")
     return SampleAgreementRecord(found.sizes, found.full_size)

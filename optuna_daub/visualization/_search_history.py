@@ -15,6 +15,7 @@ import optuna
 
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.results import no_scores
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import Unit
@@ -27,6 +28,7 @@ from optuna_daub.visualization._axes import unit_of
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._study import pool_of
 from optuna_daub.visualization._study import rules_of
 
 
@@ -71,10 +73,10 @@ class SearchHistoryRecord(NamedTuple):
     paths: tuple[tuple[Training, ...], ...]
     """Trainings of each learner that once was the best on all the data."""
     best: tuple[Training, ...]
-    """Trainings on all the data that were better than all earlier ones."""
+    """Trainings on all the data that were better than all earlier ones, of feasible learners."""
     early: tuple[Training, ...]
-    """Trainings on any size that beat all earlier ones. They end with the first on all the
-    data."""
+    """Trainings on any size that beat all earlier ones, of feasible learners. They end with the
+    first on all the data."""
     spent: float
     """The cost of all trainings."""
     unit: Unit
@@ -86,7 +88,8 @@ class SearchHistoryRecord(NamedTuple):
         if not self.trainings:
             return ""
         if not self.best:
-            return "no learner was trained on all the data yet"
+            is_any = any(each.kind == "all the data" for each in self.trainings)
+            return f"no {'feasible ' * is_any}learner was trained on all the data yet"
         found = self.best[-1]
         until = f"{found.at:,.0f} of {self.spent:,.0f} {self.unit}"
         return f"{found.name}: {found.score:.4g} on all the data, after {until}"
@@ -100,7 +103,8 @@ def plot_search_history(
     Every training is a marker at the time of its end: the first one of a learner, those on more
     data, and those on all the data. The broad line is the best score on all the data so far.
     Before the first one, a thinner line is the best score on less data. Dotted lines join the
-    trainings of each learner that was the best for a while.
+    trainings of each learner that was the best for a while. Learners that violate a constraint
+    have markers only.
 
     Args:
         study: a study, finished or running; its pruner is not needed.
@@ -204,11 +208,13 @@ def search_history_record(
         path.append(training)
         trainings.append(training)
     whole = [each for each in trainings if each.kind == "all the data"]
-    best = _records(whole, sign)
+    infeasible = {i for i, c in pool_of(study).curves.items() if c.cause == "infeasible"}
+    feasible = [each for each in trainings if each.learner not in infeasible]
+    best = _records([each for each in feasible if each.kind == "all the data"], sign)
     # Until the first model on all the data: afterwards less data says nothing of the best score.
-    early = _records(trainings[: trainings.index(whole[0])] if whole else trainings, sign)
+    early = _records(feasible[: feasible.index(best[0])] if best else feasible, sign)
     if not trainings:
-        _logger.warning("There is no search to draw: no score has been reported yet.")
+        _logger.warning("There is no search to draw: %s.", no_scores(study))
     reached = (tuple(paths[each.learner]) for each in best)
     return SearchHistoryRecord(
         tuple(trainings),

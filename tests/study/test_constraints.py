@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -13,11 +15,20 @@ from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
+from optuna_daub import AllocationPruner
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
+from optuna_daub import sample_agreement
 from optuna_daub import training_sizes
+from optuna_daub import what_if
+from optuna_daub.core import Decision
+from optuna_daub.core import Finish
+from optuna_daub.core import Pool
+from optuna_daub.core import Reason
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.visualization._search_history import search_history_record
 from tests.study.table_study import SIZES
 from tests.study.table_study import pair
 from tests.study.table_study import runs
@@ -168,3 +179,90 @@ def test_a_constraint_is_measured_after_each_run() -> None:
     for curve in resumed:
         assert (curve.state == "dropped") == (curve.params["x"] > LIMIT)
     assert study.best_params["x"] <= LIMIT
+
+
+# Pictures and replays
+
+
+def known_late(trial: optuna.Trial, sizes: Callable[[optuna.Trial], Iterable[int]]) -> float:
+    """Train a learner whose constraint is measured on all the data only."""
+    x, score = trial.suggest_float("x", 0, 1), 0.0
+    for size in sizes(trial):
+        trial.set_user_attr("x", x if size == SIZES[-1] else 0.0)
+        score = 0.4 + x / 2 - (1 + 3 * x) / size
+        report(trial, size, score, training_score=0.4 + x / 2 + 1 / size, seconds=size / 1000)
+    return score
+
+
+def studied_late(rule: Callable[..., DAUBPruner] = DAUBPruner.paper) -> optuna.Study:
+    study = pair(rule(sizes=SIZES), tpe(by_attribute), n_learners=10)
+    study.optimize(lambda trial: known_late(trial, training_sizes))
+    full = [t.params["x"] for t in study.trials if t.state == TrialState.COMPLETE]
+    assert min(full) <= LIMIT < max(full)
+    return study
+
+
+def test_the_best_line_of_the_history_is_of_feasible_learners_and_others_keep_their_markers() -> (
+    None
+):
+    study = studied_late()
+    record, best = search_history_record(study, "examples"), best_learner(study)
+    assert best is not None
+    assert record.best[-1].score == study.best_value
+    assert record.finding.startswith(f"{record.best[-1].name}: ")
+    assert record.best[-1].learner == best.learner
+    params = {curve.learner: curve.params["x"] for curve in learning_curves(study)}
+    for line in (record.best, record.early):
+        assert max(params[each.learner] for each in line) <= LIMIT
+    full = [each for each in record.trainings if each.kind == "all the data"]
+    assert max(params[each.learner] for each in full) > LIMIT
+    assert max(each.score for each in full) > study.best_value
+
+
+def test_a_history_of_infeasible_learners_has_no_best() -> None:
+    study = pair(DAUBPruner(sizes=SIZES), tpe(by_attribute))
+    study.enqueue_trial({"x": 0.9})
+    study.optimize(lambda trial: known_late(trial, lambda _: SIZES), n_trials=1)
+    record = search_history_record(study, "examples")
+    assert len(record.trainings) == len(SIZES)
+    assert record.best == record.early == ()
+    assert record.finding == "no feasible learner was trained on all the data yet"
+
+
+@pytest.mark.parametrize("rule", [DAUBPruner, DAUBPruner.paper])
+def test_a_replay_chooses_no_infeasible_learner(rule: Callable[..., DAUBPruner]) -> None:
+    study = studied_late(rule)
+    assert isinstance(study.pruner, AllocationPruner)
+    again = what_if(study, study.pruner)
+    assert again.guessed == 0
+    assert replace(again.replayed, cost=again.actual.cost) == again.actual
+    assert again.replayed.cost.examples == again.actual.cost.examples
+    feasible = {c.learner for c in learning_curves(study) if "infeasible" not in c.reason}
+    other = DAUBPruner.paper if rule is DAUBPruner else DAUBPruner
+    # The last one answers on little data, on which no constraint is known.
+    for pruner in (other(sizes=SIZES), AllocationPruner(Early(SIZES))):
+        assert what_if(study, pruner).replayed.learner in feasible
+
+
+class Early(SuccessiveHalving):
+    """Answers as soon as all learners are trained on the smallest size."""
+
+    def decide(self, pool: Pool) -> Decision:
+        if pool.may_propose:
+            return super().decide(pool)
+        return Finish(pool.furthest(), Reason("early"))
+
+
+def test_no_size_s_best_learner_is_infeasible() -> None:
+    study = pair(DAUBPruner(sizes=SIZES), tpe(by_attribute), n_learners=12)
+    study.optimize(lambda trial: known_late(trial, lambda _: SIZES), n_trials=12)
+    feasible = [c for c in learning_curves(study) if c.params["x"] <= LIMIT]
+    assert 3 <= len(feasible) < 12
+    full = [curve.observations[-1].score for curve in feasible]
+    rows = sample_agreement(study).sizes
+    assert len(rows) == len(SIZES) - 1
+    for place, row in enumerate(rows):
+        here = [curve.observations[place].score for curve in feasible]
+        chosen = full[here.index(max(here))]
+        assert row.lost == pytest.approx(max(full) - chosen)
+        assert row.best_stays == float(chosen == max(full))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
-from optuna_daub.study.ending import message_of
+from optuna_daub.study.messages import message_of
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import TurnOverError
@@ -173,7 +175,49 @@ def test_an_objective_that_returns_nothing_ends_an_open_study(
     study = new_study()
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) and None, n_trials=60)
     assert len(study.trials) <= 20
-    assert "none was trained: the objective returned None" in caplog.text
+    assert "none has a finite score: the objective returned None" in caplog.text
+
+
+def report_on_one(trial: optuna.Trial, score: float) -> float:
+    """Report on a size that differs from learner to learner."""
+    report(trial, SIZES[trial.number % 2], score)
+    assert trial.should_prune()
+    raise optuna.TrialPruned
+
+
+def report_on_asked(trial: optuna.Trial, score: float) -> float:
+    for n in training_sizes(trial):
+        report(trial, n, score)
+    return score
+
+
+@pytest.mark.parametrize("train", [report_on_asked, report_on_one])
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_scores_that_are_never_finite_end_an_open_study(
+    train: Callable[[optuna.Trial, float], float], score: float
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
+        return train(trial, score)
+
+    study = new_study()
+    with pytest.raises(ValueError, match=f"one error, and none has a finite score: score {score}"):
+        study.optimize(objective, n_trials=60)
+    assert len(study.trials) == 5
+
+
+@pytest.mark.parametrize(("first", "n_learners"), [(0.5, None), (math.nan, 30)])
+def test_scores_that_are_not_finite_do_not_end_a_study_with_a_score_or_with_an_end(
+    first: float, n_learners: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
+        return report_on_asked(trial, math.nan if trial.number else first)
+
+    study = new_study(n_learners=n_learners)
+    study.optimize(objective, n_trials=30)
+    assert len(study.trials) == 30
+    assert "have all failed" not in caplog.text
 
 
 @pytest.mark.parametrize("is_trained", [True, False])

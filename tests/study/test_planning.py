@@ -308,7 +308,12 @@ class TestWhatIf:
     @pytest.mark.parametrize(
         ("make", "pruner", "message"),
         [
-            (studies.empty, DAUBPruner(sizes=SIZES), "none has been reported yet"),
+            (studies.empty, DAUBPruner(sizes=SIZES), "but no score has been reported yet"),
+            (
+                studies.pruner_alone,
+                DAUBPruner(sizes=SIZES),
+                "but trials are learners only if the sampler",
+            ),
             (studies.finished, DAUBPruner(max_resource=9000), "must be that of the study, 800 ex"),
             (studies.finished, optuna.pruners.NopPruner(), "`pruner` must be one of optuna_daub"),
             (optuna.create_study, DAUBPruner(sizes=SIZES), "depend on its rule"),

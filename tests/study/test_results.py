@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import optuna
 import pytest
 from optuna.samplers import RandomSampler
+from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
@@ -23,7 +25,11 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
+from optuna_daub.objective.winner import winner_of
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study.results import _winner
+from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
@@ -104,6 +110,66 @@ def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None
     assert best is None or not best.is_final
     study.optimize(TableObjective(RIVALS))
     assert [(p.learner, p.observation.size) for p in allocations(study)] == MADE
+
+
+def rounded(seed: int, digits: int, look: Callable[[optuna.Study], None]) -> optuna.Study:
+    """Return an unfinished study with rounded scores, looked at after each trial."""
+    study = pair(
+        DAUBPruner(sizes=(250, 500, 1000, 2000, 4000), cost="examples"), RandomSampler(seed=seed)
+    )
+
+    def objective(trial: optuna.Trial) -> float:
+        x, score = trial.suggest_float("x", 0, 1), 0.0
+        for size in training_sizes(trial):
+            score = round(0.5 + 0.3 * x - 80 * x / size, digits)
+            report(trial, size, score)
+        return score
+
+    def after(study: optuna.Study, trial: FrozenTrial) -> None:
+        best = best_learner(study)
+        assert best is not None
+        assert not best.is_final
+        if best.size == 4000:
+            look(study)
+        if trial.number == 24:
+            study.stop()
+
+    study.optimize(objective, n_trials=50, callbacks=[after])
+    return study
+
+
+def test_among_equal_scores_an_unfinished_study_names_the_learner_of_its_best_trial() -> None:
+    is_tied = []
+
+    def look(study: optuna.Study) -> None:
+        best, first = best_learner(study), study.best_trial
+        assert best is not None
+        assert (best.params, best.score) == (first.params, first.value)
+        assert winner_of(study) == (first.params, first.number)
+        full = [curve for curve in learning_curves(study) if curve.size == best.size]
+        tied = [curve.learner for curve in full if curve.score == best.score]
+        is_tied.append(best.learner != min(tied))
+
+    rounded(3, 1, look)
+    assert any(is_tied), "the first trial is not of the first learner"
+
+
+def test_a_run_that_ended_after_the_last_look_is_not_the_leader_s() -> None:
+    """It is another worker's, so the pool has its learner on less data."""
+    seen: list[tuple[Worker, int]] = []
+
+    def look(study: optuna.Study) -> None:
+        best, worker = best_learner(study), worker_of(study)
+        assert best is not None
+        seen.append((replace(worker, known=worker.known), best.learner))
+
+    study = rounded(3, 9, look)
+    for worker, leader in seen:
+        assert _winner(study, worker, leader) == leader
+    first, best = seen[0], best_learner(study)
+    assert best is not None
+    assert best.learner != first[1]
+    assert first[0].known.curves[best.learner].size < best.size
 
 
 def test_results_within_an_objective_say_who_is_running() -> None:

@@ -97,6 +97,13 @@ def empty() -> optuna.Study:
     return new_study()
 
 
+def pruner_alone() -> optuna.Study:
+    """Return a study with another sampler, whose trials are no learners."""
+    study = new_study(pruner=DAUBPruner(sizes=SIZES))
+    study.sampler = RandomSampler(seed=0)
+    return run(study, Table(RIVALS), n_trials=1)
+
+
 def running() -> optuna.Study:
     """Return a study with a suspended learner and one that is half through its first run."""
     study = run(new_study(), Table(RIVALS), n_trials=1)

@@ -45,6 +45,18 @@ def test_where_there_is_nothing_to_draw_the_log_says_so(
     ]
 
 
+def test_scores_of_a_pruner_alone_are_of_no_learner(caplog: pytest.LogCaptureFixture) -> None:
+    study = studies.pruner_alone()
+    assert study.trials[0].intermediate_values
+    with caplog.at_level(logging.WARNING, "optuna_daub.visualization"):
+        learning_curves_record(study, None, 12)
+        search_history_record(study, "auto")
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    for each in said:
+        assert "to draw: trials are learners only if the sampler of the study is a " in each
+
+
 def test_records_are_the_same_when_asked_twice() -> None:
     study = studies.running()
     assert learning_curves_record(study, None, 12) == learning_curves_record(study, None, 12)
