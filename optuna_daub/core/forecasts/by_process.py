@@ -42,10 +42,10 @@ Numbers = NDArray[np.float64]
 MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
-WIDER = 1.6
+WIDER = 1.4
 """Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
-four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown:
-`benchmarks/fit/process.py`."""
+four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown.
+By the first half of the surrogates of `benchmarks/fit/process.py`, judged by the second."""
 CHECKS = 10.0
 """Weight of the belief in the stated precision, as a number of scores. It changes how often the
 intervals of `benchmarks/fit/process.py` hold."""
