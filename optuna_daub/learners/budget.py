@@ -139,7 +139,8 @@ def in_order(
         if index is None or callable(index):  # a list has a method of this name
             return costs
         keys, values = list(index), costs
-        if not named and keys == list(range(len(keys))):
+        # Row numbers, also those of a filtered table, name no columns.
+        if not any(isinstance(key, str) for key in keys):
             return costs
     if not named:
         raise ValueError(

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
@@ -160,10 +160,10 @@ class PurchasingClassifier(BoostingClassifier):
                 "`estimator` must take `sample_weight` in its fit method, but got "
                 f"{brief(self.estimator)}."
             )
-        if not is_classifier(self.estimator):
+        # A class of the user's own may not say what it is.
+        if hasattr(self.estimator, "__sklearn_tags__") and is_regressor(self.estimator):
             raise ValueError(
-                f"`estimator` must be a classifier, but got {brief(self.estimator)}. Pass one; a "
-                "class of your own becomes one if it inherits `sklearn.base.ClassifierMixin`."
+                f"`estimator` must be a classifier, but got {brief(self.estimator)}, a regressor."
             )
         return fit_candidates(
             self.estimator,
@@ -195,9 +195,10 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
 
     Args:
         feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each. A
-            dict or a pandas Series is read by the names of the columns. A free feature (cost 0)
-            with any edge beats every paid one: with "greedy" in all rounds, with "smoothed" until
-            something is paid. To let paid features compete, give it a small cost.
+            dict, or a pandas Series with texts as index, is read by the names of the columns. A
+            free feature (cost 0) with any edge beats every paid one: with "greedy" in all rounds,
+            with "smoothed" until something is paid. To let paid features compete, give it a small
+            cost.
         budget: largest sum of the costs of the features used, in the units of `feature_costs`;
             None for no limit.
         n_estimators: largest number of rounds, at least 1; 50 as in scikit-learn's AdaBoost.
@@ -279,9 +280,9 @@ class SpeedBoostClassifier(PurchasingClassifier):
 
     Args:
         feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each. A
-            dict or a pandas Series is read by the names of the columns. A free feature (cost 0)
-            with any edge beats every paid one in all rounds. To let paid features compete, give
-            it a small cost.
+            dict, or a pandas Series with texts as index, is read by the names of the columns. A
+            free feature (cost 0) with any edge beats every paid one in all rounds. To let paid
+            features compete, give it a small cost.
         budget: largest sum of the costs of the features used; None for no limit.
         n_estimators: largest number of rounds, at least 1; 50 as in scikit-learn's AdaBoost.
         estimator: as in `BudgetedAdaBoostClassifier`; None for decision stumps.
