@@ -203,8 +203,10 @@ def _prepared(
         TableError: if nothing can be learnt from it.
     """
     given = read_table(table, header=header)
-    frame, notes = given.frame, [*given.notes]
+    frame = given.frame
     say(f"{len(frame):,} rows, {frame.shape[1]:,} columns.")
+    for note in given.notes:  # before an error that they may explain
+        say(note)
     goal = checked_target(frame, target, task)
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures_times(measure, goal.times)
@@ -218,9 +220,10 @@ def _prepared(
     frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *left_out)]]
     frame = frame.reset_index(drop=True)
     columns = checked_columns(frame, goal)
-    notes += [*goal.notes, *columns.notes]
-    for note in notes:
+    found = [*goal.notes, *columns.notes]
+    for note in found:
         say(note)
+    notes = [*given.notes, *found]
     if not columns.used:
         raise TableError(
             f"A table must have a column to learn `{goal.name}` from, but none is left."

@@ -134,7 +134,7 @@ class TabularModel:
         return np.asarray(found, np.float64)
 
     def _read(self, table: Any, header: Header) -> Any:
-        learnt = Learnt(self.signs, self.pipeline[0].text_)
+        learnt = Learnt(self.signs, self.pipeline[0].text_, self.columns)
         return read_table(table, header=header, learnt=learnt).frame
 
     def save(self, path: str | Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
+from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Table
@@ -62,7 +63,7 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
         table = Table(_as_pandas(source))
     frame = table.frame
     names = [*map(text_of, frame.columns)]  # of several levels too
-    check_names(names)
+    check_names(names, learnt)
     if len(frame) == 0:
         raise TableError("A table must have rows to learn from, but this one has none.")
     notes = table.notes
@@ -101,7 +102,7 @@ def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
         if ending in PARQUET:
             return Table(pandas.read_parquet(path))
         if ending in EXCEL:
-            return _read_excel(path, header)
+            return _read_excel(path, header, learnt)
         if ending in TEXT or (ending in COMPRESSED and {*endings[:-1]} & {*TEXT}):
             return read_text(path, header, learnt)
     except (ImportError, TableError):
@@ -123,12 +124,13 @@ def _check_is_file(path: Path) -> None:
         raise TableError(f"A table must have rows to learn from, but {path} is empty.")
 
 
-def _read_excel(path: Path, header: Header) -> Table:
+def _read_excel(path: Path, header: Header, learnt: Learnt | None) -> Table:
     pandas = imported("pandas")
     imported("openpyxl")
     lines = pandas.read_excel(path, header=None, nrows=MAX_LINES, dtype=object).to_numpy()
     rows = [["" if pandas.isna(cell) else str(cell) for cell in line] for line in lines]
     if rows and not has_names(rows, header):
         return without_names(pandas.read_excel(path, header=None), header)
-    check_names(filter(None, rows[0] if rows else ()))
+    names = filter(None, rows[0] if rows else ())
+    check_names(names, learnt, NO_NAMES if header == "auto" else "")
     return Table(pandas.read_excel(path))

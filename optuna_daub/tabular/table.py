@@ -49,12 +49,21 @@ class Learnt:
     signs: Signs
     text: Collection[str]
     """Names of the columns of text. Their cells may all look like numbers in another table."""
+    columns: Collection[str]
+    """Names of the columns that the model uses."""
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raise a `TableError` if two columns have the same name."""
-    if twice := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise TableError(f"Columns must have different names, but {brief(twice)} is there twice.")
+def check_names(names: Iterable[str], learnt: Learnt | None, way_out: str = "") -> None:
+    """Raise a `TableError` if two columns have the same name. Those not learnt from may."""
+    twice = (name for name, count in Counter(names).items() if count > 1)
+    if found := next((name for name in twice if not learnt or name in learnt.columns), None):
+        raise TableError(
+            f"Columns must have different names, but {brief(found)} is there twice{way_out}."
+        )
+
+
+NO_NAMES = ' (header="no" if the first line is data)'
+"""Way out of two equal cells in the first line of a file."""
 
 
 def imported(package: str) -> Any:

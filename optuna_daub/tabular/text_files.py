@@ -17,6 +17,7 @@ from typing import IO
 from typing import Any
 from typing import cast
 
+from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import NO_SIGNS
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
@@ -133,10 +134,10 @@ def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     """Return the format of a text file, from its first lines."""
     encoding, told, lines = _first_lines(path)
     separator = told if told in SEPARATORS else _separator(lines, path, learnt)
-    first, *rows = csv.reader(lines, delimiter=separator)
+    first, *rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     has_header = has_names([first, *rows], header)
     if has_header:
-        check_names(filter(None, map(str.lstrip, first)))
+        check_names(filter(None, first), learnt, NO_NAMES if header == "auto" else "")
     has_open_ends = (
         has_header and bool(rows) and all(r[len(first) :] in ([""], [" "]) for r in rows)
     )
@@ -225,7 +226,7 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
     """Return the separator that gives most lines as many cells as the first one."""
     found = {}
     for sign in SEPARATORS:
-        widths = [len(row) for row in csv.reader(lines, delimiter=sign)]
+        widths = [len(row) for row in csv.reader(lines, delimiter=sign, skipinitialspace=True)]
         if widths and widths[0] > 1:
             alike = sum(width == widths[0] for width in widths) / len(widths)
             found[sign] = (alike, widths[0])
@@ -242,7 +243,7 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
 def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
     """Return whether the first line is data: at least half of it are numbers above numbers.
 
-    Different whole numbers in rising order are names, such as years.
+    Different whole numbers in rising or falling order are names, such as years.
     """
     if len(rows) < 2:
         return False
@@ -256,6 +257,6 @@ def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
     if not over or 2 * len(over) < len(numeric):
         return False
     if len(over) > 1 and all(cell.strip().isdigit() for cell in over):
-        numbers = [int(cell) for cell in over]
-        return any(later <= first for first, later in pairwise(numbers))
+        steps = [int(later) - int(first) for first, later in pairwise(over)]
+        return min(steps) <= 0 <= max(steps)
     return True

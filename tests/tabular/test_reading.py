@@ -173,6 +173,39 @@ def test_names_that_come_twice_are_refused(form: str, tmp_path: Path) -> None:
         read_table(twice if form == "frame" else tmp_path / form)
 
 
+@pytest.mark.parametrize("form", ["frame", "t.csv", "t.xlsx"])
+def test_columns_that_a_model_does_not_use_may_come_twice(form: str, tmp_path: Path) -> None:
+    twice: Any = pandas.DataFrame([[1, 2, 3]], columns=["x", "note", "note"])
+    if form == "t.csv":
+        twice.to_csv(tmp_path / form, index=False)
+    if form == "t.xlsx":
+        pytest.importorskip("openpyxl")
+        twice.to_excel(tmp_path / form, index=False)
+    source = twice if form == "frame" else tmp_path / form
+    table = read_table(source, learnt=Learnt(NO_SIGNS, [], ["x"]))
+    assert table.frame["x"].tolist() == [1]
+    with pytest.raises(TableError, match="'note' is there twice"):
+        read_table(source, learnt=Learnt(NO_SIGNS, [], ["note"]))
+
+
+def test_a_first_line_of_equal_data_has_a_way_out(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("yes,no,yes\nno,no,yes\n")
+    with pytest.raises(TableError, match=r"'yes' is there twice \(header=\"no\" if the first"):
+        read_table(tmp_path / "t.csv")
+    assert len(read_table(tmp_path / "t.csv", header="no").frame) == 2
+
+
+@pytest.mark.parametrize("names", ["2022,2021,2020", "2020,2021,2022"])
+def test_years_in_order_are_names(names: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{names}\n5,6,7\n8,9,10\n")
+    assert [*read_table(tmp_path / "t.csv").frame.columns] == names.split(",")
+
+
+def test_names_in_quotes_after_a_blank_may_have_separators(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('a, "b, x", "b, y"\n1,2,3\n3,4,5\n')
+    assert [*read_table(tmp_path / "t.csv").frame.columns] == ["a", "b, x", "b, y"]
+
+
 @pytest.mark.parametrize("header", ["auto", "no"])
 def test_an_excel_file_without_names_is_seen_and_said(header: Any, tmp_path: Path) -> None:
     pytest.importorskip("openpyxl")
@@ -256,26 +289,26 @@ def test_long_lines_and_long_cells_are_read(tmp_path: Path) -> None:
 def test_numbers_are_read_as_in_the_file_of_the_model(
     signs: Signs, text: str, price: float, tmp_path: Path
 ) -> None:
-    columns = read(text, tmp_path, Learnt(signs, ["room", "elsewhere"]))
+    columns = read(text, tmp_path, Learnt(signs, ["room", "elsewhere"], []))
     assert columns == {"room": ["12"], "price": [price]}
 
 
 def test_a_word_among_numbers_leaves_the_others_what_they_are(tmp_path: Path) -> None:
-    learnt = Learnt(Signs(",", "."), ["room"])
+    learnt = Learnt(Signs(",", "."), ["room"], [])
     columns = read("room;area\n12;1.200\n13;2,5\n13;k.A.\n", tmp_path, learnt)
     assert columns == {"room": ["12", "13", "13"], "area": ["1200", "2.5", "k.A."]}
-    columns = read('room;area\n1;5.5\n2;?\n3;"1,000"', tmp_path, Learnt(Signs(".", ","), []))
+    columns = read('room;area\n1;5.5\n2;?\n3;"1,000"', tmp_path, Learnt(Signs(".", ","), [], []))
     assert columns["area"] == ["5.5", "?", "1000"]
 
 
 def test_a_model_takes_a_file_of_one_column(tmp_path: Path) -> None:
-    assert read("a\n1\n2\n", tmp_path, Learnt(NO_SIGNS, [])) == {"a": [1, 2]}
-    assert read("a\n1,5\n2,5\n", tmp_path, Learnt(Signs(",", ""), [])) == {"a": [1.5, 2.5]}
-    assert read("a\nParis, FR\n", tmp_path, Learnt(NO_SIGNS, ["a"])) == {"a": ["Paris, FR"]}
+    assert read("a\n1\n2\n", tmp_path, Learnt(NO_SIGNS, [], [])) == {"a": [1, 2]}
+    assert read("a\n1,5\n2,5\n", tmp_path, Learnt(Signs(",", ""), [], [])) == {"a": [1.5, 2.5]}
+    assert read("a\nParis, FR\n", tmp_path, Learnt(NO_SIGNS, ["a"], [])) == {"a": ["Paris, FR"]}
     with pytest.raises(TableError, match="at least two columns"):
         read("a\n1\n2\n", tmp_path)
 
 
 def test_columns_of_text_without_names_keep_their_zeros(tmp_path: Path) -> None:
-    columns = read("007;1.5\n012;2.5\n", tmp_path, Learnt(NO_SIGNS, ["column_1"]))
+    columns = read("007;1.5\n012;2.5\n", tmp_path, Learnt(NO_SIGNS, ["column_1"], []))
     assert columns["column_1"] == ["007", "012"]
