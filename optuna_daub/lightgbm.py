@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
 from importlib import import_module
+from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
@@ -157,9 +158,8 @@ def tune(
         )
         for point in spaces.first_points("lightgbm", search.n_rows, task=search.task):
             study.enqueue_trial(point)
-        study.optimize(
-            search.objective, timeout=seconds, n_trials=n_trials, catch=package.basic.LightGBMError
-        )
+        fails = package.basic.LightGBMError
+        study.optimize(search.objective, timeout=seconds, n_trials=n_trials, catch=fails)
         if (best := best_learner(study)) is None:
             raise RuntimeError("No booster could be trained: see the trials of the study.")
         if search.best is None:  # the time ended before the leader was trained on all rows
@@ -256,9 +256,8 @@ class _Search:
         return booster, float(score)
 
     def _is_best(self, score: float) -> bool:
-        if self.best is None:
-            return math.isfinite(score)
-        return score > self.best[1] if self.is_larger_better else score < self.best[1]
+        sign = 1.0 if self.is_larger_better else -1.0
+        return math.isfinite(score) if not self.best else sign * (score - self.best[1]) > 0
 
 
 _ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
@@ -272,9 +271,7 @@ def _checked_params(package: Any, params: Any) -> dict[str, Any]:
         ValueError: if LightGBM has no such parameter, or the number of rounds is none.
     """
     if not isinstance(params, Mapping):
-        raise ValueError(
-            f"`params` must be a dict of LightGBM's parameters, but got {brief(params)}."
-        )
+        raise ValueError(f"`params` must be a dict of parameters, but got {brief(params)}.")
     kept = {_bare(name): _bare(value) for name, value in params.items()}
     known = _known_names(package)
     for name in kept:
@@ -352,7 +349,11 @@ def _refusing(params: Any) -> Iterator[None]:
 
 def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None:
     """Construct the dataset without filters, so trials may have any `min_data_in_leaf`."""
-    given = train_set.label, held_out.label  # in a dataset made of these, missing ones are 0
+    # Once a dataset is constructed, missing labels are 0. Those of a file are known only then.
+    sets = [("train_set", train_set, train_set.label), ("valid_sets", held_out, held_out.label)]
+    for name, rows, labels in sets:
+        if labels is None and not isinstance(rows.data, str | PathLike | None):
+            raise ValueError(f"`{name}` must have a label for each row, but has none.")
     try:
         train_set.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed
@@ -367,8 +368,7 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
             )
     if held_out.label is None:  # a file, read as by `lightgbm.train`
         held_out.set_reference(train_set).construct()
-    named = ("train_set", train_set), ("valid_sets", held_out)
-    for (name, rows), labels in zip(named, given, strict=True):
+    for name, rows, labels in sets:
         if np.isnan(np.asarray(rows.get_label() if labels is None else labels, dtype=float)).any():
             raise ValueError(f"`{name}` must have a label for each row, but some are missing.")
     if train_set.get_group() is not None:

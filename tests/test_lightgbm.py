@@ -232,6 +232,9 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
         tune({**QUIET, "objective": "binary"}, *sets(X, unknown), seconds=1)
     with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
         tune({**QUIET, "objective": "binary"}, train, sets(X, unknown)[1], seconds=1)
+    for without in ((lightgbm.Dataset(X[:N]), valid), (train, lightgbm.Dataset(X[N:]))):
+        with pytest.raises(ValueError, match=r"must have a label for each row, but has none"):
+            tune({**QUIET, "objective": "binary"}, *without, seconds=1)
     done = lightgbm.Dataset(X[:N], y[:N], params={"verbose": -1}).construct()
     with pytest.raises(ValueError, match=r"must not be constructed before"):
         tune({**QUIET, "objective": "binary"}, done, valid)

@@ -349,26 +349,22 @@ def _watch(ending: _Ending) -> None:
     """Log a worker's name if all its learners fail: it may be at fault, not the learners.
 
     Raises:
-        SetupError: if no learner of an open pool has a finite score, and all fail by one error.
+        SetupError: if no learner of an open pool was ever trained, and all fail by one error.
     """
     worker, run = ending.worker, ending.run
-    if run.learner is None or not _fails(ending, run.learner):
+    if ending.state != TrialState.FAIL or run.learner is None:
         worker.failed_in_a_row = frozenset()
         return
     before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
     if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
         return
-    failed = [worker.known.learners[learner] for learner in sorted(worker.failed_in_a_row)]
-    others = [one for one in failed if one.curve.cause != "collapsed"]
-    errors = {each.error: each.error for one in others for each in one.failures.values()}
-    # Scores that are not finite are one error, whatever their size.
-    errors |= {c.cause: c.dropped for c in (x.curve for x in failed) if c.cause == "collapsed"}
+    learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
+    errors = {failure.error for learner in learners for failure in learner.failures.values()}
     # A closed pool ends by itself; an open one would go on failing for all of its time.
-    if len(errors) == 1 and run.n_learners is None and not _has_scores(worker):
-        (error,) = errors.values()
+    if not worker.known.is_begun and len(errors) == 1 and run.n_learners is None:
         message = (
-            f"The first {MANY_FAILURES} learners have all failed by one error, and none has a "
-            f"finite score: {error.rstrip('.')}. Mend it, and start the study again."
+            f"The first {MANY_FAILURES} learners have all failed by one error, and none was "
+            f"trained: {errors.pop().rstrip('.')}. Mend it, and start the study again."
         )
         if host.error_of_run() is not None:
             raise SetupError(message)
@@ -382,18 +378,3 @@ def _watch(ending: _Ending) -> None:
         MANY_FAILURES,
         liveness.this_worker(),
     )
-
-
-def _fails(ending: _Ending, learner: int) -> bool:
-    """Return whether a run fails. Before the first finite score one without it fails too."""
-    worker, is_open = ending.worker, ending.run.n_learners is None
-    if ending.state == TrialState.FAIL or learner not in worker.known.learners:
-        return ending.state == TrialState.FAIL
-    has_collapsed = worker.known.learners[learner].curve.cause == "collapsed"
-    return has_collapsed and is_open and not _has_scores(worker)
-
-
-def _has_scores(worker: Worker) -> bool:
-    """Return whether any learner has a finite score."""
-    curves = (learner.curve for learner in worker.known.learners.values())
-    return any(seen.is_finite for curve in curves for seen in curve.observations)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,8 @@ BEST_SHARE = 0.25
 """Share of the learners of a size whose parameters count as the best ones."""
 MIN_LEARNERS = 10
 """Smallest number of learners with a parameter on a size for a move. A quarter are at least 2."""
+MOST_DRAWN = 2_000_000
+"""Largest number of learners drawn anew, over all draws: 16 MB, and 100 draws of 20,000."""
 
 
 @dataclass(frozen=True)
@@ -81,33 +84,54 @@ def moves_of(
         drawn: draws of their scores on all the data, shape (draws, learners).
         rng: generator of the draws of learners.
     """
-    found = []
+    order = rng.permutation(len(learners))  # of equal scores no learner comes first
+    found, cached = [], dict[tuple[int, bytes], _Best]()
     for name, distribution in distributions.items():
         has_it = np.array([name in params for params in learners], bool)
-        known = (np.flatnonzero(has_it & np.isfinite(on_size)) for on_size in scores)
-        at = next(((i, own) for i, own in enumerate(known) if len(own) >= MIN_LEARNERS), None)
+        known = ((i, order[(has_it & np.isfinite(row))[order]]) for i, row in enumerate(scores))
+        at = next(((i, own) for i, own in known if len(own) >= MIN_LEARNERS), None)
         if at is None:
             continue
         i, own = at
-        here, there = scores[i][own], drawn[:, own]
-        # The bootstrap: in each draw, learners are drawn from these with replacement.
-        again = rng.integers(len(own), size=there.shape)
-        best_here, best_there = _best(here[None]), _best(there)
-        other_here = np.take_along_axis(again, _best(here[again]), axis=1)
-        other_there = np.take_along_axis(again, _best(np.take_along_axis(there, again, 1)), axis=1)
+        if (key := (i, own.tobytes())) not in cached:  # most parameters are in all learners
+            cached[key] = _best_of(scores[i][own], drawn[:, own], rng)
+        best = cached[key]
         for category, values in _places([learners[k][name] for k in own.tolist()], distribution):
-            small, full = float(values[best_here].mean()), float(values[best_there].mean())
-            moved = values[other_there].mean(axis=1) - values[other_here].mean(axis=1)
+            small, full = float(values[best.here].mean()), float(values[best.there].mean())
+            moved = values[best.there_again].mean(axis=1) - values[best.here_again].mean(axis=1)
             lower, upper = (float(end) for end in np.quantile(moved, INTERVAL))
             start, end = (_value(place, distribution) for place in (small, full))
             found.append(Move(name, start, end, full - small, lower, upper, category))
     return tuple(sorted(found, key=lambda move: -abs(move.distance)))
 
 
-def _best(scores: Numbers) -> NDArray[np.int64]:
-    """Return the places of the best quarter of each row."""
-    n_best = max(1, round(BEST_SHARE * scores.shape[1]))
-    return np.argsort(-scores, axis=1, kind="stable")[:, :n_best]
+class _Best(NamedTuple):
+    """Places of the best learners: of all, and of learners drawn anew from these."""
+
+    here: NDArray[np.int64]
+    """On the small size, shape (1, best)."""
+    there: NDArray[np.int64]
+    """On all the data, in each draw of the scores, shape (draws, best)."""
+    here_again: NDArray[np.int64]
+    there_again: NDArray[np.int64]
+
+
+def _best_of(here: Numbers, drawn: Numbers, rng: np.random.Generator) -> _Best:
+    """Return the best learners; `rng` draws learners with replacement, as the bootstrap does."""
+
+    def best(scores: Numbers) -> NDArray[np.int64]:
+        n_best = max(1, round(BEST_SHARE * scores.shape[1]))
+        return np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
+
+    n_again = min(len(drawn), max(1, MOST_DRAWN // len(here)))
+    again = rng.integers(len(here), size=(n_again, len(here)))
+    there = np.take_along_axis(drawn[:n_again], again, axis=1)
+    return _Best(
+        best(here[None]),
+        best(drawn),
+        np.take_along_axis(again, best(here[again]), axis=1),
+        np.take_along_axis(again, best(there), axis=1),
+    )
 
 
 def _places(
