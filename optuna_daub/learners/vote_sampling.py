@@ -42,8 +42,8 @@ class AdaBoostRSClassifier(PurchasingClassifier):
 
     Args:
         feature_costs: cost of each feature, at least 0, shape (n_features,); None for 1 each. A
-            dict, or a pandas Series with texts as index, is read by the names of the columns. Votes
-            that use free features alone (cost 0) are not drawn: all are taken.
+            dict, or a pandas Series with texts as index, is read by the names of the columns.
+            Votes that use free features alone (cost 0) are not drawn: all are taken.
         budget: largest sum of the costs of the features used; None for no limit.
         n_estimators: rounds of AdaBoost, at least 1; 50 as in scikit-learn's AdaBoost.
         n_draws: largest number of draws, at least 1. Without a limit drawing would not end once
