@@ -135,7 +135,8 @@ def checked_rows(
 
     Raises:
         ValueError: if something is missing, the lengths differ, there are no rows, targets are
-            of several kinds, or a weight is negative or not a number, or all are 0.
+            of several kinds, or a weight is negative or not a number, or all weights to train
+            with are 0.
     """
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
         if value is None:
@@ -171,7 +172,8 @@ def checked_rows(
             f"`{name}` must be one weight of at least 0 for every row, but got shape "
             f"{weight.shape} and smallest weight {weight.min():g}."
         )
-    if not weight.any():
+    is_trained_on = first == 0  # weights of validation rows count only in weighted scores
+    if is_trained_on and not weight.any():
         raise ValueError(
             f"`{name}` must have a weight above 0, but all {len(weight):,} are 0: no row would "
             "count. Leave it out to weigh all rows alike."

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import takewhile
-from threading import Lock
 from typing import Any
-from uuid import uuid4
 from zlib import crc32
 
 import numpy as np
@@ -26,13 +24,8 @@ SAMPLED_ROWS = 1_000
 _MARK = "search"
 """Key under which a study keeps its fingerprint."""
 
-_IDENTITY = "identity"
-"""Key under which a study keeps a text that no other study has."""
-
 TRAINING = "way of training"
 """Name of a setting that older records lack; it may have been any."""
-
-_IDENTITY_LOCK = Lock()  # else each thread of a new study would give it an identity
 
 _UNSAID = "settings that do not say it"
 """Text in place of a setting that an older record lacks."""
@@ -132,25 +125,16 @@ def read_fingerprint(study: optuna.Study) -> Mapping[str, str]:
     return log.read_mark(study, _MARK) or {}
 
 
-def identity(study: optuna.Study) -> str | None:
-    """Return a text that no other study has, in any storage; None until `identified` made it.
+def identity(study: optuna.Study) -> str:
+    """Return a text that no other study has once its first trial runs.
 
-    Names and ids do not tell studies apart: both are used again after a study was deleted.
+    Names and ids are used again after a study was deleted, and two storages may have the same.
+
+    >>> studies = [optuna.create_study(study_name="tuning") for _ in range(2)]
+    >>> for study in studies:
+    ...     _ = study.ask()
+    >>> identity(studies[0]) == identity(studies[0]) != identity(studies[1])
+    True
     """
-    made = log.read_mark(study, _IDENTITY)
-    # A copy of a study has its marks.
-    return None if made is None else f"{made} {log.study_id(study)} {study.study_name}"
-
-
-def identified(study: optuna.Study) -> str:
-    """Return the identity of a study, which is stored at the first call.
-
-    >>> study = optuna.create_study()
-    >>> identity(study) is None, identified(study) == identified(study) == identity(study)
-    (True, True)
-    """
-    with _IDENTITY_LOCK:
-        if (made := identity(study)) is None:
-            log.write_mark(study, _IDENTITY, uuid4().hex)
-            made = identity(study)
-    return str(made)
+    first = study.get_trials(deepcopy=False)[:1]
+    return f"{study.study_name} {log.study_id(study)} {[trial.datetime_start for trial in first]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -24,9 +25,14 @@ from optuna_daub.study.setup_errors import SetupError
 FitParams = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 """Arguments of `fit`, or a function (training rows, validation rows[, estimator]) -> arguments."""
 
-_STARTS_OF_VALIDATION = ("eval_", "val_", "validation_")
-_ENDS_OF_VALIDATION = ("_val", "_valid")
-"""Parts of the names of arguments of `fit` that are about rows to validate on."""
+_OF_VALIDATION = re.compile(
+    "eval_.*|{word}_{table}|{table}_{word}".format(
+        word="(val|valid|validation)", table="(X|y|sample_weight|data|set)"
+    ),
+    re.IGNORECASE,
+)
+"""Names of arguments of `fit` that are about rows to validate on, as LightGBM's `eval_X` and
+`X_val` are. Others such as `val_weight` and `is_valid` may have a value for each row of `X`."""
 
 
 def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
@@ -58,8 +64,8 @@ def fit_arguments(
 ) -> Mapping[str, Any]:
     """Return the arguments of `fit` for training on some rows of `X`.
 
-    Values of a mapping that have as many rows as `X` are cut to the rows trained on, except those
-    whose names say that they are about rows to validate on, such as `eval_X` and `y_valid`.
+    Values of a mapping that have as many rows as `X` are cut to the rows trained on, except tables
+    of rows to validate on, by their names: `eval_X`, `y_valid`, `val_X`, `sample_weight_val`.
 
     Raises:
         SetupError: if there is no value for some row, or a function returns no mapping or
@@ -156,8 +162,7 @@ def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
 
 
 def _is_by_row(name: str, value: Any, n_rows: int) -> bool:
-    last = name.rpartition("__")[2]
-    if last.startswith(_STARTS_OF_VALIDATION) or last.endswith(_ENDS_OF_VALIDATION):
+    if _OF_VALIDATION.fullmatch(name.rpartition("__")[2]):
         return False
     if isinstance(value, list):
         return len(value) == n_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,11 @@ from optuna_daub.objective.scoring import is_metric_of_scikit_learn
 from optuna_daub.objective.scoring import responses
 
 
+_MOST_ROWS = 1_000
+_MOST_CLASSES = 20
+"""Numbers of rows and of classes on which it is tried whether a metric can score the targets."""
+
+
 def check_weighted(scoring: Scoring, rows: Rows, scored: Sequence[Rows]) -> None:
     """Raise a ValueError if scores cannot be weighted, by this scorer or on these rows.
 
@@ -36,9 +42,10 @@ def check_weighted(scoring: Scoring, rows: Rows, scored: Sequence[Rows]) -> None
         )
     for number, table in enumerate(scored, start=1):
         if not np.any(table.sample_weight):
+            name = "sample_weight_valid" if table.positions[0] >= len(rows) else "sample_weight"
             raise ValueError(
                 "`weighted_score=True` needs a weight above 0 among the rows to score, but all "
-                f"{len(table):,} weights of `sample_weight`{_of_fold(number, scored)} are 0. "
+                f"{len(table):,} weights of `{name}`{_of_fold(number, scored)} are 0. "
                 "Score other rows, or leave out `weighted_score`."
             )
     if not accepts_weights(scoring.scorer):
@@ -54,8 +61,10 @@ def check_scorable(
 ) -> None:
     """Raise a ValueError if a metric of scikit-learn cannot score the rows to score.
 
-    A model that learns nothing is scored. Other scorers are not checked: they may need methods or
-    predictions of the user's own estimator.
+    Models that learn nothing are scored on some rows of some folds. A scorer is refused if none of
+    them can be scored: for amounts these models predict the mean, or 1 as a metric may need
+    predictions above 0. Some scorers are not checked, since only the user's own estimator may
+    suit them: those of other metrics, of decision values, and with `labels` of their own.
 
     Args:
         scoring: the scorer.
@@ -63,21 +72,29 @@ def check_scorable(
         scored: rows to score, by fold.
         weighted: True if scores are weighted.
     """
-    dummy: Any = DummyRegressor()
-    if scoring.task == "classification":
-        dummy = DummyClassifier(strategy="uniform", random_state=0)
-    can_answer = any(hasattr(dummy, name) for name in responses(scoring.scorer))
+    dummies: list[Any] = [DummyClassifier(strategy="uniform", random_state=0)]
+    if scoring.task != "classification":
+        ones = np.ones(y.shape[1:])
+        dummies = [DummyRegressor(), DummyRegressor(strategy="constant", constant=ones)]
+    can_answer = any(hasattr(dummies[0], name) for name in responses(scoring.scorer))
     if not (is_metric_of_scikit_learn(scoring.scorer) and can_answer):
         return
-    try:
-        scores = _scores_of(dummy, scoring, y, scored, weighted=weighted)
-    except Exception as error:  # whatever a metric raises
-        said = " ".join(str(error).split()).rstrip(".")
+    if getattr(scoring.scorer, "_kwargs", {}).get("labels") is not None:
+        return
+    errors: list[Exception] = []
+    for dummy in dummies:
+        try:
+            scores = _scores_of(dummy, scoring, y, scored, weighted=weighted)
+            break
+        except Exception as error:  # whatever a metric raises
+            errors.append(error)
+    else:
+        said = " ".join(str(errors[0]).split()).rstrip(".")
         raise ValueError(
             f"`scoring={brief(scoring.given)}` must be able to score `y`, but with values such as "
-            f"{brief(y[:1].tolist()[0])} it raises {type(error).__name__}: {said:.300}. "
+            f"{brief(y[:1].tolist()[0])} it raises {type(errors[0]).__name__}: {said:.300}. "
             f"{_way_out(scoring, y)}"
-        ) from error
+        ) from errors[0]
     # NaN of a classification depends on what is predicted, as a likelihood ratio does.
     if scoring.task == "regression":
         _check_no_nan(scores, scoring, scored)
@@ -85,22 +102,68 @@ def check_scorable(
 
 def _scores_of(
     dummy: Any, scoring: Scoring, y: NDArray[Any], scored: Sequence[Rows], *, weighted: bool
-) -> list[float]:
-    """Return the scores of a model that needs no features, by fold."""
-    if isinstance(dummy, DummyRegressor) and y.dtype.kind in "mM":
-        y = y.astype(np.float64)  # of dates there is no mean
+) -> dict[int, float]:
+    """Return the scores of a model that needs no features, by place of the fold.
+
+    Whether a metric raises depends on the kinds of values and not on their number, so the first,
+    the smallest and the last fold are scored, on rows that hold all kinds.
+    """
+    smallest = min(range(len(scored)), key=lambda place: len(scored[place]))
+    scores = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dummy.fit(np.zeros((len(y), 1)), y)
-        blank = (replace(rows, X=np.zeros((len(rows), 1))) for rows in scored)
-        return [scoring(dummy, rows, weighted=weighted) for rows in blank]
+        for place in sorted({0, smallest, len(scored) - 1}):
+            targets, rows = y, scored[place]
+            if isinstance(dummy, DummyClassifier) and class_labels(y) is not None:
+                some = _some_classes(y, rows.y)
+                targets, rows = y[np.isin(y, some)], _rows_at(rows, np.isin(rows.y, some))
+            elif isinstance(dummy, DummyRegressor) and y.dtype.kind in "mM":
+                targets = y.astype(np.float64)  # of dates there is no mean
+            dummy.fit(np.zeros((len(targets), 1)), targets)
+            rows = _rows_at(rows, _of_all_kinds(rows))
+            scores[place] = scoring(dummy, rows, weighted=weighted)
+    return scores
 
 
-def _check_no_nan(scores: Sequence[float], scoring: Scoring, scored: Sequence[Rows]) -> None:
-    missing = np.isnan(scores)
-    if missing.any():
-        number = int(missing.argmax()) + 1
-        n_rows = len(scored[number - 1])
+def _some_classes(y: NDArray[Any], scored: NDArray[Any]) -> NDArray[Any]:
+    """Return all classes, or some of many: of those scored and of those that are not."""
+    names, present = np.unique(y), np.unique(scored)
+    if len(names) <= _MOST_CLASSES:
+        return names
+    absent = names[~np.isin(names, present)]
+    return np.concatenate([_spread(each, _MOST_CLASSES // 2) for each in (present, absent)])
+
+
+def _of_all_kinds(rows: Rows) -> NDArray[np.intp]:
+    """Return places of at most about 1,000 rows: those of the largest weights, and of each class
+    or, of many values, of some from the smallest to the largest."""
+    weight = np.ones(len(rows)) if rows.sample_weight is None else rows.sample_weight
+    order = np.argsort(-weight, kind="stable")
+    columns = rows.y[order].reshape(len(rows), -1).T
+    most = max(2, _MOST_ROWS // 2 // len(columns))
+    kinds = [_spread(np.unique(each, return_index=True)[1], most) for each in columns]
+    return np.unique(np.concatenate([order[: _MOST_ROWS // 2], *(order[each] for each in kinds)]))
+
+
+def _spread(values: NDArray[Any], most: int) -> NDArray[Any]:
+    """Return at most so many of the values, the first and the last among them."""
+    if len(values) <= most:
+        return values
+    return values[np.linspace(0, len(values) - 1, most).astype(np.intp)]
+
+
+def _rows_at(rows: Rows, chosen: NDArray[Any]) -> Rows:
+    """Return some rows, with a feature that tells nothing."""
+    return replace(rows, X=np.zeros((len(rows), 1))).take(
+        np.arange(len(rows), dtype=np.intp)[chosen]
+    )
+
+
+def _check_no_nan(scores: Mapping[int, float], scoring: Scoring, scored: Sequence[Rows]) -> None:
+    missing = [place for place, score in scores.items() if np.isnan(score)]
+    if missing:
+        number = missing[0] + 1
+        n_rows = len(scored[missing[0]])
         raise ValueError(
             f"`scoring={brief(scoring.given)}` must be a number, but is NaN for the "
             f"{n_rows:,} row{'s' * (n_rows > 1)} of `y` to score{_of_fold(number, scored)}, "

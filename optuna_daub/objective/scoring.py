@@ -167,7 +167,7 @@ def accepts_weights(scorer: Any) -> bool:
     (True, False)
     """
     if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
-        return accepts(scorer._score_func, 2, "sample_weight")
+        return accepts(scorer._score_func, 2, "sample_weight", *scorer._kwargs)
     return accepts(scorer, 3, "sample_weight")
 
 
@@ -199,9 +199,24 @@ def own_limits(estimator: Any) -> Limits | None:
 
     It is the accuracy of classifiers and the R^2 of regressors.
     """
-    if is_classifier(estimator):
+    task = task_of(estimator)
+    if task == "classification":
         return Limits(0.0, 1.0)
-    return Limits(highest=1.0) if is_regressor(estimator) else None
+    return Limits(highest=1.0) if task == "regression" else None
+
+
+def task_of(estimator: Any) -> Task | None:
+    """Return the kind of targets that an estimator says it predicts; None if it does not tell.
+
+    >>> task_of(DummyClassifier()), task_of(object())
+    ('classification', None)
+    """
+    try:
+        if is_classifier(estimator):
+            return "classification"
+        return "regression" if is_regressor(estimator) else None
+    except AttributeError:  # an estimator without the tags of scikit-learn
+        return None
 
 
 def _task(scorer: Any) -> Task | None:

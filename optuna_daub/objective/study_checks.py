@@ -11,9 +11,9 @@ from typing import cast
 import optuna
 from optuna.study import StudyDirection
 from optuna.trial import Trial
-from sklearn.base import is_classifier
 
 from optuna_daub.core.checks import brief
+from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
@@ -24,6 +24,7 @@ from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
 from optuna_daub.objective.scoring import own_limits
+from optuna_daub.objective.scoring import task_of
 from optuna_daub.objective.training import Training
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
@@ -227,7 +228,9 @@ class StudyChecks:
         if self._weighted:
             return False
         if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
-            return bool(is_classifier(estimator))
+            task = task_of(estimator)
+            has_labels = class_labels(self._division.rows.y) is not None
+            return task == "classification" or (task is None and has_labels)
         return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"
 
 

@@ -77,7 +77,13 @@ class Training:
         return estimator
 
     def _check_learns(self, estimator: Any) -> None:
-        """Raise a SetupError if an estimator cannot be trained as the arguments say."""
+        """Raise an error if an estimator cannot be trained as the arguments say.
+
+        Raises:
+            SetupError: if it cannot train further.
+            TypeError: if it takes no weights, as its own `fit` would. Other learners of the study
+                may take them, so `catch` drops this one alone.
+        """
         method = "partial_fit" if self.is_incremental else "fit"
         if not hasattr(estimator, method):
             raise SetupError(
@@ -87,7 +93,7 @@ class Training:
             )
         has_weights = self.division.rows.sample_weight is not None
         if has_weights and not learns_with_weights(estimator, method):
-            raise SetupError(
+            raise TypeError(
                 f"`sample_weight` needs estimators whose `{method}` takes weights, but that of "
                 f"{type(last_step(estimator)).__name__} does not. Leave such estimators out, of "
                 "a space by `among=`, or leave out `sample_weight`."

@@ -23,7 +23,6 @@ from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import odd_columns
 from optuna_daub.objective.data import said_of
 from optuna_daub.objective.division import divided
-from optuna_daub.objective.fingerprint import identified
 from optuna_daub.objective.fingerprint import identity
 from optuna_daub.objective.fitting import FitParams
 from optuna_daub.objective.fitting import checked_fit_params
@@ -150,8 +149,9 @@ class TrainingSizeObjective:
             ABC does not hold for such scores, so it warns.
         fit_params: Extra arguments of `fit`, as a mapping or a function. In a mapping, an array,
             column or list with as many rows as `X` is cut to the rows trained on, unless its name
-            says that it is about rows to validate on: it starts with `eval_`, `val_` or
-            `validation_`, or ends in `_val` or `_valid`. A function (training, validation) or
+            is that of a table to validate on: it starts with `eval_`, or is `X`, `y`,
+            `sample_weight`, `data` or `set` with `val`, `valid` or `validation` before or after
+            it, such as `X_val` and `valid_y`. A function (training, validation) or
             (training, validation, estimator) is called before each fit and returns a mapping.
             `training` and `validation` have the attributes `X`, `y`, `sample_weight` and
             `positions` (row numbers in `X`); `validation` is None if `refit` trains on all rows.
@@ -177,7 +177,9 @@ class TrainingSizeObjective:
             unknown or cannot score the targets, or an argument breaks its rule. At the first
             call, before anything is trained, also if the pruner's sizes do not fit the rows, the
             study's direction does not fit the scorer, ABC's intervals do not fit it, an estimator
-            cannot train further or with weights, or the table was changed in place meanwhile.
+            cannot train further, or the table was changed in place meanwhile.
+        TypeError: if an estimator takes no weights, but there are some. `catch` of
+            `study.optimize` drops that learner alone.
     """
 
     def __init__(
@@ -301,7 +303,7 @@ class TrainingSizeObjective:
         params = trial.params
         sizes = training_sizes(trial)
         self._checks.check(trial, estimator)
-        study = identified(trial.study)
+        study = identity(trial.study)
         needs = cast(AllocationPruner, trial.study.pruner).policy.needs
         for size in sizes:
             validation = self._division.scored_at(needs, size)
@@ -370,7 +372,7 @@ class TrainingSizeObjective:
         validation set, and no later model was better that violates a constraint.
         """
         check_study(study)
-        if not (best := self._best.get(identity(study) or "")):
+        if not (best := self._best.get(identity(study))):
             return None
         winner, _ = winner_of(study)
         return next((model for _, params, model in best if params == winner), None)

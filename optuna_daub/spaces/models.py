@@ -231,6 +231,7 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     """Return the model in a pipeline that imputes, scales, and encodes categories."""
     from sklearn.compose import make_column_transformer
     from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
@@ -239,7 +240,8 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     columns = listed("categories", categories, "column numbers")
     for column in columns:
         whole_number("categories", column)
-    numbers = make_pipeline(SimpleImputer(keep_empty_features=True), Scaler())
+    imputer = SimpleImputer(keep_empty_features=True)
+    numbers = Pipeline([("simpleimputer", imputer), ("standardscaler", Scaler())])
     if not columns:
         return make_pipeline(numbers, model)
     codes = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)

@@ -181,7 +181,8 @@ def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
     pandas = pytest.importorskip("pandas")
     rows = np.arange(200)
     whole = {"name": "x", "number": 200, "pair": (1, 2), "short": np.arange(199)}
-    of_validation = ["eval_X", "X_val", "y_valid", "val_weight", "validation_rows", "step__X_val"]
+    of_validation = ["eval_X", "X_val", "y_valid", "val_X", "valid_y", "validation_X"]
+    of_validation += ["sample_weight_val", "val_sample_weight", "validation_set", "step__X_val"]
     whole |= dict.fromkeys(of_validation, rows)
     by_row = {
         "array": rows,
@@ -190,6 +191,10 @@ def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
         "list": rows.tolist(),
         "value": rows,
         "interval": rows,
+        "val_weight": rows,
+        "is_valid": rows,
+        "retrieval_y": rows,
+        "validation_rows": rows,
     }
     objective = TrainingSizeObjective(
         recorder, *numbered(200), cv=cv, shuffle=shuffle, fit_params={**whole, **by_row}
@@ -200,7 +205,7 @@ def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
     assert len(Recorder.fits) == 3 * (cv or 1) + 2
     for trained_on, arguments, _ in Recorder.fits:
         assert all(arguments[name] is value for name, value in whole.items())
-        for name in ("array", "value", "interval"):
+        for name in by_row.keys() - {"wide", "column", "list"}:
             assert np.array_equal(arguments[name], trained_on)
         assert np.array_equal(arguments["wide"], np.column_stack([trained_on, trained_on]))
         assert arguments["column"].tolist() == arguments["list"] == trained_on.tolist()

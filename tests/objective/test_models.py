@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub.objective.fingerprint import identified
+from optuna_daub.objective.fingerprint import identity
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
 from optuna_daub.study.setup_errors import SetupError
@@ -205,13 +204,13 @@ def test_studies_of_both_directions_have_their_own_winners() -> None:
 def test_a_study_has_one_identity_and_its_copy_another() -> None:
     storage = optuna.storages.InMemoryStorage()
     study = _created(storage)
-    with ThreadPoolExecutor(8) as threads:
-        (made,) = {*threads.map(identified, [study] * 64)}
+    study.ask()
+    made = identity(study)
     optuna.copy_study(
         from_study_name="s", from_storage=storage, to_storage=storage, to_study_name="copy"
     )
-    assert identified(optuna.load_study(study_name="copy", storage=storage)) != made
-    assert identified(optuna.load_study(study_name="s", storage=storage)) == made
+    assert identity(optuna.load_study(study_name="copy", storage=storage)) != made
+    assert identity(optuna.load_study(study_name="s", storage=storage)) == made
 
 
 @pytest.mark.parametrize("is_in_folder", [True, False])
@@ -221,7 +220,7 @@ def test_another_study_starts_its_learners_anew(is_in_folder: bool, tmp_path: Pa
     objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=where)
     params = {"var_smoothing": 0.1}
     models = objective._training.models(FixedTrial(params), Counting(0.1), 40, None)
-    objective._kept.put(identified(_created()), params, Trained(40, tuple(models)))  # type: ignore[union-attr]
+    objective._kept.put(identity(_created()), params, Trained(40, tuple(models)))  # type: ignore[union-attr]
     _run_with(_created(), objective, 0.1)
     assert Counting.calls[:2] == [40, 60]
 

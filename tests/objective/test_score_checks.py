@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score
 from sklearn.metrics import average_precision_score
+from sklearn.metrics import d2_tweedie_score
+from sklearn.metrics import fbeta_score
 from sklearn.metrics import get_scorer
 from sklearn.metrics import get_scorer_names
+from sklearn.metrics import log_loss
 from sklearn.metrics import make_scorer
 from sklearn.metrics import mean_squared_error
+from sklearn.metrics import mean_tweedie_deviance
 from sklearn.metrics import ndcg_score
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics import top_k_accuracy_score
 from sklearn.model_selection import LeaveOneOut
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.tree import DecisionTreeClassifier
@@ -32,6 +38,7 @@ N = 240
 X = np.random.default_rng(0).normal(size=(N, 3))
 TURN = np.arange(N)
 AMOUNTS = np.exp(X[:, 0])
+FOUR = [0, 1, 2, 3]
 TARGETS: dict[str, Any] = {
     "1 and 2": TURN % 2 + 1,
     "booleans": TURN % 2 == 0,
@@ -147,6 +154,81 @@ def test_scorers_that_need_the_users_own_estimator_are_not_checked(scoring: Any)
     assert objective(TURN % 2, scoring).n_train == 168
 
 
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        make_scorer(
+            log_loss, greater_is_better=False, response_method="predict_proba", labels=FOUR
+        ),
+        make_scorer(top_k_accuracy_score, response_method="predict_proba", k=2, labels=FOUR),
+    ],
+)
+def test_scorers_with_labels_of_their_own_are_not_checked(scorer: Any) -> None:
+    assert objective(TURN % 3, scorer).n_train == 168
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        make_scorer(mean_tweedie_deviance, greater_is_better=False, power=-1),
+        make_scorer(d2_tweedie_score, power=-1),
+    ],
+)
+def test_a_metric_that_needs_predictions_above_0_takes_targets_below(scorer: Any) -> None:
+    assert objective(X[:, 0] - 1, scorer).n_train == 168
+
+
+class _Counted:
+    """The rows and classes of each call of a metric of scikit-learn."""
+
+    __module__ = "sklearn.metrics.of_a_test"
+
+    def __init__(self, metric: Callable[..., float]) -> None:
+        self.metric = metric
+        self.__name__ = metric.__name__
+        self.seen: list[tuple[int, int]] = []
+
+    def __call__(self, y: Any, predicted: Any, **options: Any) -> float:
+        self.seen.append((len(y), len(np.unique(y))))
+        return self.metric(y, predicted, **options)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_few_rows_are_scored_and_all_kinds_are_among_them(weighted: bool) -> None:
+    features = np.zeros((60_000, 1))
+    rare = np.where(np.arange(60_000) % 2_000, 0, 1)
+    weights: dict[str, Any] = (
+        {"sample_weight": 1.0 + rare, "weighted_score": True} if weighted else {}
+    )
+    for y, most_classes in ((rare, 2), (np.arange(60_000) % 100, 20)):
+        metric = _Counted(accuracy_score)
+        scorer = make_scorer(metric)
+        TrainingSizeObjective(witness, features, y, scoring=scorer, cv=5, **weights)
+        assert 1 <= len(metric.seen) <= 3
+        assert all(rows <= 1_000 and 2 <= kinds <= most_classes for rows, kinds in metric.seen)
+    auc = make_scorer(roc_auc_score, response_method="predict_proba", multi_class="ovr")
+    TrainingSizeObjective(witness, features, np.arange(60_000) % 100, scoring=auc)
+
+
+def test_one_amount_of_many_that_cannot_be_scored_is_found() -> None:
+    y = np.random.default_rng(0).uniform(1, 2, 60_000)
+    y[30_000] = -5
+    fixed: dict[str, Any] = {"X_valid": np.zeros((60_000, 1)), "y_valid": y}
+    with pytest.raises(ValueError, match="must be able to score `y`"):
+        TrainingSizeObjective(
+            witness, np.zeros((100, 1)), y[:100], scoring="neg_mean_gamma_deviance", **fixed
+        )
+
+
+def test_a_fold_of_one_row_is_one_of_three_that_are_tried() -> None:
+    metric = _Counted(accuracy_score)
+    objective(TURN % 2, make_scorer(metric), cv=LeaveOneOut())
+    assert metric.seen in ([(1, 1)] * 2, [(1, 1)] * 3)
+    uneven = [(TURN[120:], TURN[:60]), (TURN[:120], TURN[180:181]), (TURN[:120], TURN[120:180])]
+    with pytest.raises(ValueError, match=r"1 row of `y` to score of fold 2, whatever"):
+        objective(AMOUNTS, "r2", cv=uneven)
+
+
 def test_a_ranking_compares_amounts() -> None:
     assert objective(TARGETS["two columns of amounts"], make_scorer(ndcg_score)).n_train == 168
 
@@ -200,6 +282,7 @@ def test_a_scorer_without_weights_is_refused_for_weighted_scores(scoring: Any) -
         "roc_auc",
         "r2",
         make_scorer(accuracy_score),
+        make_scorer(fbeta_score, beta=2),
         _own_weighted,
         lambda estimator, X, y, **more: _own_weighted(estimator, X, y, **more),
         None,
@@ -230,20 +313,21 @@ def test_rows_to_score_without_any_weight_are_refused(zero: Any, kwargs: Any, wh
         weighted("accuracy", 1.0 - zero, **kwargs)
 
 
-@pytest.mark.parametrize("name", ["sample_weight", "sample_weight_valid"])
-def test_weights_that_are_all_0_are_refused(name: str) -> None:
+def _of_zero_weights(name: str, **kwargs: Any) -> TrainingSizeObjective:
     features, y = numbered(200)
-    weights: dict[str, Callable[[int], Any]] = {
-        "sample_weight": np.ones,
-        "sample_weight_valid": np.ones,
-        name: np.zeros,
-    }
-    with pytest.raises(ValueError, match=f"`{name}` must have a weight above 0, but all .* are 0"):
-        TrainingSizeObjective(
-            witness,
-            features,
-            y,
-            X_valid=features,
-            y_valid=y,
-            **{each: of(200) for each, of in weights.items()},
-        )
+    weights: dict[str, Any] = dict.fromkeys(["sample_weight", "sample_weight_valid"], np.ones(200))
+    weights[name] = np.zeros(200)
+    return TrainingSizeObjective(
+        witness, features, y, X_valid=features, y_valid=y, **weights, **kwargs
+    )
+
+
+def test_weights_to_train_with_that_are_all_0_are_refused() -> None:
+    with pytest.raises(ValueError, match="`sample_weight` must have a weight above 0"):
+        _of_zero_weights("sample_weight")
+
+
+def test_weights_to_score_with_that_are_all_0_are_refused_if_they_are_used() -> None:
+    assert _of_zero_weights("sample_weight_valid").n_validation == 200
+    with pytest.raises(ValueError, match="all 200 weights of `sample_weight_valid` are 0"):
+        _of_zero_weights("sample_weight_valid", weighted_score=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 from optuna_daub import DataAllocationSampler
@@ -78,19 +79,6 @@ CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]
         {},
         "`incremental=True` needs estimators with `partial_fit`, but Witness",
     ),
-    "no weights": (
-        lambda: _objective(sample_weight=np.ones(200)),
-        {},
-        "whose `fit` takes weights, but that of Witness does not. .* `among=`",
-    ),
-    "no weights in a pipeline": (
-        lambda: _objective(
-            lambda trial: make_pipeline("passthrough", make_pipeline(Witness())),
-            sample_weight=np.ones(200),
-        ),
-        {},
-        "whose `fit` takes weights",
-    ),
     "fit_params": (
         lambda: _objective(fit_params=lambda training, validation: 3),
         {},
@@ -151,6 +139,24 @@ def test_a_study_goes_on_once_its_set_up_is_mended() -> None:
     study.pruner = DAUBPruner(sizes=SIZES)
     study.optimize(_objective(build))
     assert study.best_trial.last_step == SIZES[-1]
+
+
+@pytest.mark.parametrize("in_pipeline", [True, False])
+def test_a_learner_that_takes_no_weights_fails_alone(in_pipeline: bool) -> None:
+    def build(trial: optuna.Trial) -> Any:
+        model = Witness() if trial.suggest_categorical("witness", [True, False]) else GaussianNB()
+        return make_pipeline("passthrough", make_pipeline(model)) if in_pipeline else model
+
+    grid = optuna.samplers.GridSampler({"witness": [True, False]}, seed=0)
+    study = _study(sampler=DataAllocationSampler(grid, n_learners=2))
+    objective = _objective(build, sample_weight=np.ones(200))
+    study.optimize(objective, catch=(TypeError,))
+    assert study.best_params == {"witness": False}
+    assert not Witness.fits
+    failed = [each.state.name for each in study.trials if each.params["witness"]]
+    assert failed == ["FAIL", "FAIL"]  # it is tried again once, as after any error
+    with pytest.raises(TypeError, match=r"whose `fit` takes .* Witness does not\. .* `among=`"):
+        objective(optuna.trial.FixedTrial({"witness": True}))
 
 
 def test_errors_of_one_learner_are_caught_as_before() -> None:

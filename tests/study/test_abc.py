@@ -845,6 +845,36 @@ def test_a_score_with_weights_is_warned_of_once(scoring: str | None) -> None:
     objective_study(objective).optimize(objective)  # a warning would be an error
 
 
+class Untagged:
+    """A classifier with its own accuracy that does not inherit from scikit-learn."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def fit(self, X: Any, y: Any) -> Untagged:
+        return self
+
+    def score(self, X: Any, y: Any) -> float:
+        return float(np.mean(np.asarray(y) == 0))
+
+
+class Unmixed(BaseEstimator, Untagged):  # type: ignore[misc]
+    """The same with the tags of scikit-learn, which do not say what it predicts."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+
+@pytest.mark.parametrize("kind", [Untagged, Unmixed])
+def test_the_own_score_of_an_estimator_of_classes_needs_no_warning(kind: Any) -> None:
+    X = np.arange(N_TRAIN + N_VALID)[:, None]
+    objective = TrainingSizeObjective(lambda trial: kind(), X, X[:, 0] % 2, scoring=None)
+    objective_study(objective, epsilon=0.2).optimize(objective)  # a warning would be an error
+    amounts = TrainingSizeObjective(lambda trial: kind(), X, X[:, 0] / 3, scoring=None)
+    with pytest.warns(UserWarning, match="mean over examples"):
+        objective_study(amounts, epsilon=0.2).optimize(amounts)
+
+
 def test_weights_that_are_not_scored_with_need_no_warning() -> None:
     weights = np.where(np.arange(N_TRAIN + N_VALID) % 100 == 0, 1000.0, 1.0)
     objective = table_objective(sample_weight=weights)
