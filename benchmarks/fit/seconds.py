@@ -60,7 +60,7 @@ from optuna_daub.tabular.preparation import Preparation
 
 Array = NDArray[np.float64]
 
-MEASURED = ["adult.parquet", "covtype.parquet", "flightlate.parquet", "letter.parquet", "mnist.npz"]
+MEASURED = "adult.parquet", "covtype.parquet", "flightlate.parquet", "letter.parquet", "mnist.npz"
 """Tables for real training."""
 SIZES = (512, 2_048, 8_192)
 """Rows of each training on them."""
