@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -269,8 +270,12 @@ def test_few_points_are_all_searched_once() -> None:
     assert len(points) == search.n_candidates_ == 4
 
 
-def test_an_empty_space_has_one_candidate() -> None:
-    search = Search(GaussianNB(), {}, n_candidates=None).fit(X, Y)
+@pytest.mark.parametrize(
+    "ends", [{"n_candidates": None}, {"n_candidates": None, "timeout": 60}, {"n_candidates": 3}]
+)
+def test_an_empty_space_has_one_candidate(ends: dict[str, Any]) -> None:
+    search = Search(GaussianNB(), {}, **ends).fit(X, Y)
+    assert search.n_candidates_ == 1
     assert search.best_params_ == {}
     assert search.best_score_ == pytest.approx(cross_val_score(GaussianNB(), X, Y, cv=3).mean())
 
@@ -510,8 +515,14 @@ def test_a_number_counts_for_a_fit_that_fails() -> None:
 def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
     search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
     search.set_params(error_score=np.nan, **ends)
-    with pytest.raises(ValueError, match=r"(?s)All the \d+ candidates failed.*told to fail"):
+    said = r"(?s)All the \d+ candidates failed.*above is the first error.*told to fail"
+    with pytest.raises(ValueError, match=said) as raised:
         search.fit(X, Y)
+    assert raised.value.__cause__ is not None
+    first, *rest = str(raised.value.__cause__).splitlines()
+    assert first.endswith("told to fail")
+    assert "Traceback (most recent call last):" in rest
+    assert first == rest[-1]
 
 
 @pytest.mark.parametrize("refit", [True, False])
@@ -570,38 +581,6 @@ def test_a_function_of_several_scores_counts_a_number_for_each_where_a_fit_fails
 C = {"C": loguniform(0.01, 10)}
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "y"),
-    [
-        ("param_distributions", {"param_distributions": {"C": loguniform(0.01, 5)}}, Y),
-        ("param_distributions", {"param_distributions": [C, {"tol": [1e-3]}]}, Y),
-        ("scoring", {"scoring": "neg_log_loss"}, Y),
-        ("scoring", {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
-        ("cv and random_state", {"cv": 4}, Y),
-        ("cv and random_state", {"random_state": 1}, Y),
-        ("estimator", {"estimator": SVC()}, Y),
-        ("estimator", {"estimator": LogisticRegression(max_iter=50)}, Y),
-        ("estimator", {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
-        ("return_train_score", {"return_train_score": True}, Y),
-        ("data", {}, Y[::-1]),
-        ("data", {}, Y.astype(str)),
-    ],
-)
-def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
-    name: str, changes: dict[str, Any], y: Any
-) -> None:
-    storage = optuna.storages.InMemoryStorage()
-    given = {"storage": storage, "study_name": "s", "n_candidates": 2}
-    Search(LogisticRegression(), C, **(SETTINGS | given)).fit(X, Y)
-    n_trials = len(optuna.load_study(study_name="s", storage=storage).trials)
-    search = Search(LogisticRegression(), C, **(SETTINGS | given)).set_params(**changes)
-    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
-        search.fit(X, y)
-    assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
-    again = Search(LogisticRegression(), C, **(SETTINGS | given | {"n_candidates": 3}))
-    assert again.fit(X, Y).n_candidates_ == 3
-
-
 def by_accuracy(estimator: Any, X: Any, y: Any) -> float:
     return float(estimator.score(X, y))
 
@@ -635,41 +614,58 @@ BOTH = {"scoring": ["recall", "precision"], "refit": "recall"}
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "after"),
+    ("name", "before", "after", "y"),
     [
+        ("param_distributions", {}, space_of(C=loguniform(0.01, 5)), Y),
+        ("param_distributions", {}, {"param_distributions": [C, {"tol": [1e-3]}]}, Y),
         (
             "param_distributions",
-            space_of(class_weight=[LIGHT, HEAVY]),
-            space_of(class_weight=[LIGHT, HEAVIER]),
+            space_of(class_weight=[None, LIGHT, HEAVY]),
+            space_of(class_weight=[None, LIGHT, HEAVIER]),
+            Y,
         ),
         (
             "param_distributions",
-            space_of(class_weight=[LIGHT, HEAVY]),
-            space_of(class_weight=[HEAVY, LIGHT]),
+            space_of(class_weight=[None, LIGHT, HEAVY]),
+            space_of(class_weight=[None, HEAVY, LIGHT]),
+            Y,
         ),
-        ("param_distributions", space_of(C=expon()), space_of(C=expon(scale=0.001))),
+        ("param_distributions", space_of(C=expon()), space_of(C=expon(scale=0.001)), Y),
         (
             "param_distributions",
             {"param_distributions": small},
             {"param_distributions": large},
+            Y,
         ),
-        ("scoring", scored_by("accuracy"), scored_by("recall")),
-        ("scoring", scored_by(f_of(1)), scored_by(f_of(2))),
-        ("scoring", {"scoring": f_of(1)}, {"scoring": f_of(2)}),
-        ("scoring", {"scoring": by_accuracy}, {"scoring": by_its_loss}),
-        (r"score searched by \(`refit`\)", BOTH, BOTH | {"refit": "precision"}),
+        ("scoring", {}, {"scoring": "neg_log_loss"}, Y),
+        ("scoring", {}, {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
+        ("scoring", scored_by("accuracy"), scored_by("recall"), Y),
+        ("scoring", scored_by(f_of(1)), scored_by(f_of(2)), Y),
+        ("scoring", {"scoring": f_of(1)}, {"scoring": f_of(2)}, Y),
+        ("scoring", {"scoring": by_accuracy}, {"scoring": by_its_loss}, Y),
+        (r"score searched by \(`refit`\)", BOTH, BOTH | {"refit": "precision"}, Y),
+        ("cv and random_state", {}, {"cv": 4}, Y),
+        ("cv and random_state", {}, {"random_state": 1}, Y),
+        ("estimator", {}, {"estimator": SVC()}, Y),
+        ("estimator", {}, {"estimator": LogisticRegression(max_iter=50)}, Y),
+        ("estimator", {}, {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
+        ("return_train_score", {}, {"return_train_score": True}, Y),
+        ("data", {}, {}, Y[::-1]),
+        ("data", {}, {}, Y.astype(str)),
     ],
 )
-def test_what_a_stored_search_was_begun_with_is_compared_in_full(
-    name: str, before: dict[str, Any], after: dict[str, Any]
+def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
+    name: str, before: dict[str, Any], after: dict[str, Any], y: Any
 ) -> None:
     storage = optuna.storages.InMemoryStorage()
     search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
     search.set_params(**before).fit(X, Y)
     n_trials = len(search.study_.trials)
     with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
-        clone(search).set_params(**after).fit(X, Y)
-    assert len(search.study_.trials) == n_trials
+        clone(search).set_params(**after).fit(X, y)
+    assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
+    again = clone(search).set_params(n_candidates=3)
+    assert again.fit(X, Y).n_candidates_ == 3
 
 
 @pytest.mark.parametrize(
@@ -787,17 +783,21 @@ def test_a_candidate_that_the_space_rejects_is_dropped() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
-def test_a_space_that_rejects_is_asked_with_trials_of_the_study_only() -> None:
+@pytest.mark.parametrize("rejects", [False, True])
+def test_a_function_is_asked_with_trials_of_the_study_only(rejects: bool) -> None:
     def space(trial: optuna.Trial) -> dict[str, Any]:
         assert trial.study.direction.name == "MAXIMIZE"  # a FixedTrial has none
-        if trial.number == 1:
+        if rejects and trial.number == 1:
             raise optuna.TrialPruned
-        return {"C": trial.suggest_float("C", 0.1, 10)}
+        return {"C": trial.suggest_float("C", 0.1, 10), "random_state": trial.number}
 
     search = Search(LogisticRegression(), space, n_candidates=3)
-    with pytest.warns(FitFailedWarning, match="1 of 3 candidates were dropped"):
+    said = pytest.warns(FitFailedWarning, match="1 of 3 candidates were dropped")
+    with said if rejects else nullcontext():
         search.fit(X, Y)
-    assert {} in search.cv_results_["params"]
+    points = search.cv_results_["params"]
+    assert len({params.get("random_state") for params in points}) == len(points) == 3
+    assert ({} in points) == rejects
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
@@ -887,33 +887,6 @@ def test_searches_in_threads_leave_the_logs_as_they_were() -> None:
         for done in [pool.submit(search, pause) for pause in (0.0, 0.2)]:
             done.result()
     assert [logger.level for logger in loggers] == before
-
-
-def test_a_space_of_one_point_is_one_candidate() -> None:
-    assert Search(DecisionTreeClassifier(), {}, n_candidates=None, timeout=60).fit(X, Y)
-    search = Search(DecisionTreeClassifier(), {}, n_candidates=3).fit(X, Y)
-    assert search.n_candidates_ == 1
-
-
-def test_a_function_is_asked_with_trials_of_the_study_only() -> None:
-    def space(trial: optuna.Trial) -> dict[str, Any]:
-        assert trial.study.direction.name == "MAXIMIZE"  # a FixedTrial has none
-        return {"C": trial.suggest_float("C", 0.1, 10), "random_state": trial.number}
-
-    search = Search(LogisticRegression(), space, n_candidates=3).fit(X, Y)
-    assert len({params["random_state"] for params in search.cv_results_["params"]}) == 3
-
-
-def test_where_all_fail_the_first_error_is_there_in_full() -> None:
-    search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
-    search.set_params(error_score=np.nan)
-    with pytest.raises(ValueError, match="above is the first error") as raised:
-        search.fit(X, Y)
-    assert raised.value.__cause__ is not None
-    first, *rest = str(raised.value.__cause__).splitlines()
-    assert first.endswith("told to fail")
-    assert "Traceback (most recent call last):" in rest
-    assert first == rest[-1]
 
 
 def test_what_an_interrupted_search_has_found_is_there() -> None:

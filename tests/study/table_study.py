@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import sqlite3
+import threading
+import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -278,6 +283,16 @@ def replayed(
     return made, steps[-1]
 
 
+def without(row: int, size: int) -> list[LearningCurve]:
+    """Return the table with the row failing at a size, as replay sees it."""
+    return [
+        LearningCurve(c.learner, tuple(o for o in c.observations if o.size < size))
+        if c.learner == row
+        else c
+        for c in RIVALS
+    ]
+
+
 def expected() -> tuple[list[tuple[int, int]], int]:
     """Return the allocations and the winner of `RIVALS`, as replayed."""
     made, last = replayed(DAUBPruner.paper(sizes=SIZES).policy, RIVALS)
@@ -297,6 +312,32 @@ def assert_sound(study: optuna.Study) -> None:
             assert trial.last_step == full
             assert trial.value == trial.intermediate_values[full]
     assert study.best_trial.last_step == full
+
+
+class Watched:
+    """Sleeps a little at each probe, and notes who is held by two at a time."""
+
+    def __init__(self, longest: float = 0.004) -> None:
+        self.longest = longest
+        self.lock = threading.Lock()
+        self.held: set[int] = set()
+        self.collisions: list[int] = []
+
+    @contextmanager
+    def hold(self, row: int) -> Iterator[None]:
+        with self.lock:
+            if row in self.held:
+                self.collisions.append(row)
+            self.held.add(row)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.held.discard(row)
+
+    def __call__(self, row: int, size: int) -> None:
+        with self.hold(row):
+            time.sleep(random.uniform(0, self.longest))
 
 
 class Killer:

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import optuna
@@ -52,7 +53,7 @@ def conditional(trial: optuna.Trial) -> float:
     return timed(trial, 0.4 + trial.suggest_float("penalty", 0.05, 1, log=True) / 4, cost=2)
 
 
-def earlier_of(
+def new_earlier(
     objective: Callable[[optuna.Trial], float] = flat, seed: int = 0, direction: str = "maximize"
 ) -> optuna.Study:
     """Return an earlier study: twenty random learners, all trained on all the data."""
@@ -61,6 +62,10 @@ def earlier_of(
     study.set_user_attr("is_earlier", value=True)
     study.optimize(objective, n_trials=20)
     return study
+
+
+earlier_of = cache(new_earlier)
+"""The same study to each test that asks for it: none may go on with it."""
 
 
 def study_of(
@@ -154,7 +159,7 @@ def test_a_study_of_which_smaller_scores_are_better_gives_its_smallest() -> None
 
 def test_no_learner_is_a_repeat() -> None:
     """Also if the new study goes on with itself, and has the earlier best learners."""
-    earlier = earlier_of()
+    earlier = new_earlier()
     study = study_of(earlier=[earlier, earlier_of(seed=3)], n_trials=25)
     points = [str(sorted(point.items())) for point in first(study, 99)]
     assert len(points) == len(set(points))
@@ -275,7 +280,7 @@ def test_a_learner_that_took_its_point_and_ended_is_not_awaited() -> None:
 
 
 def test_a_sampler_keeps_values_only_and_can_be_pickled() -> None:
-    earlier = earlier_of()
+    earlier = new_earlier()
     sampler = DataAllocationSampler(seed=0, earlier=[earlier])
     best = best_of(earlier)
     earlier.optimize(flat, n_trials=20)

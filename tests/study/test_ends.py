@@ -20,7 +20,6 @@ from optuna_daub import training_sizes
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
-from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
@@ -136,11 +135,14 @@ def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, -1e9, 1e9])
-@pytest.mark.parametrize("after", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("n_scores", "asks"), [(0, False), (0, True), (1, True), (3, False), (4, True), (5, False)]
+)
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_a_value_returned_early_ends_the_learner_and_the_study_goes_on(
-    direction: str, after: int, value: float, caplog: pytest.LogCaptureFixture
+def test_a_value_returned_early_ends_that_learner_only_and_is_nobodys_best(
+    direction: str, n_scores: int, asks: bool, value: float, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Before the objective asks for the next size, or as soon as it has asked."""
     sign = 1 if direction == "maximize" else -1
     study = table_study(direction=direction)
 
@@ -148,42 +150,34 @@ def test_a_value_returned_early_ends_the_learner_and_the_study_goes_on(
         row = trial.suggest_int("row", 0, 4)
         if row != WINNER:
             return TableObjective(RIVALS, sign)(trial)
+        if (n_scores, asks) == (0, False):
+            return value
         for size in training_sizes(trial):
             seen = RIVALS[row].at(size)
             assert seen is not None
-            if size == SIZES[after]:
+            if asks and size == SIZES[n_scores]:
                 return value
             report(trial, size, sign * seen.score, training_score=sign * seen.training_score)  # type: ignore[operator]
+            if not asks and size == SIZES[n_scores - 1]:
+                return value
         raise AssertionError
 
     study.optimize(objective)
-    curve = next(c for c in learning_curves(study) if c.params["row"] == WINNER)
-    upto = SIZES[after - 1] if after else 0
+    curves = {curve.params["row"]: curve for curve in learning_curves(study)}
+    upto = SIZES[n_scores - 1] if n_scores else 0
     reason = f"the objective returned after {upto} of 54 examples"
-    where = f"at {upto}" if after else "before its first size"
-    assert (curve.state, curve.reason) == ("dropped", f"dropped {where}: {reason}")
-    assert f"Learner {curve.learner} ends: {reason}." in caplog.text
-    assert study.best_params != {"row": WINNER}
+    where = f"at {upto}" if n_scores else "before its first size"
+    lost = curves.pop(WINNER)
+    assert (lost.state, lost.reason) == ("dropped", f"dropped {where}: {reason}")
+    assert f"Learner {lost.learner} ends: {reason}." in caplog.text
+    assert "dropped" not in {curve.state for curve in curves.values()}
     best = best_learner(study)
     assert best is not None
     assert best.is_final
-    assert best.params == study.best_params
+    assert best.params == study.best_params != {"row": WINNER}
     assert study.best_value == best.score
     ended = [t for t in study.trials if t.params == {"row": WINNER}][-1]
     assert ended.state != TrialState.COMPLETE or not math.isfinite(ended.value)
-
-
-def test_an_early_end_is_the_end_of_that_learner_only() -> None:
-    study = table_study()
-
-    def objective(trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, 4)
-        return 0.0 if row == 2 else TableObjective(RIVALS)(trial)
-
-    study.optimize(objective)
-    assert study.best_params == {"row": WINNER}
-    dropped = [c.params["row"] for c in learning_curves(study) if c.state == "dropped"]
-    assert dropped == [2]
 
 
 def test_an_objective_that_returns_no_number_at_all_ends_the_study_without_an_answer() -> None:
@@ -196,12 +190,6 @@ def test_an_objective_that_returns_no_number_at_all_ends_the_study_without_an_an
     study.optimize(objective, n_trials=50)
     assert best_learner(study) is None
     assert len(study.trials) == 3
-
-
-def test_an_end_as_it_should_be_is_left_alone() -> None:
-    study = table_study()
-    study.optimize(TableObjective(RIVALS))
-    assert_sound(study)
 
 
 def test_parameters_that_the_objective_rejects_are_not_tried_again() -> None:

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 
 import optuna
 import pytest
-from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
@@ -32,6 +31,7 @@ from tests.study.table_study import probes
 from tests.study.table_study import replayed
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import without
 
 
 MADE, WINNER = expected()
@@ -58,16 +58,6 @@ def breaking(
     times: dict[tuple[int, int], int], error: type[BaseException] = BrokenError
 ) -> TableObjective:
     return TableObjective(RIVALS, before=Breaking(times, error))
-
-
-def without(row: int, size: int) -> list[LearningCurve]:
-    """Return the table with the row failing at a size, as replay sees it."""
-    return [
-        LearningCurve(c.learner, tuple(o for o in c.observations if o.size < size))
-        if c.learner == row
-        else c
-        for c in RIVALS
-    ]
 
 
 @pytest.mark.parametrize("at", MADE)
@@ -136,12 +126,6 @@ def test_a_run_that_prunes_itself_before_any_report_counts_as_a_failure() -> Non
     assert probes(study) == replayed(study.pruner.policy, without(WINNER, SIZES[0]))[0]
 
 
-def test_memory_errors_are_failures_like_others() -> None:
-    study = table_study()
-    study.optimize(breaking({(WINNER, SIZES[3]): 2}, MemoryError), catch=(MemoryError,))
-    assert probes(study) == replayed(study.pruner.policy, without(WINNER, SIZES[3]))[0]
-
-
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[2], SIZES[4], SIZES[-1]])
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
@@ -180,54 +164,6 @@ def test_a_dropped_learner_is_announced(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level("WARNING", logger="optuna_daub"):
         table_study().optimize(TableObjective(spoilt))
     assert any("nan" in record.getMessage() for record in caplog.records)
-
-
-@pytest.mark.parametrize("size", [0, *SIZES[:-1]])
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
-def test_a_value_returned_early_ends_that_learner_and_is_nobodys_best(
-    direction: str, size: int
-) -> None:
-    """The idiom for infeasible trials."""
-    sign = 1 if direction == "maximize" else -1
-    table = TableObjective(RIVALS, sign)
-
-    def objective(trial: optuna.Trial) -> float:
-        if trial.suggest_int("row", 0, 4) != WINNER:
-            return table(trial)
-        for n in training_sizes(trial) if size else ():
-            report(trial, n, sign * 0.99, training_score=sign)
-            if n == size:
-                break
-        return sign * 1e9
-
-    study = table_study(direction=direction)
-    study.optimize(objective)
-    curve = next(c for c in learning_curves(study) if c.params["row"] == WINNER)
-    assert curve.state == "dropped"
-    assert f"the objective returned after {size:,} of {SIZES[-1]:,} examples" in curve.reason
-    assert study.best_trial.params["row"] != WINNER
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
-    assert best.score == study.best_value
-
-
-def test_nan_returned_by_the_winner_is_a_failure_and_not_the_end() -> None:
-    table = TableObjective(RIVALS)
-    spoilt: list[int] = []
-
-    def objective(trial: optuna.Trial) -> float:
-        value = table(trial)
-        if trial.params["row"] == WINNER and not spoilt:
-            spoilt.append(trial.number)
-            return math.nan
-        return value
-
-    study = table_study()
-    for _ in range(2):
-        study.optimize(objective, n_trials=99)
-    assert len(spoilt) == 1
-    assert study.best_trial.params["row"] == WINNER
 
 
 @pytest.mark.parametrize("catch", [(), (BrokenError,)])
@@ -279,17 +215,6 @@ def test_reopening_with_other_sizes_says_what_differs_and_loses_nothing(tmp_path
     study.optimize(TableObjective(RIVALS))
     assert probes(study) == MADE
     assert_sound(study)
-
-
-def test_errors_of_earlier_processes_count(tmp_path: object) -> None:
-    storage = RDBStorage(sqlite(tmp_path))  # type: ignore[arg-type]
-    objective = breaking({(2, SIZES[1]): 2})
-    for _ in range(2):
-        with pytest.raises(BrokenError):
-            table_study(storage=storage).optimize(objective)
-    study = table_study(storage=storage)
-    study.optimize(objective)
-    assert probes(study) == replayed(study.pruner.policy, without(2, SIZES[1]))[0]
 
 
 # A worker at which everything fails

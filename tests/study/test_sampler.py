@@ -121,22 +121,19 @@ def smooth(trial: optuna.Trial) -> float:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_all_runs_of_a_learner_share_its_parameters(seed: int) -> None:
+def test_exactly_n_learners_are_proposed_and_all_runs_of_one_share_its_parameters(
+    seed: int,
+) -> None:
     study = table_study(12, base=RandomSampler(seed=seed))
     study.optimize(smooth)
     assigned = runs(study)
     assert len(assigned) > 12
+    assert len({run.learner for _, run in assigned}) == 12
     for trial, run in assigned:
         assert run.learner is not None
         first = study.trials[run.learner]
         assert trial.params == first.params
         assert trial.distributions == first.distributions
-
-
-def test_exactly_n_learners_are_proposed() -> None:
-    study = table_study(7, base=RandomSampler(seed=0))
-    study.optimize(smooth)
-    assert len({run.learner for _, run in runs(study)}) == 7
 
 
 def test_enqueued_trials_count_as_learners() -> None:
@@ -366,15 +363,6 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
     assert probes(one) == probes(other) == MADE
 
 
-def test_one_sampler_and_pruner_serve_two_studies() -> None:
-    sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
-    pruner = DAUBPruner.paper(sizes=SIZES)
-    for _ in range(2):
-        study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
-        study.optimize(TableObjective(RIVALS))
-        assert probes(study) == MADE
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n_trials", [None, 3])
 def test_a_study_deleted_and_begun_again_starts_from_nothing(
@@ -530,12 +518,6 @@ def test_the_progress_bar_timeout_and_garbage_collection_do_no_harm() -> None:
     optimize_some(study, TableObjective(RIVALS), 2, gc_after_trial=True)
     study.optimize(TableObjective(RIVALS), n_trials=50, timeout=60, show_progress_bar=True)
     assert probes(study) == MADE
-
-
-def test_learners_left_out_of_the_pool_are_never_begun_in_excess() -> None:
-    study = table_study(3)
-    study.optimize(TableObjective(RIVALS))
-    assert [curve.learner for curve in learning_curves(study)] == [0, 1, 2]
 
 
 # Optuna's own cases; the study has Optuna's default pruner there

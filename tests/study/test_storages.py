@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import optuna
 import pytest
 from optuna.storages import BaseStorage
 
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from tests.study.table_study import RIVALS
+from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import Watched
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import probes
+from tests.study.table_study import replayed
 from tests.study.table_study import table_study
+from tests.study.table_study import without
 
 
 pytestmark = [
@@ -29,8 +32,7 @@ MADE, WINNER = expected()
 
 MODES = [
     "inmemory",
-    "sqlite",
-    "cached_sqlite",
+    "cached_sqlite",  # as which a study opens each database
     "journal",
     "journal_redis",
     pytest.param("grpc_rdb", marks=pytest.mark.slow),
@@ -60,20 +62,27 @@ def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
     assert_sound(study)
 
 
-def test_one_trial_at_a_time_is_the_same_everywhere(storage: BaseStorage) -> None:
+def test_one_trial_at_a_time_is_the_same_and_other_sizes_are_refused_everywhere(
+    storage: BaseStorage,
+) -> None:
     for _ in range(99):
         study = table_study(storage=storage)
         study.optimize(TableObjective(RIVALS), n_trials=1)
         best = best_learner(study)
         if best is not None and best.is_final:
             break
+    other = table_study(storage=storage, sizes=[1, 2, 3])
+    with pytest.raises(ValueError, match="started with"):
+        other.optimize(TableObjective(RIVALS), n_trials=1)
     assert probes(study) == MADE
     assert_sound(study)
 
 
-def test_threads_find_the_winner_everywhere(storage: BaseStorage) -> None:
+def test_threads_find_the_winner_and_hold_nobody_twice_everywhere(storage: BaseStorage) -> None:
+    watched = Watched()
     study = table_study(storage=storage)
-    study.optimize(TableObjective(RIVALS), n_jobs=2)
+    study.optimize(TableObjective(RIVALS, before=watched), n_jobs=2)
+    assert watched.collisions == []
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
 
@@ -88,8 +97,10 @@ def test_enqueued_trials_are_learners_everywhere(storage: BaseStorage) -> None:
 
 
 def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
-    def broken(row: int, size: int) -> None:
-        if row == WINNER:
+    at = (WINNER, SIZES[1])
+
+    def broken(*probe: int) -> None:
+        if probe == at:
             raise RuntimeError
 
     for _ in range(2):
@@ -97,13 +108,4 @@ def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
             table_study(storage=storage).optimize(TableObjective(RIVALS, before=broken))
     study = table_study(storage=storage)
     study.optimize(TableObjective(RIVALS))
-    assert WINNER not in {row for row, _ in probes(study)}
-
-
-def test_a_reopened_study_with_other_sizes_is_refused_everywhere(storage: BaseStorage) -> None:
-    table_study(storage=storage).optimize(TableObjective(RIVALS), n_trials=1)
-    n_trials = len(table_study(storage=storage).trials)
-    other = table_study(storage=storage, sizes=[1, 2, 3])
-    with pytest.raises(ValueError, match="started with"):
-        other.optimize(TableObjective(RIVALS), n_trials=1)
-    assert not [t for t in other.trials[n_trials:] if t.state != optuna.trial.TrialState.FAIL]
+    assert probes(study) == replayed(study.pruner.policy, without(*at))[0]

@@ -7,8 +7,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextlib import suppress
 
 import optuna
@@ -28,42 +26,16 @@ from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import Watched
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import idle
 from tests.study.table_study import probes
 from tests.study.table_study import runs
-from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
 
 MADE, WINNER = expected()
-
-
-class Watched:
-    """Sleeps a little at each probe, and notes who is held by two at a time."""
-
-    def __init__(self, longest: float = 0.004) -> None:
-        self.longest = longest
-        self.lock = threading.Lock()
-        self.held: set[int] = set()
-        self.collisions: list[int] = []
-
-    @contextmanager
-    def hold(self, row: int) -> Iterator[None]:
-        with self.lock:
-            if row in self.held:
-                self.collisions.append(row)
-            self.held.add(row)
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.held.discard(row)
-
-    def __call__(self, row: int, size: int) -> None:
-        with self.hold(row):
-            time.sleep(random.uniform(0, self.longest))
 
 
 def rivals(count: int, seed: int) -> list[LearningCurve]:
@@ -119,15 +91,6 @@ def test_threads_without_a_pause_do_not_trip_over_each_other() -> None:
         assert len(made) == len(set(made))
         assert {t.state for t in study.trials} <= {TrialState.PRUNED, TrialState.COMPLETE}
         assert study.best_trial.last_step == SIZES[-1]
-
-
-def test_threads_on_sqlite(tmp_path: object) -> None:
-    watched = Watched()
-    study = table_study(storage=sqlite(tmp_path))  # type: ignore[arg-type]
-    study.optimize(TableObjective(RIVALS, before=watched), n_jobs=2)
-    assert watched.collisions == []
-    assert_sound(study)
-    assert study.best_trial.params["row"] == WINNER
 
 
 @pytest.mark.parametrize("n_trials", [1, 5])

@@ -244,17 +244,15 @@ class TestNoiseFreeConcaveLearners:
         assert {learner for learner, _ in allocations[9:]} == {1}
         assert winner == 1
 
-    @pytest.mark.slow
     def test_the_first_to_arrive_need_not_be_the_best_but_the_verified_is(self) -> None:
-        lost: dict[Stop, list[float]] = {"first": [], "verified": []}
-        for seed in range(450):
-            draw = random.Random(seed).uniform
-            laws = [(draw(0.5, 1), draw(0.5, 2), draw(0.1, 0.9)) for _ in range(5)]
-            known = [power_law(learner, SIZES, *law) for learner, law in enumerate(laws)]
-            best = max(curve.score for curve in known)
-            for stop, losses in lost.items():
-                _, _, winner = told(DAUB(SIZES, stop=stop), known)
-                assert winner is not None
-                losses += [best - known[winner].score] * (known[winner].score < best)
-        assert lost["verified"] == []
-        assert max(lost["first"]) > 0.005, lost  # seed 233: score 0.005 below the best
+        draw = random.Random(233).uniform  # few seeds show it as clearly
+        laws = [(draw(0.5, 1), draw(0.5, 2), draw(0.1, 0.9)) for _ in range(5)]
+        known = [power_law(learner, SIZES, *law) for learner, law in enumerate(laws)]
+        best = max(curve.score for curve in known)
+        lost: dict[Stop, float] = {"first": 0.0, "verified": 0.0}
+        for stop in lost:
+            _, _, winner = told(DAUB(SIZES, stop=stop), known)
+            assert winner is not None
+            lost[stop] = best - known[winner].score
+        assert lost["first"] > 0.005
+        assert lost["verified"] == 0.0
