@@ -591,7 +591,7 @@ class TestJournals:
 
     def test_a_new_learner_is_one_more_row(self, kept: Any) -> None:
         study = _begun(kept, f"s{uuid.uuid4().hex}")
-        study.optimize(_score, n_trials=30)
+        study.optimize(_score, n_trials=80)  # so one more moves no forecast far
         for _ in range(100):
             update_dashboard(study)
             shown, curves = learners_of(study), learning_curves(study)

@@ -177,8 +177,8 @@ def winsorized(scores: Numbers) -> Numbers:
 
     So one learner that diverged does not set the scale. NaN stays NaN.
 
-    >>> winsorized(np.array([0.7, 0.8, 0.9, -1e6])).round(3).tolist()
-    [0.7, 0.8, 0.9, -1.15]
+    >>> winsorized(np.array([0.5, 0.6, 0.7, 0.8, 0.9, -1e6])).round(3).tolist()
+    [0.5, 0.6, 0.7, 0.8, 0.9, -1.975]
     """
     low, high = np.nanquantile(scores, (0.25, 0.75))
     return np.maximum(scores, low - WORST * (high - low)) if high > low else scores
