@@ -51,8 +51,8 @@ class Move:
     """Lower end of the distance's 90 % interval; `upper` is the other end. It is one for learners
     drawn anew from these, so it is wide if few of them, or noise, decide which are the best."""
     upper: float
-    category: Any = None
-    """The category; None for a number."""
+    category: str | None = None
+    """Text of the category; None for a number."""
 
     @property
     def is_sure(self) -> bool:
@@ -136,12 +136,13 @@ def _best_of(here: Numbers, drawn: Numbers, rng: np.random.Generator) -> _Best:
 
 def _places(
     values: Sequence[Any], distribution: BaseDistribution
-) -> Iterator[tuple[Any, Numbers]]:
+) -> Iterator[tuple[str | None, Numbers]]:
     """Yield places of values in a range, from 0 to 1, or of each category which values are it."""
     if isinstance(distribution, CategoricalDistribution):
         kinds = np.array([distribution.to_internal_repr(value) for value in values])
         for kind in np.unique(kinds) if len({*kinds}) > 1 else ():
-            yield distribution.choices[int(kind)], (kinds == kind).astype(float)
+            # None may be a category too, so categories are texts.
+            yield str(distribution.choices[int(kind)]), (kinds == kind).astype(float)
     elif isinstance(distribution, FloatDistribution | IntDistribution):
         low, high = float(distribution.low), float(distribution.high)
         if low < high:

@@ -224,6 +224,17 @@ def test_the_kind_of_the_best_moves_and_so_do_parameters_that_only_one_kind_has(
     assert depth.small < 0.4 < 0.6 < depth.full
 
 
+def test_none_is_a_category_as_any_other() -> None:
+    rng = np.random.default_rng(0)
+    learners = [{"weight": None if i % 2 else "balanced"} for i in range(40)]
+    ranges: dict[str, Any] = {"weight": CategoricalDistribution((None, "balanced"))}
+    better = np.arange(40.0) % 2  # those without a weight, once they have all the data
+    moves = moves_of(ranges, learners, -better[None], np.repeat(better[None], 400, axis=0), rng)
+    said = {str(move) for move in moves}
+    assert "weight=None: 0% of the best, and 100% with all the data" in said
+    assert "weight=balanced: 100% of the best, and 0% with all the data" in said
+
+
 def test_nothing_is_said_of_fewer_than_three_learners() -> None:
     found = sample_agreement(study_of(made(2)))
     assert found.sizes == ()
