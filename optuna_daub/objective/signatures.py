@@ -9,8 +9,7 @@ from optuna_daub.core.checks import brief
 
 
 def accepts(function: Any, n_arguments: int, *names: str) -> bool:
-    """Return whether a function can be called with so many arguments by position, and with
-    these by name."""
+    """Return whether a function takes so many arguments by position, and these by name."""
     try:
         inspect.signature(function).bind(*range(n_arguments), **dict.fromkeys(names))
     except TypeError:

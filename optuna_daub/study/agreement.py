@@ -144,12 +144,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
     # The study's own pool: in an open one the rule forecasts by the parameters.
     pool = looking(study).pool(policy, is_at_work=False)
-    scored = [
-        curve
-        for curve in curves
-        if all(seen.is_finite for seen in curve.observations)
-        if pool.curves[curve.learner].cause != "infeasible"
-    ]
+    scored = _comparable(curves, pool)
     rng = np.random.default_rng(seed)
     drawn = _draws(policy, pool, scored, sign, rng)
     drawn = np.clip(drawn, *limits_of(study).signed(sign))
@@ -173,6 +168,12 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
             full * len(curves), math.fsum(typical_seconds(pool.curves, full, full).values())
         ),
     )
+
+
+def _comparable(curves: Sequence[LearnerCurve], pool: Pool) -> list[LearnerCurve]:
+    """Return the learners that may be the best: feasible, with finite scores."""
+    feasible = (c for c in curves if pool.curves[c.learner].cause != "infeasible")
+    return [curve for curve in feasible if all(seen.is_finite for seen in curve.observations)]
 
 
 def _draws(

@@ -161,27 +161,28 @@ def test_names_of_several_levels_are_one_text_each() -> None:
     assert [*table.frame.columns] == ["('a', 1)", "('b', 1)"]
 
 
-@pytest.mark.parametrize("form", ["frame", "t.csv", "t.xlsx"])
-def test_names_that_come_twice_are_refused(form: str, tmp_path: Path) -> None:
-    twice: Any = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
-    if form == "t.csv":
-        twice.to_csv(tmp_path / form, index=False)
+def written(frame: Any, form: str, folder: Path) -> Any:
+    """Return a frame, or the path of a file that it was written to."""
+    if form == "frame":
+        return frame
     if form == "t.xlsx":
         pytest.importorskip("openpyxl")
-        twice.to_excel(tmp_path / form, index=False)
+    write = frame.to_csv if form == "t.csv" else frame.to_excel
+    write(folder / form, index=False)
+    return folder / form
+
+
+@pytest.mark.parametrize("form", ["frame", "t.csv", "t.xlsx"])
+def test_names_that_come_twice_are_refused(form: str, tmp_path: Path) -> None:
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
     with pytest.raises(TableError, match=r"different names, but 'a' is there twice"):
-        read_table(twice if form == "frame" else tmp_path / form)
+        read_table(written(twice, form, tmp_path))
 
 
 @pytest.mark.parametrize("form", ["frame", "t.csv", "t.xlsx"])
 def test_columns_that_a_model_does_not_use_may_come_twice(form: str, tmp_path: Path) -> None:
-    twice: Any = pandas.DataFrame([[1, 2, 3]], columns=["x", "note", "note"])
-    if form == "t.csv":
-        twice.to_csv(tmp_path / form, index=False)
-    if form == "t.xlsx":
-        pytest.importorskip("openpyxl")
-        twice.to_excel(tmp_path / form, index=False)
-    source = twice if form == "frame" else tmp_path / form
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["x", "note", "note"])
+    source = written(twice, form, tmp_path)
     table = read_table(source, learnt=Learnt(NO_SIGNS, [], ["x"]))
     assert table.frame["x"].tolist() == [1]
     with pytest.raises(TableError, match="'note' is there twice"):

@@ -151,7 +151,6 @@ class ABC(Policy):
         """
         first = Reason("every learner is first trained on the smallest size")
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
-        started = [curve for curve in alive if curve.observations]
         for curve in alive:
             if not curve.observations and curve.learner not in pool.busy:
                 return Extend(curve.learner, self.sizes[0], first)
@@ -160,7 +159,7 @@ class ABC(Policy):
         if not alive:
             return Finish(None, self._nothing_left(pool))
         # Drop nothing until all learners have a score: a missing one may be the best.
-        if len(started) == len(alive):
+        if all(curve.observations for curve in alive):
             intervals = pool.once(self._intervals)
             ends = {curve.learner: intervals[curve.learner] for curve in alive}
             leader = _leader(ends)
@@ -180,7 +179,7 @@ class ABC(Policy):
                     f"of {len(ends)} fully trained learners it has the {{largest}} lower end {{0}}"
                 )
                 return Finish(leader, Reason(text, (largest,)))
-        return self._extension(pool, started)
+        return self._extension(pool, alive)
 
     def promise(self, pool: Pool, learner: int) -> str:
         """Return the promise for a learner: its distance to the best, probability and conditions.
@@ -321,8 +320,9 @@ class ABC(Policy):
         )
         return Reason(text, (ends[best].lower,))
 
-    def _extension(self, pool: Pool, started: Sequence[LearningCurve]) -> Extend | Wait:
+    def _extension(self, pool: Pool, alive: Sequence[LearningCurve]) -> Extend | Wait:
         """Return the next size of the first free learner in the scheduler's order."""
+        started = [curve for curve in alive if curve.observations]
         free = {
             c.learner: c for c in started if c.learner not in pool.busy and not self._is_full(c)
         }
