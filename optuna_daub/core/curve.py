@@ -62,6 +62,9 @@ class Observation:
     """Number of validation examples that `score` was measured on; None if unknown."""
     seconds: float | None = None
     """Time of training and scoring, in seconds; None if it was not measured."""
+    examples: int | None = None
+    """Number of examples that this training used: fewer than `size` if it went on from an earlier
+    model, with the new ones only. None: all `size`."""
     order: int = field(default=0, compare=False)
     """Place in the order of the study's trainings, such as the trial's number; 0 if unknown.
     Length scales are refitted only now and then, from the first observations in this order."""

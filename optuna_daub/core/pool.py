@@ -50,6 +50,16 @@ class Cost:
     seconds: float = 0.0
     """Measured seconds of training and scoring; at least 0."""
 
+    @classmethod
+    def of(cls, seen: Observation) -> Cost:
+        """Return the cost of one training.
+
+        >>> Cost.of(Observation(1000, 0.8, seconds=2.0, examples=500))
+        Cost(examples=500, seconds=2.0)
+        """
+        examples = seen.size if seen.examples is None else seen.examples
+        return cls(examples, seen.seconds or 0.0)
+
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.examples + other.examples, self.seconds + other.seconds)
 
@@ -328,7 +338,7 @@ class Pool(Remembers):
 
     def observed(self, learner: int, seen: Observation) -> Pool:
         """Return the pool with one more observation of a learner, and its cost added."""
-        spent = self.spent + Cost(seen.size, seen.seconds or 0.0)
+        spent = self.spent + Cost.of(seen)
         if not seen.order:
             last = self.curves.columns(_last_order).max(initial=0.0)
             seen = replace(seen, order=int(last) + 1)

@@ -103,8 +103,6 @@ class Training:
         self, trial: BaseTrial, estimator: Any, size: int, before: Trained | None
     ) -> list[Any]:
         """Return a model for each fold, trained on `size` rows, or further from `before`."""
-        if before is not None and not self._can_go_on(before, estimator, size):
-            before = None
         models = []
         folds = zip(self.division.folds, self.division.validation, strict=True)
         for place, (fold, held_out) in enumerate(folds):
@@ -127,10 +125,14 @@ class Training:
                 models.append(fitted(estimator, training, arguments))
         return models
 
-    def _can_go_on(self, before: Trained, estimator: Any, size: int) -> bool:
-        """Return whether models can be trained further: `build` decides if it is given them."""
+    def usable(self, before: Trained | None, estimator: Any, size: int) -> Trained | None:
+        """Return a learner's earlier models if they can be trained further, else None."""
+        if before is None or before.size >= size:
+            return None
+        if self.takes_previous:
+            return before  # `build` decides
         is_same_kind = all(type(model) is type(estimator) for model in before.models)
-        return before.size < size and (self.takes_previous or is_same_kind)
+        return before if is_same_kind else None
 
     def scores(
         self, models: Sequence[Any], size: int, validation: tuple[Rows, ...], needs: Needs

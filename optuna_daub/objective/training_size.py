@@ -164,7 +164,7 @@ class TrainingSizeObjective:
             in time order shares are not kept, but every class must be present.
         shuffle: Shuffle the rows; False for rows in time order.
         incremental: Train further on the new rows only, by `partial_fit`. In time order the new
-            rows are older ones.
+            rows are older ones. Costs in examples count the new rows.
         keep_models: Number of learners, those trained last, whose models are kept in memory; or a
             folder for this study's models. None: 32 learners. Nothing is kept without
             `incremental` or a third argument of `build`.
@@ -311,13 +311,21 @@ class TrainingSizeObjective:
                 if training.takes_size and not training.takes_previous:
                     estimator = training.estimator(trial, size)
                     check_same_parameters(params, trial.params)
-                before = None if self._kept is None else self._kept.take(study, params)
+                kept = None if self._kept is None else self._kept.take(study, params)
+                before = training.usable(kept, estimator, size)
                 models = training.models(trial, estimator, size, before)
                 score, training_score = training.scores(models, size, validation, needs)
                 if self._kept is not None:
                     self._kept.put(study, params, Trained(size, tuple(models)))
-            n_validation = sum(map(len, validation))
-            report(trial, size, score, training_score=training_score, n_validation=n_validation)
+            new = size if before is None else size - before.size
+            report(
+                trial,
+                size,
+                score,
+                training_score=training_score,
+                n_validation=sum(map(len, validation)),
+                examples=new if training.is_incremental else None,
+            )
             if size == self.n_train and len(models) == 1:
                 signed = score
                 if trial.study.direction == StudyDirection.MINIMIZE:

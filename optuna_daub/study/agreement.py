@@ -163,7 +163,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
         full_size=full,
         sizes=tuple(sizes),
         moves=moves_of(ranges, [curve.params for curve in scored], scores[:-1], drawn, rng),
-        spent=Cost(sum(s.size for s in spent), math.fsum(s.seconds or 0.0 for s in spent)),
+        spent=sum(map(Cost.of, spent), Cost()),
         everything=Cost(
             full * len(curves), math.fsum(typical_seconds(pool.curves, full, full).values())
         ),

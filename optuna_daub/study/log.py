@@ -189,6 +189,8 @@ def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -
         "n_validation": seen.n_validation,
         "seconds": seen.seconds,
     }
+    if seen.examples is not None:
+        facts["examples"] = seen.examples
     _set(study, trial, f"{records.OBSERVATION}{seen.size}", facts)
 
 

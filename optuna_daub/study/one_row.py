@@ -12,6 +12,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 
 from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.pool import Cost
 from optuna_daub.study import records
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
 from optuna_daub.study.limits import limits_of
@@ -137,7 +138,7 @@ def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:
         "state": curve.state,
         "reason": curve.reason,
         "training_size": curve.size,
-        "examples": sum(seen.size for seen in curve.observations),
+        "examples": sum(Cost.of(seen).examples for seen in curve.observations),
         "seconds": sum(seconds) if seconds else None,
         "score": curve.score,
         "bound": curve.bound,

@@ -26,6 +26,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
+from optuna_daub.core.pool import Cost
 from optuna_daub.study.setup_errors import SetupError
 
 
@@ -182,7 +183,7 @@ class Facts:
             ("assigned", run if is_own else None),
             ("learner", run.learner if is_own and run is not None else None),
             ("counted", counted),
-            ("examples", sum(paid)),
+            ("examples", sum([Cost.of(x).examples for x in paid.values()])),
             ("seconds", math.fsum([x.seconds or 0.0 for x in paid.values()])),
         ):
             object.__setattr__(self, name, value)
@@ -353,10 +354,15 @@ def _observation(trial: FrozenTrial, size: int, sign: int) -> Observation:
     seconds = facts.get("seconds")
     if seconds is not None and not is_duration(seconds):
         seconds = None  # changed by hand or by another program: treat as unknown
-    training_score, n_validation = facts.get("training_score"), facts.get("n_validation")
-    # Trials are numbered in the order of time, and the first training is number 1.
+    examples = facts.get("examples")
     seen = Observation(
-        size, score[size], training_score, n_validation, seconds, order=trial.number + 1
+        size,
+        score[size],
+        facts.get("training_score"),
+        facts.get("n_validation"),
+        seconds,
+        examples if type(examples) is int and 1 <= examples <= size else None,
+        order=trial.number + 1,  # trials are numbered in the order of time; the first has 1
     )
     return signed(seen, sign)
 

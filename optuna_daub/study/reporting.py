@@ -91,6 +91,7 @@ def report(
     training_score: float | None = None,
     n_validation: int | None = None,
     seconds: float | None = None,
+    examples: int | None = None,
 ) -> None:
     """Store the score of a training on `size` examples.
 
@@ -103,12 +104,15 @@ def report(
         n_validation: number of validation examples that were scored; ABC needs it.
         seconds: time of training and scoring; by default measured from the moment at which
             `training_sizes` yielded the size.
+        examples: number of examples that this training used, from 1 to `size`, if it went on from
+            the model of an earlier size; by default all `size`. Costs in examples count these.
 
     Raises:
         ValueError: if `trial` is not a trial of Optuna; the size was not handed out, or was
             reported before; a score is not a number; `n_validation` is not a whole number of at
-            least 1; `seconds` is negative or not finite; or the pruner needs more: `ABCPruner`
-            needs `training_score`, `n_validation`, scores in [0, 1] and a study that maximizes.
+            least 1; `seconds` is negative or not finite; `examples` is not from 1 to `size`; or
+            the pruner needs more: `ABCPruner` needs `training_score`, `n_validation`, scores in
+            [0, 1] and a study that maximizes.
         optuna.TrialPruned: if other workers have declared this one dead and resumed its learner;
             do not catch it.
     """
@@ -120,7 +124,7 @@ def report(
         _check_size(trial, worker, size)
         if seconds is None and turn is not None:
             seconds = time.perf_counter() - turn.since
-        seen = _checked(size, score, training_score, n_validation, seconds)
+        seen = _checked(size, score, training_score, n_validation, seconds, examples)
         if isinstance(study.pruner, AllocationPruner):
             _check_needs(study.pruner, seen, trial)
         if turn is not None and turn.is_run:
@@ -317,7 +321,12 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
 
 
 def _checked(
-    size: int, score: object, training_score: object, n_validation: object, seconds: object
+    size: int,
+    score: object,
+    training_score: object,
+    n_validation: object,
+    seconds: object,
+    examples: object,
 ) -> Observation:
     """Return an observation. A ValueError names a value that is not a number."""
     seen = Observation(
@@ -326,6 +335,7 @@ def _checked(
         None if training_score is None else _score("training_score", training_score),
         None if n_validation is None else whole_number("n_validation", n_validation),
         None if seconds is None else number("seconds", seconds),
+        None if examples is None else whole_number("examples", examples),
     )
     if seen.n_validation is not None and seen.n_validation < 1:
         raise ValueError(
@@ -335,6 +345,11 @@ def _checked(
     most = records.LONGEST
     if seen.seconds is not None and not 0 <= seen.seconds <= most:
         raise ValueError(f"`seconds` must be from 0 to {most:g}, but got {brief(seconds)}.")
+    if seen.examples is not None and not 1 <= seen.examples <= size:
+        raise ValueError(
+            f"`examples`, the number of examples that this training used, must be from 1 to "
+            f"`size`, {size:,}, but got {seen.examples:,}."
+        )
     return seen
 
 

@@ -184,7 +184,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
         )
 
     spent = [seen for curve in pool.curves.values() for seen in curve.observations]
-    cost = sum((Cost(seen.size, seen.seconds or 0.0) for seen in made), Cost())
+    cost = sum(map(Cost.of, made), Cost())
     return WhatIf(
         actual=outcome(best.learner, Cost(best.examples, best.seconds), spent),
         replayed=outcome(winner, cost, made),

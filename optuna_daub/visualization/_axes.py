@@ -22,6 +22,7 @@ import optuna
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.pool import Cost
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.visualization._marks import Scale
@@ -299,4 +300,5 @@ def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> U
 
 def cost(seen: Observation, unit: Unit) -> float:
     """Return the cost of a training, 0 seconds if it was not timed."""
-    return float(seen.size) if unit == "examples" else seen.seconds or 0.0
+    of_training = Cost.of(seen)
+    return float(of_training.examples) if unit == "examples" else of_training.seconds

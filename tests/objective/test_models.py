@@ -84,6 +84,9 @@ def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[st
     n_folds = options.get("cv", 1)
     assert any(len(curve.observations) > 1 for curve in curves), "some were trained further"
     assert sum(Counting.calls) == n_folds * sum(curve.size for curve in curves)
+    best = best_learner(study)
+    assert best is not None
+    assert best.examples == sum(curve.size for curve in curves), "each row is paid once"
 
     plain = TrainingSizeObjective(
         lambda trial: GaussianNB(
@@ -234,8 +237,9 @@ def test_a_model_of_another_kind_is_not_gone_on_with(is_same: bool) -> None:
 
     objective = TrainingSizeObjective(naive, X, Y, incremental=True)
     trial, kind = FixedTrial({"var_smoothing": 0.1}), Counting if is_same else Other
-    before = Trained(60, tuple(objective._training.models(trial, Counting(0.1), 60, None)))
-    (model,) = objective._training.models(trial, kind(0.1), 300, before)
+    training = objective._training
+    before = Trained(60, tuple(training.models(trial, Counting(0.1), 60, None)))
+    (model,) = training.models(trial, kind(0.1), 300, training.usable(before, kind(0.1), 300))
     assert type(model) is kind
     assert Counting.calls == [60, 240 if is_same else 300]
 
@@ -245,6 +249,9 @@ def test_a_learner_that_was_forgotten_starts_anew() -> None:
     study = searched(objective, 30)
     curves = [curve for curve in learning_curves(study) if curve.observations]
     assert sum(Counting.calls) > sum(curve.size for curve in curves), "some started anew"
+    best = best_learner(study)
+    assert best is not None
+    assert best.examples == sum(Counting.calls)
     for curve in curves:
         if curve.size == objective.n_train:
             again = TrainingSizeObjective(naive, X, Y, incremental=True)

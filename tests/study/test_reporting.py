@@ -88,6 +88,9 @@ def test_a_size_must_be_a_whole_number(size: Any) -> None:
         ({"seconds": -0.5}, r"`seconds` must be from 0 to 1e\+09, but got -0.5"),
         ({"seconds": math.inf}, r"`seconds` must be from 0 to 1e\+09, but got inf"),
         ({"seconds": math.nan}, r"`seconds` must be from 0 to 1e\+09, but got nan"),
+        ({"examples": 0}, "`examples`.* must be from 1 to `size`, .*, but got 0"),
+        ({"examples": 2001}, "`examples`.* must be from 1 to `size`, .*, but got 2,001"),
+        ({"examples": 0.5}, "`examples` must be a whole number, but got 0.5"),
     ],
 )
 def test_impossible_measures_are_refused_before_anything_is_stored(

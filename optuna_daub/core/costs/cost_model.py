@@ -21,6 +21,7 @@ from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.costs.seconds import predicted
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.once import by_content
+from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -135,7 +136,7 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class InExamples:
-    """Training sizes as costs.
+    """Numbers of examples as costs: training sizes, or the new examples if models go on.
 
     >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected().round(6)
     array([[500., 900.],
@@ -143,14 +144,26 @@ class InExamples:
     """
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-        """Return the sizes, for every learner and candidate."""
-        shape = len(pool.curves) + len(pool.once(candidates_of)), len(sizes)
-        return Seconds(np.broadcast_to(np.log(sizes), shape), np.zeros(shape))
+        """Return the examples that each learner and candidate would use."""
+        known = len(pool.curves)
+        examples = np.tile(np.array(sizes, float), (known + len(pool.once(candidates_of)), 1))
+        if pool.curves.columns(_goes_on).any():
+            examples[:known] -= pool.curves.columns(_size)
+        return Seconds(np.log(np.maximum(examples, 1.0)), np.zeros(examples.shape))
 
     def is_in_seconds(self, pool: Pool) -> bool:
         """Return False, even if trainings were timed."""
         del pool
         return False
+
+
+def _goes_on(curve: LearningCurve) -> tuple[float]:
+    """Return whether a training of the learner went on from an earlier model."""
+    return (float(any(Cost.of(seen).examples < seen.size for seen in curve.observations)),)
+
+
+def _size(curve: LearningCurve) -> tuple[float]:
+    return (float(curve.size),)
 
 
 @dataclass(frozen=True)

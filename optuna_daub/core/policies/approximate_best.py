@@ -40,6 +40,7 @@ from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import candidates
 from optuna_daub.core.policies.schedulers import gradient_ci
+from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import next_size
 
@@ -350,12 +351,12 @@ class ABC(Policy):
         """Return the sentence on the trainings behind a promise."""
         sizes = [seen.size for seen in probes]
         scored = [seen.n_validation for seen in probes if seen.n_validation is not None]
-        seconds = sum(seen.seconds or 0.0 for seen in probes)
+        spent = sum(map(Cost.of, probes), Cost())
         all_scored = self.n_validation or max(scored, default=0)
         return (
-            f"{sum(sizes):,} training examples in {len(probes)} trainings of {_range(sizes)} "
+            f"{spent.examples:,} training examples in {len(probes)} trainings of {_range(sizes)} "
             f"(all: {self.sizes[-1]:,}), scored on {_range(scored)} (all: {all_scored:,}), "
-            f"in {seconds:,.1f} s"
+            f"in {spent.seconds:,.1f} s"
         )
 
 

@@ -102,6 +102,17 @@ def test_training_sizes_are_costs_where_nothing_was_timed(curves: Curves) -> Non
         assert not model.is_in_seconds(pool)
 
 
+def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:
+    anew = [LearningCurve(0, (Observation(500, 0.8), Observation(700, 0.8))), LearningCurve(1)]
+    on = LearningCurve(2, (Observation(500, 0.8), Observation(700, 0.8, examples=200)))
+    for curves, costs in (
+        (anew, [[700, 900], [700, 900], [700, 900]]),
+        ([*anew, on], [[1, 200], [700, 900], [1, 200], [700, 900]]),
+    ):
+        cost = InExamples().seconds(Pool(Curves(curves)), (700, 900))
+        assert cost.expected() == pytest.approx(np.array(costs))
+
+
 def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
     known = [
         LearningCurve(i, (Observation(1000, 0.8, seconds=2.0**i),), parameters={"trees": i})
