@@ -40,9 +40,11 @@ SHARED = Path(__file__).parents[2] / "shared"
 
 
 @pytest.fixture(autouse=True)
-def _own_settings_of_scikit_learn() -> Iterator[None]:
-    """Undo what a test, or a library under test, has set in scikit-learn for all."""
-    if "sklearn" not in sys.modules:  # tests of the core need not wait for it
+def _own_settings_of_libraries() -> Iterator[None]:
+    """Start each test with the same settings of Optuna and scikit-learn, whatever ran before."""
+    if optuna := sys.modules.get("optuna"):  # tests of the core need not wait for them
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if "sklearn" not in sys.modules:
         yield
         return
     with sys.modules["sklearn"].config_context():

@@ -191,7 +191,6 @@ def test_the_pool_suggests_fixed_values_under_the_learners_name(pool: ModuleType
 
     pytest.importorskip("lightgbm")
     pytest.importorskip("xgboost")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     grid = optuna.samplers.GridSampler({"learner": list(pool.POOL)}, seed=0)
     study = optuna.create_study(sampler=grid)
     study.optimize(check)

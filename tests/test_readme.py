@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import matplotlib as mpl
-import optuna
 import pytest
 
 import optuna_daub
@@ -64,7 +63,6 @@ def test_the_python_of_a_page_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     names: dict[str, object] = {"__name__": "page"}
     lines = (ROOT / page).read_text().splitlines()
     for line, code in blocks(page):

@@ -46,9 +46,6 @@ from tests.strategies import power_law
 from tests.study.forks import CONTEXT
 
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
 @event.listens_for(Engine, "connect")
 def _hurry(connection: Any, _: object) -> None:
     """Do not wait for the disk: only processes die in these tests, not the machine."""

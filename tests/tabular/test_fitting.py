@@ -156,12 +156,9 @@ class TestAModel:
         assert (model.found.folds, model.found.n_validation) == (1, 600)
 
     def test_optuna_is_left_as_it_was(self) -> None:
-        optuna.logging.set_verbosity(optuna.logging.DEBUG)
-        try:
-            told(table())
-            assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
-        finally:
-            optuna.logging.set_verbosity(optuna.logging.INFO)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        told(table())
+        assert optuna.logging.get_verbosity() == optuna.logging.ERROR
 
     def test_a_table_without_a_signal_says_so(self) -> None:
         rng = np.random.default_rng(0)

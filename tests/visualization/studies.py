@@ -20,8 +20,6 @@ from optuna_daub.study import AllocationPruner
 from tests.study.table_study import optimize_some
 
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 SIZES = (100, 200, 400, 800)
 
 Make = Callable[[], optuna.Study]

@@ -42,6 +42,7 @@ from optuna_daub.core import ucb
 from optuna_daub.core.decision import why_not
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import massart
+from optuna_daub.core.policies.closed_pool import PRICE
 from tests.core.forecasts import test_every_forecaster
 from tests.core.intervals import INEQUALITIES
 from tests.core.stepping import Step
@@ -92,8 +93,9 @@ CASES = {
     "ABC, exact": Case(ABC(MANY, 10**9, 0.05, confidence=clopper_pearson.half_width), slack=0.05),
     "halving": Case(SuccessiveHalving(SIZES)),
     "halving, a third": Case(SuccessiveHalving(SIZES, keep_one_in=3)),
-    "value per second": Case(ValuePerSecond(SIZES)),
-    "value per example": Case(ValuePerSecond(SIZES, cost="examples")),
+    # An improvement below the price of a training does not pay.
+    "value per second": Case(ValuePerSecond(SIZES), slack=PRICE),
+    "value per example": Case(ValuePerSecond(SIZES, cost="examples"), slack=PRICE),
 }
 
 PAIRS: dict[str, Policy] = {
