@@ -157,12 +157,18 @@ class LearningCurve(Remembers):
     def log_times(self) -> tuple[float, ...]:
         """Return logarithms of size and seconds of three timed trainings, NaN for missing ones.
 
-        They are the first, the last but one and the last of those whose seconds are known.
+        They are the first, the last but one and the last of those whose seconds are known. A
+        training that was slower than a later one on more examples is left out: it was a slow call,
+        and otherwise more examples would seem to take less time.
 
         >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
         (0.0, 0.0, nan, nan, 0.0, 0.0)
         """
-        timed = [(math.log(x.size), math.log(x.seconds)) for x in self.observations if x.seconds]
+        timed, fastest = [], math.inf
+        for seen in reversed(self.observations):
+            if seen.seconds and seen.seconds <= fastest:
+                fastest = seen.seconds
+                timed.insert(0, (math.log(seen.size), math.log(fastest)))
         if not timed:
             return (math.nan,) * 6
         before = timed[-2] if len(timed) > 1 else (math.nan, math.nan)
@@ -190,11 +196,13 @@ def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple
         for seen in observations:  # most are floats, of which it is known at once
             if type(seen.score) is not float and not isinstance(seen.score, Real):
                 raise TypeError
+            if seen.seconds is not None and not seen.seconds >= 0.0:
+                raise TypeError
     except (AttributeError, TypeError):
         raise ValueError(
             "The observations of a learning curve must be a tuple of `Observation`, each with "
-            "a whole number as size and a number as score, but learner "
-            f"{brief(learner)} has {brief(observations)}."
+            "a whole number as size, a number as score, and seconds of at least 0 or None, but "
+            f"learner {brief(learner)} has {brief(observations)}."
         ) from None
     if sizes and sizes[0] < 1:
         raise ValueError(f"A training size must be at least 1, but got {sizes[0]}.")

@@ -169,7 +169,10 @@ class Space:
         """
         moved = rows.copy()
         for place, (_, one) in enumerate(self.dimensions):
-            if not isinstance(one, Range) or one.low >= one.high:
+            if not isinstance(one, Range):
+                continue
+            if one.low >= one.high:  # it has one value only, and learners are in the middle
+                moved[~np.isnan(moved[:, place]), place] = 0.5
                 continue
             step = one.step or (1.0 if one.is_whole else None)
             if step is None:
@@ -222,7 +225,9 @@ def _fits(one: Dimension, value: Any) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return bool(is_finite(float(value) if isinstance(value, np.generic) else value))
 
 
 def _spanned(values: Sequence[Any]) -> Dimension:

@@ -1,4 +1,4 @@
-"""The last run of a closed pool whose `n_trials` are fewer than its learners."""
+"""The last run of `n_trials` in a closed pool."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from optuna_daub.study.known import Known
 def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Decision | None:
     """Return the decision to train on all the data in the last trial.
 
-    So a study with fewer trials than learners has a full-data model as well. None if there are
-    enough trials, or a full-data score. In an open pool the rule itself does this
-    (`Pool.runs_left`).
+    So a study with few trials has a full-data model as well. None if there is a full-data score.
+    In an open pool the rule itself does this (`Pool.runs_left`). The papers' rules go on as in the
+    paper if there is a trial for each learner.
 
     Args:
         known: knowledge of the study.
@@ -27,8 +27,10 @@ def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Deci
         number: number of the trial, the last one that the thread's `study.optimize` starts.
     """
     asked, full = host.trials_asked_for(), policy.sizes[-1]
+    if asked is None or known.n_learners is None:
+        return None
     # A single trial belongs to a loop around `optimize`.
-    if asked is None or known.n_learners is None or not 1 < asked[0] < known.n_learners:
+    if asked[0] <= 1 or (policy.needs.closed_pool and asked[0] >= known.n_learners):
         return None
     if any(known.is_done(learner, full) for learner in known.curves):
         return None

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optuna_daub.core import Extend
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core import Propose
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.pool import Proposer
 from optuna_daub.core.pool import candidates_of
@@ -168,6 +170,49 @@ def test_before_any_learner_there_is_one_candidate_of_which_nothing_is_known(
     rows = Pool(to_come=None, space=TREES, proposer=proposer).once(candidates_of)
     assert rows.shape == (1, 5)
     assert np.isnan(rows).all()
+
+
+def test_a_parameter_with_one_value_changes_no_candidate() -> None:
+    points = [{"x": i / 10} for i in range(11)]
+    alone = Space((("x", Range(0.0, 1.0, step=0.1)),))
+    fixed = Space((*alone.dimensions, ("seed", Range(7, 7, is_whole=True))))
+    pools = [
+        pool_of(known, space, AroundBest(FULL, 0))
+        for space, known in ((alone, points[:9]), (fixed, [{**p, "seed": 7} for p in points[:9]]))
+    ]
+    tens, with_seed = (np.unique(pool.once(candidates_of), axis=0) for pool in pools)
+    assert tens[:, 0].tolist() == with_seed[:, 0].tolist() == [0.9, 1.0]
+    assert propose(pools[1], ValuePerSecond(SIZES).prices, 0)["seed"] == 7
+
+
+@pytest.mark.parametrize("kind", ["raises", "collapses", "infeasible"])
+def test_a_search_leaves_the_region_where_learners_are_lost(kind: str) -> None:
+    """Scores rise towards that region, where nothing is learnt about them."""
+    space = Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0))))
+    policy, rng, lost = ValuePerSecond(SIZES), np.random.default_rng(1), []
+    pool = Pool(to_come=None, space=space, proposer=AroundBest(FULL, 1))
+    while len(pool.curves) < 35:
+        decision = policy.decide(pool)
+        if isinstance(decision, Propose):
+            known = any(c.observations and not c.dropped for c in pool.curves.values())
+            a, b = rng.random(2)
+            point = propose(pool, policy.prices, 1) if known else {"a": a, "b": b}
+            new = len(pool.curves)
+            pool = pool.with_newcomer(new, point)
+            lost.append(point["a"] > 0.6)
+            if lost[-1] and kind == "raises":
+                pool = pool.dropped(new, "MemoryError", "failed")
+                continue
+            decision = policy.start(pool, new, decision.size)
+        assert isinstance(decision, Extend)
+        learner, n = decision.learner, decision.size
+        a, b = (pool.curves[learner].parameters[name] for name in "ab")
+        score = 0.7 + 0.2 * a - 0.3 * (b - 0.4) ** 2 - 0.1 * (n / 1000) ** -0.4
+        score = np.nan if a > 0.6 and kind == "collapses" else score
+        pool = pool.observed(learner, Observation(n, score, seconds=0.02 + n / FULL))
+        if a > 0.6 and kind == "infeasible":
+            pool = pool.dropped(learner, "too large", "infeasible")
+    assert np.mean(lost[-15:]) < 0.5
 
 
 def test_a_dropped_learner_is_not_looked_around() -> None:

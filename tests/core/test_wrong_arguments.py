@@ -83,10 +83,13 @@ def test_a_curve_of_anything_else_is_refused(message: str, value: object) -> Non
 
 @pytest.mark.parametrize(
     "seen",
-    [("many", 0.8), (None, 0.8), (500.5, 0.8), (500, "high"), (500, None), (500, [0.8])],
+    [
+        *[("many", 0.8), (None, 0.8), (500.5, 0.8), (500, "high"), (500, None), (500, [0.8])],
+        *[(500, 0.8, None, None, seconds) for seconds in (-1.0, float("nan"))],
+    ],
 )
-def test_observations_are_of_numbers(seen: tuple[Any, Any]) -> None:
-    with pytest.raises(ValueError, match="each with a whole number as size and a number as score"):
+def test_observations_are_of_numbers(seen: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="each with a whole number as size, a number as score"):
         LearningCurve(0, (Observation(*seen),))
 
 

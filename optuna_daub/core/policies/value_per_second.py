@@ -123,6 +123,8 @@ class ValuePerSecond(Policy):
         if (table.is_alive & ~pool.is_free).any():
             return Wait(Reason("the learners being trained decide which goes on"))
         text = "no further training on all the data would be in time"
+        if not (table.is_alive & (table.size < stops[-1])).any() and not len(known.candidates):
+            text = "all points of the space are learners, trained on all the data or dropped"
         return Finish(self.leader(pool), Reason(text), ranking)
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:

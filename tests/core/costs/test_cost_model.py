@@ -102,6 +102,17 @@ def test_training_sizes_are_costs_where_nothing_was_timed(curves: Curves) -> Non
         assert not model.is_in_seconds(pool)
 
 
+def test_a_slow_call_does_not_make_more_examples_cost_less() -> None:
+    """Timed again on more examples, a learner was faster than in its first call."""
+    seconds = {1000: 0.1, 4000: 0.4}
+    usual, slow = (
+        InSeconds(FULL).seconds(Pool(timed(first, *[{1000: 0.1}] * 15)), (FULL,))
+        for first in (seconds, {**seconds, 1000: 0.6})
+    )
+    assert slow.median[:16, 0] == pytest.approx(usual.median[:16, 0], rel=0.5)
+    assert (slow.latest[:16, 0] > 1.6).all()
+
+
 def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:
     anew = [LearningCurve(0, (Observation(500, 0.8), Observation(700, 0.8))), LearningCurve(1)]
     on = LearningCurve(2, (Observation(500, 0.8), Observation(700, 0.8, examples=200)))

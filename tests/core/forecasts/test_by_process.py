@@ -16,10 +16,12 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Normal
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core.curve import Cause
 from optuna_daub.core.forecasts import by_process
+from optuna_daub.core.forecasts import given_pool
 from optuna_daub.core.forecasts import hyperparameters
-from optuna_daub.core.forecasts.by_process import MOST_LEARNERS
 from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.given_pool import MOST_LEARNERS
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
@@ -209,11 +211,11 @@ def test_hyperparameters_rest_on_the_first_trainings(monkeypatch: pytest.MonkeyP
     """Whoever is trained further next, they stay; with 15 % more trainings they are anew."""
     taught: list[Seen] = []
 
-    def spy(seen: Seen, fit: Any = by_process.fit) -> Any:
+    def spy(seen: Seen, fit: Any = given_pool.fit) -> Any:
         taught.append(seen)
         return fit(seen)
 
-    monkeypatch.setattr(by_process, "fit", spy)
+    monkeypatch.setattr(given_pool, "fit", spy)
     pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
     order = 0
     for size in SIZES[:3]:
@@ -243,6 +245,23 @@ def test_scores_that_are_no_numbers_are_not_learnt_from() -> None:
     np.testing.assert_allclose(
         everything(broken, FULL)[:, :10], everything(pool, FULL)[:, :10], atol=1e-9
     )
+
+
+@pytest.mark.parametrize("cause", ["failed", "collapsed", "infeasible"])
+def test_where_learners_are_lost_new_ones_are_expected_to_be_bad(cause: Cause) -> None:
+    """The forecasts of learners stay; otherwise the unknown would be proposed for ever."""
+    near, far = np.array([[1.0, 0.95]]), np.array([[1.0, 0.6]])
+    pool = replace(pool_of(12), proposer=Given(np.vstack([near, far])))
+    lost = pool
+    for learner, rate in ((12, 0.94), (13, 0.96), (14, 0.98)):
+        lost = lost.with_newcomer(learner, {"kind": "tree", "rate": rate})
+        if cause == "infeasible":
+            lost = lost.observed(learner, Observation(250, 0.95))
+        lost = lost.dropped(learner, "it was lost", cause)
+    before, after = everything(pool, FULL), everything(lost, FULL)
+    np.testing.assert_allclose(after[:, :12], before[:, :12], atol=1e-9)
+    assert after[0, -2] < before[0, -2] - 0.03
+    assert after[0, -2] < after[0, -1]
 
 
 def test_before_any_score_candidates_may_be_anything() -> None:
@@ -305,7 +324,7 @@ def test_a_learner_outside_the_process_learns_from_its_score_as_one_inside(
     theta, nobody = PRIOR.theta(2, 2.0)[0], np.full((1, 2), np.nan)
     theta[-3] = -30.0  # others tell of the shared walk, but not to a learner outside
     process = condition(theta, seen)
-    found = by_process._alone(process, np.array([1.5, np.nan]), np.array([doublings, np.nan]))
+    found = given_pool._alone(process, np.array([1.5, np.nan]), np.array([doublings, np.nan]))
     inside = seen._replace(
         rows=np.vstack([seen.rows, nobody]),
         learner=np.append(learner, 4),
