@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
 import math
 import pickle
 import threading
@@ -23,13 +22,14 @@ import sqlalchemy
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.study.process_study import open_storage
 from tests.study.process_study import shared_storage
+from tests.study.table_study import answer
+from tests.study.table_study import pair
+from tests.study.table_study import sqlite
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -50,10 +50,8 @@ from optuna_daub.dashboard import update_dashboard  # noqa: E402
 from optuna_daub.study import bulk  # noqa: E402
 
 
-IDS = {
-    "daub-learning-curves", "daub-allocations", "daub-search-history", "daub-upper-bounds",
-    "daub-sample-agreement",
-}  # fmt: skip
+IDS = {f"daub-{name}" for name in ("learning-curves", "allocations", "search-history",
+                                   "upper-bounds", "sample-agreement")}  # fmt: skip
 
 
 def stored(study: optuna.Study) -> dict[str, Any]:
@@ -88,94 +86,96 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
     return calls
 
 
-@pytest.mark.parametrize("graph_id", sorted(IDS))
-def test_legends_leave_two_thirds_of_the_dashboards_450_pixels(graph_id: str) -> None:
+def drawn_of(study: optuna.Study) -> optuna.Study:
+    """Return a study with its pictures and notes up to date."""
+    update_dashboard(study)
+    return study
+
+
+def note_of(study: optuna.Study) -> str:
+    """Return the note on a study, brought up to date."""
+    return optuna_dashboard.get_note(drawn_of(study))  # type: ignore[no-any-return]
+
+
+def test_legends_leave_two_thirds_of_the_dashboards_450_pixels() -> None:
     """A row has 19 pixels. If there are more, plotly shows a scroll bar."""
-    figure = dashboard.GRAPHS[graph_id](studies.crowded(20, n_sizes=4))
-    assert figure.layout.legend.orientation == "h"
-    n_rows = len([trace for trace in figure.data if trace.name and trace.showlegend is not False])
-    assert 19 * n_rows <= 450 / 3
+    study = studies.crowded(20, n_sizes=4)
+    for graph_id in IDS:
+        figure = dashboard.GRAPHS[graph_id](study)
+        assert figure.layout.legend.orientation == "h"
+        named = [each for each in figure.data if each.name and each.showlegend is not False]
+        assert 19 * len(named) <= 450 / 3, graph_id
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> optuna.storages.RDBStorage:
+    return optuna.storages.RDBStorage(sqlite(tmp_path_factory.mktemp("database")))
 
 
 class TestPages:
-    def test_each_figure_has_its_own_id(self) -> None:
-        study = studies.finished()
-        update_dashboard(study)
-        shown = figures(study)
+    def test_each_figure_has_its_own_id_and_suits_light_and_dark_pages(self) -> None:
+        shown = figures(drawn_of(studies.finished()))
         assert set(shown) == IDS
-        assert all(figure["data"] for figure in shown.values())
-
-    @pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
-    def test_every_state_is_shown(self, make: Any) -> None:
-        study = make()
-        update_dashboard(study)
-        assert set(figures(study)) == IDS
-        assert optuna_dashboard.get_note(study).startswith("### Data allocation\n")
-
-    def test_figures_suit_light_and_dark_pages(self) -> None:
-        study = studies.finished()
-        update_dashboard(study)
-        for figure in figures(study).values():
+        for figure in shown.values():
+            assert figure["data"]
             layout = figure["layout"]
             assert not layout.get("template")
             assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "rgba(0, 0, 0, 0)"
 
+    @pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
+    def test_every_state_is_shown_and_its_learners_are_stored_in_a_database(
+        self, make: Any, database: optuna.storages.RDBStorage
+    ) -> None:
+        study = make()
+        before = study.get_trials()
+        assert note_of(study).startswith("### Data allocation\n")
+        assert set(figures(study)) == IDS
+        assert study.get_trials() == before, "pictures change no trial"
+        rows = one_row_per_learner(study).trials
+        kept = optuna.create_study(storage=database)
+        assert bulk.replace_trials(kept._storage, kept._study_id, rows) == kept._study_id
+        for row, want in zip(kept.trials, rows, strict=True):
+            assert (row.state, row.values, row.params) == (want.state, want.values, want.params)
+            assert row.intermediate_values == want.intermediate_values, "infinite ones too"
+            assert (row.datetime_start, row.datetime_complete) == (
+                want.datetime_start,
+                want.datetime_complete,
+            )
+
     def test_few_sizes_are_written_in_the_width_of_a_card(self) -> None:
-        study = studies.crowded(2, n_sizes=12)
-        update_dashboard(study)
+        study = drawn_of(studies.crowded(2, n_sizes=12))
         axis = figures(study)["daub-learning-curves"]["layout"]["xaxis"]
         assert len(axis["tickvals"]) == len(axis["ticktext"]) <= 7
         assert axis["ticktext"][-1] == f"{study.pruner.policy.sizes[-1]:,}"
 
     def test_names_of_bars_do_not_touch_each_other_in_the_height_of_a_card(self) -> None:
-        study = studies.crowded(40, n_sizes=3)
-        update_dashboard(study)
-        figure = figures(study)["daub-allocations"]
+        figure = figures(drawn_of(studies.crowded(20, n_sizes=3)))["daub-allocations"]
         names = {name for bars in figure["data"] for name in bars["y"]}
         room = 450 - figure["layout"]["margin"]["t"] - 80  # below them is the axis
         assert len(names) > 10
         assert room / len(names) >= 1.3 * figure["layout"]["yaxis"]["tickfont"]["size"]
 
-    def test_a_long_figure_is_cut_and_put_together_again(self) -> None:
-        study = studies.finished()
+    def test_a_long_figure_is_cut_and_put_together_again_and_a_shorter_one_leaves_nothing_of_it(
+        self,
+    ) -> None:
+        study = studies.empty()
         figure = {"data": [*range(20_000)]}
         assert len(write_figure(study, figure)) > 2
         assert figures(study) == {"long": figure}
-
-    def test_nothing_is_left_of_a_longer_figure(self) -> None:
-        study = studies.finished()
-        write_figure(study, {"data": [*range(20_000)]})
         write_figure(study, {"data": [1]})
         assert figures(study) == {"long": {"data": [1]}}
 
     def test_a_long_note_is_cut_and_put_together_again(self) -> None:
         study = studies.finished()
-        update_dashboard(study)
-        generated = optuna_dashboard.get_note(study)
+        generated = note_of(study)
         for own in ("My words.\n" * 10_000, "Fewer words.\n"):
             optuna_dashboard.save_note(study, f"{own}{generated}")
-            update_dashboard(study)
-            assert optuna_dashboard.get_note(study) == f"{own}{generated}"
+            assert note_of(study) == f"{own}{generated}"
 
-    def test_what_has_not_changed_is_not_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        study = studies.finished()
-        update_dashboard(study)
-        written: list[str] = []
-        write = study._storage.set_study_system_attr
-
-        def spy(study_id: int, key: str, value: Any) -> None:
-            written.append(key)
-            write(study_id, key, value)
-
-        monkeypatch.setattr(study._storage, "set_study_system_attr", spy)
-        update_dashboard(study)
+    def test_what_has_not_changed_is_not_written(self) -> None:
+        study = drawn_of(studies.finished())
+        written = writes_of(study, "set_study_system_attr", lambda: update_dashboard(study))
         assert written == []
-
-    def test_pictures_change_no_trial(self) -> None:
-        study = studies.running()
-        before = study.get_trials()
-        update_dashboard(study)
-        assert study.get_trials() == before
 
     def test_a_foreign_pruner_is_refused(self) -> None:
         with pytest.raises(ValueError, match="depend on its rule"):
@@ -185,9 +185,8 @@ class TestPages:
 class TestNotes:
     def test_a_finished_study(self) -> None:
         study = studies.finished()
-        update_dashboard(study)
+        note = note_of(study)
         elm = one_row_per_learner(study).trials[1].value
-        note = optuna_dashboard.get_note(study)
         note = note.replace(f"studies/{study._study_id}/", "studies/1/")
         learners_id = study._storage.get_study_id_from_name("trees (learners)")
         assert note.replace(f"studies/{learners_id})", "studies/2)") == (
@@ -227,46 +226,36 @@ class TestNotes:
         ],
     )
     def test_a_study_without_learners(self, make: Callable[[], optuna.Study], said: str) -> None:
-        study = make()
-        update_dashboard(study)
-        assert optuna_dashboard.get_note(study) == f"### Data allocation\n{said}"
+        assert note_of(make()) == f"### Data allocation\n{said}"
 
-    def test_what_was_saved(self) -> None:
-        study = studies.running()
-        update_dashboard(study)
-        note = optuna_dashboard.get_note(study)
-        assert (
-            "800 examples, 50% of training 2 learners on all the data; 8 seconds, about 49% of "
-            "the 16 seconds that this would take (all projected from smaller sizes)."
-        ) in note
-
-    def test_seconds_that_were_all_measured_are_not_said_to_be_projected(self) -> None:
-        study = studies.one_learner()
-        update_dashboard(study)
-        assert (
-            "1,500 examples, 188% of training 1 learner on all the data; 15 seconds, 188% of "
-            "the 8 seconds that this takes."
-        ) in optuna_dashboard.get_note(study)
-
-    def test_who_may_still_come_out_ahead(self) -> None:
-        study = studies.run(studies.new_study(), Table(RIVALS), n_trials=2)
-        update_dashboard(study)
-        note = optuna_dashboard.get_note(study)
-        assert "**0 oak** leads: score 0.6875 on 400 examples." in note
-        assert "It is 0.1875 ahead of what any other may still reach (0.5000)." in note
-
-    def test_minimized_gaps(self) -> None:
-        study = studies.minimized()
-        update_dashboard(study)
-        note = optuna_dashboard.get_note(study)
-        assert "It is 0.1250 ahead of what any other may still reach (0.2500)." in note
-
-    def test_the_promise_of_abc_is_told(self) -> None:
-        study = studies.abc()
-        update_dashboard(study)
-        assert "of the best of 3 learners with probability 0.95" in optuna_dashboard.get_note(
-            study
-        )
+    @pytest.mark.parametrize(
+        ("make", "said"),
+        [
+            (
+                studies.running,
+                "800 examples, 50% of training 2 learners on all the data; 8 seconds, about 49% "
+                "of the 16 seconds that this would take (all projected from smaller sizes).",
+            ),
+            (  # seconds that were all measured are not said to be projected
+                studies.one_learner,
+                "1,500 examples, 188% of training 1 learner on all the data; 15 seconds, 188% of "
+                "the 8 seconds that this takes.",
+            ),
+            (
+                lambda: studies.run(studies.new_study(), Table(RIVALS), n_trials=2),
+                "* **0 oak** leads: score 0.6875 on 400 examples.\n"
+                "* It is 0.1875 ahead of what any other may still reach (0.5000).",
+            ),
+            (
+                studies.minimized,
+                "It is 0.1250 ahead of what any other may still reach (0.2500).",
+            ),
+            (studies.abc, "of the best of 3 learners with probability 0.95"),
+        ],
+        ids=["what was saved", "all measured", "who may still come out ahead", "minimized", "abc"],
+    )
+    def test_what_is_said(self, make: Callable[[], optuna.Study], said: str) -> None:
+        assert said in note_of(make())
 
     @pytest.mark.parametrize(
         ("own", "gap"),
@@ -278,17 +267,13 @@ class TestNotes:
     def test_the_users_own_words_stay_and_end_before_the_heading(self, own: str, gap: str) -> None:
         study = studies.run(studies.new_study(), Table(RIVALS), n_trials=1)
         optuna_dashboard.save_note(study, own)
-        update_dashboard(study)
-        assert optuna_dashboard.get_note(study).startswith(f"{own}{gap}### Data allocation\n")
-        studies.run(study, Table(RIVALS))
-        update_dashboard(study)
-        note = optuna_dashboard.get_note(study)
+        assert note_of(study).startswith(f"{own}{gap}### Data allocation\n")
+        note = note_of(studies.run(study, Table(RIVALS)))
         assert note.startswith(f"{own}{gap}### Data allocation\n* **2 ash** is the best")
         assert note.count("### Data allocation") == 1
 
     def test_runs(self) -> None:
-        study = studies.failed_learners()
-        update_dashboard(study)
+        study = drawn_of(studies.failed_learners())
         assert run_note(study, 1) == (
             "**Learner 1**, trained on 100 then 200 then 400 examples in this run.\n\n"
             + study.trials[1].user_attrs["daub:reason"]
@@ -298,8 +283,7 @@ class TestNotes:
         )
 
     def test_runs_of_a_learner_link_to_each_other(self) -> None:
-        study = studies.finished()
-        update_dashboard(study)
+        study = drawn_of(studies.finished())
         (again,) = (t.number for t in study.trials[3:] if t.params == study.trials[0].params)
         page = f"/dashboard/studies/{study._study_id}/trials?numbers="
         links = f"Its runs: [0]({page}0), [{again}]({page}{again})."
@@ -308,8 +292,7 @@ class TestNotes:
         assert "Its runs" not in run_note(study, 1)
 
     def test_a_running_run_has_no_note_yet(self) -> None:
-        study = studies.running()
-        update_dashboard(study)
+        study = drawn_of(studies.running())
         assert run_note(study, 0)
         assert run_note(study, 1) == ""
 
@@ -317,14 +300,13 @@ class TestNotes:
         study = studies.run(studies.new_study(), Table(RIVALS), n_trials=3)
         others = studies.finished().trials
         study.add_trials(others)
-        studies.run(study, Table(RIVALS))
-        update_dashboard(study)
+        note = note_of(studies.run(study, Table(RIVALS)))
         copies = range(3, 3 + len(others))
         assert not any(run_note(study, number) for number in copies)
         for number in (0, 1, 2):
             links = run_note(study, number).partition("Its runs: ")[2]
             assert not any(f"[{copy}]" in links for copy in copies)
-        table = optuna_dashboard.get_note(study).partition("|---|---|---|---|\n")[2]
+        table = note.partition("|---|---|---|---|\n")[2]
         assert table.count("\n| [") + 1 == 3, "three learners"
 
     def test_a_note_of_the_user_on_a_run_stays(self) -> None:
@@ -335,8 +317,7 @@ class TestNotes:
             return Table(RIVALS)(trial)
 
         study.optimize(objective, n_trials=1)
-        update_dashboard(study)
-        assert run_note(study, 0) == "Look here."
+        assert run_note(drawn_of(study), 0) == "Look here."
 
 
 def test_notes_show_names_and_errors_as_they_are() -> None:
@@ -352,9 +333,8 @@ def test_notes_show_names_and_errors_as_they_are() -> None:
 
     study = studies.new_study(known)
     study.optimize(objective, catch=ArithmeticError)
-    update_dashboard(study)
-    notes = [run_note(study, trial.number) for trial in study.trials]
-    notes.append(get_note_from_system_attrs(stored(study), None)["body"])
+    note = note_of(study)
+    notes = [*(run_note(study, trial.number) for trial in study.trials), note]
     assert "\\*oak\\* \\<b\\>" in notes[-1]
     assert any("a\\_b \\| \\<img src=x\\>" in note for note in notes)
     assert not any("<" in note.replace("\\<", "") for note in notes)
@@ -371,62 +351,51 @@ def learners_of(study: optuna.Study) -> optuna.Study:
 @pytest.fixture(params=["memory", "sqlite", "journal"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/study.db"
+        return sqlite(tmp_path)
     if request.param == "journal":
         backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "study.log"))
         return optuna.storages.JournalStorage(backend)
     return None
 
 
+SHOWN = (
+    "number", "state", "values", "params", "distributions", "intermediate_values", "user_attrs",
+    "system_attrs", "datetime_start", "duration",
+)  # fmt: skip
+"""Fields that a row of the study of learners shares with the row of its learner."""
+
+
 class TestStudyOfLearners:
-    def test_it_has_the_rows_of_the_learners(self, place: Any) -> None:
+    def test_it_has_the_rows_of_the_learners_and_each_study_links_to_the_other(
+        self, place: Any
+    ) -> None:
         study = studies.new_study(storage=place)
         for n_trials in (2, 1, None):  # it grows, and what it had changes
             studies.run(study, Table(RIVALS), n_trials=n_trials)
-            update_dashboard(study)
+            before = study.get_trials()
+            note = note_of(study)
+            assert study.get_trials() == before, "those of the study itself stay as they are"
             rows, wanted = learners_of(study).trials, one_row_per_learner(study).trials
             assert len(rows) == len(wanted) == len(learning_curves(study))
             for row, want in zip(rows, wanted, strict=True):
-                assert (row.number, row.state, row.values) == (
-                    want.number,
-                    want.state,
-                    want.values,
-                )
-                assert (row.params, row.distributions) == (want.params, want.distributions)
-                assert row.intermediate_values == want.intermediate_values
-                assert (row.user_attrs, row.system_attrs) == (want.user_attrs, want.system_attrs)
-                assert row.datetime_start == want.datetime_start
-                assert row.duration == want.duration
-        assert learners_of(study).best_value == 0.875
-
-    @pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
-    def test_every_state_is_stored_in_a_database(self, make: Any, tmp_path: Path) -> None:
-        rows = one_row_per_learner(make()).trials
-        database = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db")
-        study = optuna.create_study(storage=database)
-        assert bulk.replace_trials(study._storage, study._study_id, rows) == study._study_id
-        for row, want in zip(study.trials, rows, strict=True):
-            assert (row.state, row.values, row.params) == (want.state, want.values, want.params)
-            assert row.intermediate_values == want.intermediate_values, "infinite ones too"
-            assert (row.datetime_start, row.datetime_complete) == (
-                want.datetime_start,
-                want.datetime_complete,
-            )
+                for name in SHOWN:
+                    assert getattr(row, name) == getattr(want, name), name
+        learners = learners_of(study)
+        assert learners.best_value == 0.875
+        assert f"(/dashboard/studies/{learners._study_id})" in note
+        back = f"[trees](/dashboard/studies/{study._study_id})"
+        assert back in optuna_dashboard.get_note(learners)
 
     def test_in_a_database_everything_keeps_its_id(self, tmp_path: Path) -> None:
-        study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
-        studies.run(study, Table(RIVALS), n_trials=2)
-        update_dashboard(study)
-        before = learners_of(study)
+        study = studies.new_study(storage=sqlite(tmp_path))
+        before = learners_of(drawn_of(studies.run(study, Table(RIVALS), n_trials=2)))
         ids = [trial._trial_id for trial in before.trials]
-        studies.run(study, Table(RIVALS))
-        update_dashboard(study)
-        after = learners_of(study)
+        after = learners_of(drawn_of(studies.run(study, Table(RIVALS))))
         assert after._study_id == before._study_id
         assert [trial._trial_id for trial in after.trials][:2] == ids
 
     def test_a_row_too_many_is_taken_away(self, tmp_path: Path) -> None:
-        study = optuna.create_study(storage=f"sqlite:///{tmp_path}/study.db")
+        study = optuna.create_study(storage=sqlite(tmp_path))
         rows = one_row_per_learner(studies.finished()).trials
         bulk.replace_trials(study._storage, study._study_id, rows)
         bulk.replace_trials(study._storage, study._study_id, rows[:1])
@@ -438,28 +407,9 @@ class TestStudyOfLearners:
         new = again.trials[1]
         assert new.params == new.user_attrs == new.system_attrs == new.intermediate_values == {}
 
-    def test_the_trials_of_the_study_itself_stay_as_they_are(self, place: Any) -> None:
-        study = studies.run(studies.new_study(storage=place), Table(RIVALS))
-        before = study.get_trials()
-        update_dashboard(study)
-        update_dashboard(study)
-        assert study.get_trials() == before
-
-    def test_each_links_to_the_other(self, place: Any) -> None:
-        study = studies.run(studies.new_study(storage=place), Table(RIVALS))
-        update_dashboard(study)
-        learners = learners_of(study)
-        assert f"[trees](/dashboard/studies/{study._study_id})" in optuna_dashboard.get_note(
-            learners
-        )
-        assert f"(/dashboard/studies/{learners._study_id})" in optuna_dashboard.get_note(study)
-
     def test_a_name_of_markdown_is_shown_as_it_is(self) -> None:
-        given = studies.new_study()
-        study = optuna.create_study(
-            study_name="a]b*", direction="maximize", sampler=given.sampler, pruner=given.pruner
-        )
-        update_dashboard(studies.run(study, studies.Table(studies.RIVALS)))
+        study = pair(DAUBPruner.paper(sizes=studies.SIZES), name="a]b*", n_learners=3)
+        drawn_of(studies.run(study, Table(RIVALS)))
         note = optuna_dashboard.get_note(learners_of(study))
         assert "The learners of [a\\]b\\*](/dashboard" in note
 
@@ -469,19 +419,19 @@ class TestStudyOfLearners:
         study = studies.finished()
         other = optuna.create_study(study_name="trees (learners)", storage=study._storage)
         other.add_trial(optuna.create_trial(value=1.0))
-        with caplog.at_level(logging.WARNING, "optuna_daub.dashboard"):
-            update_dashboard(study)
+        update_dashboard(study)
         assert "must not be named 'trees (learners)'" in caplog.text
         assert [trial.value for trial in other.trials] == [1.0]
         assert set(figures(study)) == IDS
 
-    def test_a_thousand_learners_are_written_by_few_statements(self, tmp_path: Path) -> None:
-        storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db")
-        study = optuna.create_study(storage=storage)
-        rows = one_row_per_learner(studies.finished()).trials * 334
+    def test_hundreds_of_learners_are_written_by_few_statements(
+        self, database: optuna.storages.RDBStorage
+    ) -> None:
+        study = optuna.create_study(storage=database)
+        rows = one_row_per_learner(studies.finished()).trials * 100
         statements: list[str] = []
         sqlalchemy.event.listen(
-            storage.engine, "before_cursor_execute", lambda *args: statements.append(args[2])
+            database.engine, "before_cursor_execute", lambda *args: statements.append(args[2])
         )
         bulk.replace_trials(study._storage, study._study_id, rows)
         assert len(statements) < 2 * len(rows), "trial by trial it is dozens for each"
@@ -496,15 +446,9 @@ def _score(trial: optuna.Trial) -> float:
 
 
 def _begun(place: Any, name: str = "s", n_learners: int | None = None) -> optuna.Study:
-    return optuna.create_study(
-        study_name=name,
-        storage=place,
-        direction="maximize",
-        sampler=DataAllocationSampler(
-            optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
-        ),
-        pruner=DAUBPruner(max_resource=20_000),
-    )
+    base = optuna.samplers.RandomSampler(seed=0)
+    pruner = DAUBPruner(max_resource=20_000)
+    return pair(pruner, base, storage=place, name=name, n_learners=n_learners)
 
 
 def _go_on(study: optuna.Study, n_trials: int, callback: DashboardCallback) -> None:
@@ -577,30 +521,27 @@ class TestJournals:
 
     def test_a_journal_grows_by_a_few_times_its_trials(self, place: Path) -> None:
         study = _begun(JournalStorage(JournalFileBackend(str(place))))
-        study.optimize(_score, n_trials=30)
-        per_trial = place.stat().st_size / 30
+        n = 20
+        study.optimize(_score, n_trials=n)
+        per_trial = place.stat().st_size / n
         callback = DashboardCallback(every=0)
         _go_on(study, 1, callback)
         before = place.stat().st_size
-        _go_on(study, 30, callback)
-        grown = (place.stat().st_size - before) / 30
+        _go_on(study, n, callback)
+        grown = (place.stat().st_size - before) / n
         update_dashboard(study)
-        drawing = place.stat().st_size - before - 30 * grown
+        drawing = place.stat().st_size - before - n * grown
         assert grown < 8 * per_trial
         assert grown < drawing / 4, "each time it would be more than a drawing"
 
     def test_a_new_learner_is_one_more_row(self, kept: Any) -> None:
         study = _begun(kept, f"s{uuid.uuid4().hex}")
-        study.optimize(_score, n_trials=80)  # so one more moves no forecast far
-        for _ in range(100):
-            update_dashboard(study)
-            shown, curves = learners_of(study), learning_curves(study)
-            before = shown.trials
-            study.optimize(_score, n_trials=1)
-            sizes = [curve.size for curve in learning_curves(study)]
-            if sizes[: len(curves)] == [curve.size for curve in curves]:
-                break
-        n_learners = len(curves)
+        study.optimize(_score, n_trials=40)  # so one more moves no forecast far
+        update_dashboard(study)
+        shown, n_learners = learners_of(study), len(learning_curves(study))
+        before = shown.trials
+        study.enqueue_trial({"x": 0.5})
+        study.optimize(_score, n_trials=1)
         written = writes_of(study, "create_new_trial", lambda: update_dashboard(study))
         after = learners_of(study)
         assert after._study_id == shown._study_id
@@ -685,8 +626,7 @@ class TestJournals:
         _go_on(study, 2, callback)
         assert len(learning_curves(study)) > n_learners
         assert len(learners.trials) == n_rows
-        best = best_learner(study)
-        assert best is not None
+        best = answer(study)
         assert f"score {best.score:.4f}" in optuna_dashboard.get_note(study)
         assert f"/dashboard/studies/{learners._study_id}" in optuna_dashboard.get_note(study)
         study.optimize(_score, n_trials=1, callbacks=[callback])
@@ -696,19 +636,18 @@ class TestJournals:
 
     def test_other_workers_draw_no_earlier(self, place: Path) -> None:
         study = _begun(JournalStorage(JournalFileBackend(str(place))))
-        study.optimize(_score, n_trials=20)
+        study.optimize(_score, n_trials=11)
         _go_on(study, 1, DashboardCallback(every=0))
         before = stored(study)["daub:drawing"]["trials"]
-        assert before == 21
-        for _ in range(3):  # three other processes, as far as the callback can tell
+        assert before == 12
+        for _ in range(2):  # two other processes, as far as the callback can tell
             other = DashboardCallback(every=0)
             _go_on(study, 1, other)
             other(study, study.trials[-1])
         assert stored(study)["daub:drawing"]["trials"] == before
 
-    @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-    def test_elsewhere_all_is_drawn_each_time(self, kind: str, tmp_path: Path) -> None:
-        study = _begun(None if kind == "memory" else f"sqlite:///{tmp_path}/study.db")
+    def test_elsewhere_all_is_drawn_each_time(self, tmp_path: Path) -> None:
+        study = _begun(sqlite(tmp_path))
         study.optimize(_score, n_trials=9)
         _go_on(study, 2, DashboardCallback(every=0))
         learners = optuna.load_study(study_name="s (learners)", storage=study._storage)
@@ -717,17 +656,27 @@ class TestJournals:
 
 
 class TestWhen:
-    def test_the_end_of_a_study_is_drawn(self) -> None:
+    @pytest.mark.parametrize("limit", [{}, {"n_trials": 2}, {"timeout": 0.5}])
+    def test_the_last_trial_is_drawn(self, limit: dict[str, Any]) -> None:
+        """Also where the study has no end of its own, and before the timeout."""
         study = studies.new_study()
-        study.optimize(Table(RIVALS), callbacks=[DashboardCallback(every=3600)])
-        assert "is the best" in optuna_dashboard.get_note(study)
-        assert figures(study) == expected(study)
 
-    def test_it_waits_between_two_drawings(self, drawn: list[optuna.Study]) -> None:
+        def slow(trial: optuna.Trial) -> float:
+            time.sleep(0.3 if "timeout" in limit else 0.0)
+            return Table(RIVALS)(trial)
+
+        study.optimize(slow, callbacks=[DashboardCallback(every=3600)], **limit)
+        assert len(study.trials[0].intermediate_values) == 3
+        assert figures(study) == expected(study)
+        assert ("is the best" in optuna_dashboard.get_note(study)) == (not limit)
+
+    def test_between_two_drawings_it_waits_and_costs_next_to_nothing(
+        self, drawn: list[optuna.Study]
+    ) -> None:
         callback, study = DashboardCallback(every=3600), studies.running()
         trial = study.trials[0]
-        for _ in range(5):
-            callback(study, trial)
+        callback(study, trial)
+        assert reads_of(study, lambda: callback(study, trial)) == []
         assert len(drawn) == 1
 
     def test_without_waiting_it_draws_after_every_run(self, drawn: list[optuna.Study]) -> None:
@@ -736,7 +685,7 @@ class TestWhen:
         assert len(drawn) >= 2
 
     def test_one_worker_at_a_time_draws(self, drawn: list[optuna.Study], tmp_path: Path) -> None:
-        study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
+        study = studies.new_study(storage=sqlite(tmp_path))
         studies.run(study, Table(RIVALS), n_trials=1)
         trial = study.trials[0]
         for _ in range(3):  # three processes, as far as the callback can tell
@@ -778,33 +727,17 @@ class TestWhen:
 
         def draw(_: optuna.Study) -> None:
             calls.append(time.perf_counter())
-            time.sleep(0.02)
+            time.sleep(0.005)
 
         monkeypatch.setattr(dashboard, "update_dashboard", draw)
         callback, study = DashboardCallback(every=0), studies.running()
         trial = study.trials[0]
         while len(calls) < 2:
             callback(study, trial)
-        assert calls[1] - calls[0] >= 0.02 / 0.01
+        assert calls[1] - calls[0] >= 0.005 / 0.01
         drawing = dashboard._read_drawing(study)
         assert drawing is not None
-        assert drawing.pause > 0.02 / 0.01 - 0.1 - 0.02, "other workers wait as long"
-
-    def test_the_last_trial_is_drawn_where_the_study_has_no_end_of_its_own(self) -> None:
-        study = studies.new_study()
-        study.optimize(Table(RIVALS), n_trials=2, callbacks=[DashboardCallback(every=3600)])
-        assert figures(study) == expected(study)
-
-    def test_the_last_trial_before_the_timeout_is_drawn(self) -> None:
-        study = studies.new_study()
-
-        def slow(trial: optuna.Trial) -> float:
-            time.sleep(0.3)
-            return Table(RIVALS)(trial)
-
-        study.optimize(slow, timeout=0.5, callbacks=[DashboardCallback(every=3600)])
-        assert len(study.trials[0].intermediate_values) == 3
-        assert figures(study) == expected(study)
+        assert drawing.pause > 0.005 / 0.01 - 0.1 - 0.005, "other workers wait as long"
 
     def test_what_cannot_be_drawn_is_a_warning(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -814,17 +747,10 @@ class TestWhen:
 
         monkeypatch.setattr(dashboard, "update_dashboard", draw)
         study = studies.new_study()
-        with caplog.at_level(logging.WARNING, "optuna_daub.dashboard"):
-            study.optimize(Table(RIVALS), callbacks=[DashboardCallback(every=3600)])
+        study.optimize(Table(RIVALS), callbacks=[DashboardCallback(every=3600)])
         assert study.best_value == 0.875
         assert "could not be brought up to date" in caplog.text
         assert "disk full" in caplog.text
-
-    def test_between_two_drawings_it_costs_next_to_nothing(self, drawn: list[Any]) -> None:
-        callback, study = DashboardCallback(every=3600), studies.running()
-        trial = study.trials[0]
-        callback(study, trial)
-        assert reads_of(study, lambda: callback(study, trial)) == []
 
     @pytest.mark.parametrize("ahead", [-300.0, 300.0])
     def test_the_clocks_of_two_machines_are_not_compared(

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -29,6 +28,9 @@ from optuna_daub import training_sizes
 from optuna_daub.dashboard import GRAPHS
 from optuna_daub.dashboard import DashboardCallback
 from optuna_daub.dashboard import update_dashboard
+from tests.study.process_study import free_port
+from tests.study.process_study import wait_for
+from tests.study.table_study import pair
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -84,59 +86,63 @@ def browser(tmp_path: Path) -> Iterator[Any]:
     driver.quit()
 
 
-class GatedTable(Table):
-    """Learners of which the third trains only once the gate is open."""
+class Gated:
+    """An objective that waits before a trial until the gate is open."""
 
-    def __init__(self) -> None:
-        super().__init__(RIVALS)
+    def __init__(self, train: Callable[[optuna.Trial], float], at: int) -> None:
+        self.train, self.at = train, at
         self.gate = threading.Event()
         self.is_waiting = threading.Event()
 
     def __call__(self, trial: optuna.Trial) -> float:
-        if trial.number == 2:
+        if trial.number == self.at:
             self.is_waiting.set()
             assert self.gate.wait(3 * PATIENCE)
-        return super().__call__(trial)
+        return self.train(trial)
 
 
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[tuple[optuna.Study, GatedTable, threading.Thread]]:
-    """A study that is running: two learners are suspended, the third is being trained."""
-    study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
-    objective = GatedTable()
+Running = tuple[optuna.Study, Gated, threading.Thread]
+
+
+@contextmanager
+def running(study: optuna.Study, objective: Gated) -> Iterator[Running]:
+    """Yield a study that a thread works on, with its pictures, and which waits at the gate."""
     callbacks = [DashboardCallback(every=0)]
     thread = threading.Thread(
         target=study.optimize, args=(objective,), kwargs={"callbacks": callbacks}
     )
     thread.start()
-    assert objective.is_waiting.wait(PATIENCE)
-    yield study, objective, thread
-    objective.gate.set()
-    thread.join(PATIENCE)
+    try:
+        assert objective.is_waiting.wait(PATIENCE)
+        yield study, objective, thread
+    finally:
+        objective.gate.set()
+        thread.join(PATIENCE)
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Running]:
+    """A study that is running: two learners are suspended, the third is being trained."""
+    study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
+    with running(study, Gated(Table(RIVALS), at=2)) as found:
+        yield found
 
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """The address at which optuna-dashboard serves the study."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = Path(sys.executable).with_name("optuna-dashboard")
     where = ["--host", "127.0.0.1", "--port", str(port), "--server", "wsgiref"]
     log = (tmp_path / "dashboard.log").open("w")
     server = subprocess.Popen(
         [command, f"sqlite:///{tmp_path}/study.db", *where], stdout=log, stderr=log
     )
-    until(lambda: _answers(port), "optuna-dashboard answers")
+    wait_for(port)
     yield f"http://127.0.0.1:{port}/dashboard/studies/1"
     server.terminate()
     server.wait(PATIENCE)
     log.close()
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def traces(browser: Any, graph_id: str) -> list[str]:
@@ -154,10 +160,16 @@ def errors(browser: Any) -> list[str]:
     return [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
 
-def test_a_running_study_is_shown_and_follows_what_happens(
-    worker: tuple[optuna.Study, GatedTable, threading.Thread], address: str, browser: Any
+def test_a_running_study_and_its_notes_are_shown_and_follow_what_happens(
+    browser: Any, worker: Running, address: str
 ) -> None:
     study, objective, thread = worker
+
+    browser.get(f"{address}/note")
+    until(lambda: "0 oak leads" in text(browser), "the note on the running study")
+    browser.get(f"{address}/trials?numbers=0")
+    until(lambda: "trained on 100 then 200 then 400 examples" in text(browser), "a run's note")
+    until(lambda: "daub:training_size" in text(browser), "a run's user attributes")
 
     browser.get(address)
     for graph_id in GRAPHS.keys() - {"daub-sample-agreement"}:  # two learners are not ranked
@@ -181,66 +193,36 @@ def test_a_running_study_is_shown_and_follows_what_happens(
     assert errors(browser) == []
 
 
-def test_the_notes_are_read_on_their_pages(
-    worker: tuple[optuna.Study, GatedTable, threading.Thread], address: str, browser: Any
-) -> None:
-    _, objective, thread = worker
-    browser.get(f"{address}/note")
-    until(lambda: "0 oak leads" in text(browser), "the note on the running study")
-    browser.get(f"{address}/trials?numbers=0")
-    until(lambda: "trained on 100 then 200 then 400 examples" in text(browser), "a run's note")
-    until(lambda: "daub:training_size" in text(browser), "a run's user attributes")
-    objective.gate.set()
-    thread.join(PATIENCE)
-    assert errors(browser) == []
-
-
 def text(browser: Any) -> str:
     shown: str = browser.execute_script("return document.body.innerText")
     return shown
 
 
-class GatedSearch:
-    """Learners that one parameter decides; after twelve runs the next waits for the gate."""
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.is_waiting = threading.Event()
-
-    def __call__(self, trial: optuna.Trial) -> float:
-        live = trial.suggest_float("live", 0.0, 1.0)
-        trial.suggest_float("dead", 0.0, 1.0)
-        trial.suggest_categorical("kind", ["tree", "net"])
-        if trial.number == 12:
-            self.is_waiting.set()
-            assert self.gate.wait(3 * PATIENCE)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = 0.5 + 0.4 * live - 10 / size
-            report(trial, size, score, training_score=1.0, seconds=size / 100)
-        return score
+def wide(trial: optuna.Trial) -> float:
+    """Train a learner that one parameter decides."""
+    live = trial.suggest_float("live", 0.0, 1.0)
+    trial.suggest_float("dead", 0.0, 1.0)
+    trial.suggest_categorical("kind", ["tree", "net"])
+    score = 0.0
+    for size in training_sizes(trial):
+        score = 0.5 + 0.4 * live - 10 / size
+        report(trial, size, score, training_score=1.0, seconds=size / 100)
+    return score
 
 
 @pytest.fixture
-def search(tmp_path: Path) -> Iterator[tuple[optuna.Study, GatedSearch, threading.Thread]]:
-    study = optuna.create_study(
-        study_name="wide",
+def search(tmp_path: Path) -> Iterator[Running]:
+    """A study of twenty learners; after twelve runs the next one waits."""
+    study = pair(
+        DAUBPruner.paper(sizes=studies.SIZES),
+        optuna.samplers.RandomSampler(seed=0),
         storage=f"sqlite:///{tmp_path}/study.db",
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=20),
-        pruner=DAUBPruner.paper(sizes=studies.SIZES),
+        name="wide",
+        n_learners=20,
     )
-    objective = GatedSearch()
-    callbacks = [DashboardCallback(every=0)]
-    thread = threading.Thread(
-        target=study.optimize, args=(objective,), kwargs={"callbacks": callbacks}
-    )
-    thread.start()
-    assert objective.is_waiting.wait(PATIENCE)
-    update_dashboard(study)  # the callback may be resting
-    yield study, objective, thread
-    objective.gate.set()
-    thread.join(PATIENCE)
+    with running(study, Gated(wide, at=12)) as found:
+        update_dashboard(study)  # the callback may be resting
+        yield found
 
 
 def drawn(browser: Any, plot_id: str) -> list[dict[str, Any]]:
@@ -258,7 +240,7 @@ def drawn(browser: Any, plot_id: str) -> list[dict[str, Any]]:
 
 
 def test_the_study_of_learners_fills_the_pages_that_runs_leave_empty(
-    search: tuple[optuna.Study, GatedSearch, threading.Thread], address: str, browser: Any
+    browser: Any, search: Running, address: str
 ) -> None:
     study, objective, thread = search
 

@@ -10,6 +10,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -45,103 +46,100 @@ def modules(package: str) -> list[str]:
     return [name.removesuffix(".__init__") for name in dotted]
 
 
-@cache
-def loaded_by(*names: str) -> frozenset[str]:
-    """Return what a fresh interpreter has loaded after importing `names` one by one."""
-    imports = "".join(f"import {name}\n" for name in names)
-    code = f"import sys\n{imports}print(*sys.modules)"
-    run = [sys.executable, "-c", code]
-    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return frozenset(done.stdout.split())
+CHAINS = (("root",), ("core",), ("learners",), ("study", "objective", "sklearn"))
+"""Layers imported one after the other, each chain from the start and by a copy of a process."""
 
-
-EACH = """
+LOAD = """
 import os, sys
-import scipy.linalg, scipy.optimize, scipy.special
-for name in sys.argv[1:]:
+
+def follow(chain):
     if not os.fork():
-        __import__(name)
-        print(name, *sys.modules, flush=True)
+        for step in chain.split():
+            layer, *names = step.split(",")
+            for name in names:
+                __import__(name)
+            print(layer, *sys.modules, sep=",", flush=True)
         os._exit(0)
-    assert os.wait()[1] == 0, name
+    assert os.wait()[1] == 0, chain
+
+print("nothing", *sys.modules, sep=",", flush=True)
+follow(sys.argv[1])
+import scipy.linalg, scipy.optimize, scipy.special
+print("numpy and scipy", *sys.modules, sep=",", flush=True)
+for chain in sys.argv[2:]:
+    follow(chain)
 """
 
 
 @cache
-def loaded_by_each(*names: str) -> dict[str, frozenset[str]]:
-    """Return what each module loads in an interpreter that has loaded what the core may load.
-
-    The interpreter is fresh, and a copy of it imports one module only.
-    """
-    run = [sys.executable, "-c", EACH, *names]
+def _loaded() -> dict[str, frozenset[str]]:
+    names = {layer: [OURS] if layer == "root" else modules(layer) for c in CHAINS for layer in c}
+    chains = [" ".join(",".join([layer, *names[layer]]) for layer in chain) for chain in CHAINS]
+    run = [sys.executable, "-c", LOAD, *chains]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
-    return {name: frozenset(loaded) for name, *loaded in lines}
+    lines = [line.split(",") for line in done.stdout.splitlines()]
+    return {layer: frozenset(loaded) for layer, *loaded in lines}
+
+
+def loaded_by(layer: str) -> frozenset[str]:
+    """Return what a fresh interpreter has loaded after all modules of a layer.
+
+    It has the layers before it in its chain and, but for the root, what the core may load.
+    """
+    return _loaded()[layer]
 
 
 def packages(names: frozenset[str]) -> frozenset[str]:
     """Return the packages from outside the standard library that `names` belong to."""
-    return frozenset(name.partition(".")[0] for name in names - loaded_by()) - STANDARD
+    return frozenset(name.partition(".")[0] for name in names - loaded_by("nothing")) - STANDARD
 
 
-def numpy_and_scipy() -> set[str]:
-    """Return the two packages that the core may load, with what they load themselves."""
-    return set(packages(loaded_by("scipy.linalg", "scipy.optimize", "scipy.special")))
+def of(package: str, names: frozenset[str]) -> set[str]:
+    """Return those of `names` in a package of ours."""
+    return {name for name in names if f"{name}.".startswith(f"{OURS}.{package}.")}
 
 
-def foreign(names: frozenset[str], layer: str, allowed: set[str]) -> set[str]:
-    """Return what breaks the rule: packages not allowed, and our modules of an outer layer."""
-    outer = {f"{OURS}.{package}" for package in OUTER}
-    ours = {name for name in names if ".".join(name.split(".")[:2]) in outer}
-    if layer == "core":
-        ours |= {name for name in names if name.startswith(f"{OURS}.learners")}
-    return set(packages(names) - allowed - {OURS}) | ours
+def foreign_to_the_core(names: frozenset[str]) -> set[str]:
+    """Return what breaks its rule: packages beside NumPy and SciPy, and our other layers."""
+    allowed = packages(loaded_by("numpy and scipy")) | {OURS}
+    layers = BELOW.keys() - {"core"}
+    return set(packages(names) - allowed).union(*(of(layer, names) for layer in layers))
 
 
-@pytest.mark.parametrize("module", modules("core"))
-def test_each_module_of_the_core_loads_the_standard_library_numpy_and_scipy(module: str) -> None:
-    loaded = loaded_by_each(*modules("core"))[module]
-    assert module in loaded
-    assert foreign(loaded, "core", numpy_and_scipy()) == set()
+def test_the_core_loads_the_standard_library_numpy_and_scipy() -> None:
+    loaded = loaded_by("core")
+    assert {*modules("core")} <= loaded
+    assert foreign_to_the_core(loaded) == set()
 
 
-def test_the_learners_load_neither_optuna_nor_the_study() -> None:
-    loaded = loaded_by(*modules("learners"))
-    assert "sklearn" in loaded
-    assert "optuna" not in loaded
-    assert not {name for name in foreign(loaded, "learners", set()) if name.startswith(OURS)}
+@pytest.mark.parametrize(
+    ("layer", "needed", "others"),
+    [
+        ("learners", {"sklearn"}, OUTER),
+        ("study", {"optuna"}, ("objective", "sklearn")),
+        (
+            "objective",
+            {"sklearn", f"{OURS}.study"},
+            ("learners", "visualization", "dashboard", "sklearn"),
+        ),
+        ("sklearn", {"sklearn", f"{OURS}.objective"}, ("learners", "visualization", "dashboard")),
+    ],
+)
+def test_a_layer_loads_no_outer_one(layer: str, needed: set[str], others: Sequence[str]) -> None:
+    loaded = loaded_by(layer)
+    assert {*modules(layer)} | needed <= loaded
+    assert not set[str]().union(*(of(other, loaded) for other in others))
 
 
-def test_the_study_loads_no_objective() -> None:
-    loaded = loaded_by(*modules("study"))
-    assert not {name for name in loaded if name.startswith(f"{OURS}.objective")}
-
-
-def test_the_objective_loads_neither_learners_nor_pictures() -> None:
-    loaded = loaded_by(*modules("objective"))
-    outer = tuple(f"{OURS}.{layer}" for layer in ("learners", "visualization", "dashboard"))
-    assert f"{OURS}.study" in loaded
-    assert not {name for name in loaded if name.startswith(outer)}
-
-
-def test_the_search_loads_neither_learners_nor_pictures() -> None:
-    loaded = loaded_by(*modules("sklearn"))
-    outer = tuple(f"{OURS}.{layer}" for layer in ("learners", "visualization", "dashboard"))
-    assert {"sklearn", f"{OURS}.sklearn", f"{OURS}.objective"} <= loaded
-    assert not {name for name in loaded if name.startswith(outer)}
-
-
-def test_the_objective_loads_no_search() -> None:
-    loaded = loaded_by(*modules("objective")) | loaded_by(*modules("study"))
-    assert "sklearn" in loaded
-    assert not {name for name in loaded if name.startswith(f"{OURS}.sklearn")}
+def test_the_learners_load_no_optuna() -> None:
+    assert "optuna" not in loaded_by("learners")
 
 
 def test_the_root_loads_nothing_by_itself() -> None:
-    assert {name for name in loaded_by(OURS) if name.startswith(OURS)} == {OURS}
-    assert packages(loaded_by(OURS)) == {OURS}
+    loaded = loaded_by("root")
+    assert {name for name in loaded if name.startswith(OURS)} == {OURS}
+    assert packages(loaded) == {OURS}
 
 
 def arrows(source: str) -> Iterator[str]:
@@ -215,29 +213,10 @@ class TestTheCheckCanFail:
             found = [p for p in SOURCES if layer_of(p) == layer]
             assert {a for p in found for a in arrows(p.read_text())} - {layer}
 
-    def test_it_finds_optuna_and_the_study(self) -> None:
-        found = foreign(loaded_by(*modules("study")), "core", numpy_and_scipy())
-        assert {"optuna", "optuna_daub.study"} <= found
-
-    def test_it_finds_what_one_module_of_several_loads(self) -> None:
-        core = "optuna_daub.core.curve", "optuna_daub.core.sizes"
-        found = loaded_by_each(core[0], "sklearn", core[1])
-        assert "sklearn" in foreign(found["sklearn"], "core", numpy_and_scipy())
-        assert not any(foreign(found[name], "core", numpy_and_scipy()) for name in core)
-
-    def test_it_finds_what_a_module_of_the_core_would_drag_in(self) -> None:
-        found = foreign(loaded_by("optuna_daub.core", "sklearn"), "core", numpy_and_scipy())
-        assert "sklearn" in found
-
-    def test_it_finds_the_learners_below_the_core(self) -> None:
-        found = foreign(loaded_by(*modules("learners")), "core", numpy_and_scipy())
-        assert "optuna_daub.learners" in found
+    def test_it_finds_what_the_core_would_drag_in(self) -> None:
+        assert {"sklearn", f"{OURS}.learners"} <= foreign_to_the_core(loaded_by("learners"))
+        found = foreign_to_the_core(loaded_by("objective"))
+        assert {"optuna", f"{OURS}.study", f"{OURS}.objective"} <= found
 
     def test_it_looks_at_every_module(self) -> None:
-        found = modules("core")
-        assert "optuna_daub.core" in found
-        assert "optuna_daub.core.policies.daub" in found
-
-    def test_it_finds_the_objective(self) -> None:
-        found = foreign(loaded_by(*modules("objective")), "core", numpy_and_scipy())
-        assert {"optuna", "optuna_daub.study", "optuna_daub.objective"} <= found
+        assert {f"{OURS}.core", f"{OURS}.core.policies.daub"} <= {*modules("core")}

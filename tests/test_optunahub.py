@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 from types import ModuleType
 
@@ -60,18 +59,10 @@ def test_a_study_runs_with_it(module: ModuleType) -> None:
     assert study.best_params == {"skill": best}
 
 
-@pytest.mark.slow
-def test_its_example_runs(module: ModuleType, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(PACKAGE / "example.py")],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "max_depth" in done.stdout
+@pytest.mark.usefixtures("module")
+def test_its_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(PACKAGE / "example.py"), run_name="__main__")
+    assert "max_depth" in capsys.readouterr().out
 
 
 def test_it_holds_the_files_of_the_template_and_text_only() -> None:

@@ -29,9 +29,9 @@ PAGES = ["README.md"] + [
 ]
 NEEDS = re.compile(r"<!-- needs: (\w+) -->")
 """Marks the blocks below it, down to the next mark: they need a package that tests do without."""
-ENOUGH = {"timeout": 5, "seconds": 2}
-"""Seconds that searches of pages may take. A study warns unless it comes to a training on all the
-rows; `fit` and `tune` train one model in any time."""
+ENOUGH = {"timeout=": 3, "seconds=": 2, "n_candidates=": 4, "make_classification(": 4_000}
+"""Seconds, candidates and rows that a page may have here. A study warns unless it comes to a
+training on all the rows in its time; `fit` and `tune` train one model in any."""
 REFERENCE = "\n".join(path.read_text() for path in (ROOT / "docs/reference").glob("*.rst"))
 
 
@@ -68,8 +68,9 @@ def test_the_python_of_a_page_runs(
     for line, code in blocks(page):
         if needed := NEEDS.findall("\n".join(lines[:line])):
             pytest.importorskip(needed[-1])
-        for name, most in ENOUGH.items():
-            code = re.sub(rf"\b{name}=(\d+)\b", rf"{name}=min(\1, {most})", code)
+        for before, most in ENOUGH.items():
+            number = rf"(?<=\b{re.escape(before)})([\d_]+)\b"
+            code = re.sub(number, rf"min(\1, {most})", code)
         # Empty lines before the code make the line numbers of an error those of the page.
         exec(compile("\n" * line + code, page, "exec"), names)
 

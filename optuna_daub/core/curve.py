@@ -164,7 +164,8 @@ class LearningCurve(Remembers):
         >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
         (0.0, 0.0, nan, nan, 0.0, 0.0)
         """
-        timed, fastest = [], math.inf
+        timed: list[tuple[float, float]] = []
+        fastest = math.inf
         for seen in reversed(self.observations):
             if seen.seconds and seen.seconds <= fastest:
                 fastest = seen.seconds

@@ -357,7 +357,10 @@ def _before_a_model(
     # New learners start small, and so do candidates until some learner is affordable.
     learners[~scored, 0] = known.learners[~scored, 0]
     if not is_allowed.any():
-        candidates[:, 0] = known.candidates[:, 0]
+        # Where nothing promises to be better, any point may start: there is no model yet.
+        candidates[:, 0] = np.where(
+            new[:, 0] <= left, np.maximum(known.candidates[:, 0], 0.0), -math.inf
+        )
     return Prices(learners, candidates, known.may_choose, False)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import search
 from benchmarks.rows import ROOT
 from benchmarks.rows import Row
 from benchmarks.rows import read_rows
@@ -61,36 +62,29 @@ SLOW = {
 }
 
 
-def _run(*arguments: str, seed: int = 0) -> None:
-    subprocess.run(
-        [sys.executable, "benchmarks/search.py", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed)},
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-
-
 @pytest.mark.slow
-def test_the_command_runs_in_smoke_mode_and_resumes(tmp_path: Path) -> None:
-    methods = ["random", "TPE + Hyperband", "ours, 20 learners"]
-    for _ in range(2):
-        _run("--smoke", "--results", str(tmp_path), "--methods", *methods)
-    rows = read_rows(tmp_path / "search.jsonl")
-    assert [row["key"]["method"] for row in rows] == [REFERENCE, *methods]
-    table = (tmp_path / "search.md").read_text(encoding="utf-8")
+def test_the_command_resumes_and_a_fresh_process_gives_the_same_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = [*HERE, "ours, 20 learners"]
+    for seed in ("1", "2"):  # strings are hashed differently
+        arguments = ["--smoke", "--results", str(tmp_path / seed), "--methods", *methods]
+        subprocess.run(
+            [sys.executable, "benchmarks/search.py", *arguments],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            timeout=300,
+        )
+    monkeypatch.setattr(sys, "argv", ["search.py", *arguments])
+    search.main()
+    first, second = (read_rows(tmp_path / seed / "search.jsonl") for seed in ("1", "2"))
+    assert [row["key"]["method"] for row in second] == [REFERENCE, *methods]
+    same = [[row.get("curve") for row in rows[: 1 + len(HERE)]] for rows in (first, second)]
+    assert same[0] == same[1]
+    table = (tmp_path / "2" / "search.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in table for name in methods)
-
-
-@pytest.mark.slow
-def test_a_fresh_process_gives_the_same_figures(tmp_path: Path) -> None:
-    for seed in (1, 2):  # strings are hashed differently
-        folder = str(tmp_path / str(seed))
-        _run("--smoke", "--results", folder, "--methods", *HERE, seed=seed)
-    first, second = (read_rows(tmp_path / str(seed) / "search.jsonl") for seed in (1, 2))
-    assert [row.get("curve") for row in first] == [row.get("curve") for row in second]
-    assert len(first) == len(HERE) + 1
 
 
 def test_the_clock_adds_seconds_and_only_full_trainings_count() -> None:

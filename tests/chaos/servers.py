@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +13,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.study import process_study
-from tests.study.process_study import PATIENCE
+from tests.study.process_study import free_port
+from tests.study.process_study import wait_for
 
 
 @dataclass(frozen=True)
@@ -44,23 +43,6 @@ def opened(kind: str, folder: Path) -> Iterator[Server]:
                 yield Server(f"sqlite:///{folder}/study.db")
 
 
-def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @contextlib.contextmanager
 def _proxy(behind: str) -> Iterator[Server]:
     port = free_port()
@@ -70,7 +52,7 @@ def _proxy(behind: str) -> Iterator[Server]:
         for server in running:
             process_study.kill(server)
         running[:] = [process_study.serve(behind, port)]
-        _wait_for(port)
+        wait_for(port)
 
     restart()
     try:
@@ -86,7 +68,7 @@ def _redis(folder: Path) -> Iterator[Server]:
     command = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--save", ""]
     running = subprocess.Popen([*command, "--dir", str(folder)], stdout=subprocess.DEVNULL)
     try:
-        _wait_for(port)
+        wait_for(port)
         yield Server(f"redis://127.0.0.1:{port}/0")
     finally:
         running.kill()

@@ -151,29 +151,6 @@ def test_needed_balances_are_the_smallest_with_which_the_rule_holds(
             assert holds.tolist() == (balances >= needs[n - 1]).tolist()
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("rule", ["massart", "madaboost"])
-def test_few_examples_of_many_rounds_are_counted_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, rule: Any, n_classes: int
-) -> None:
-    X, y = noisy(75, 4, seed=5, n_classes=n_classes)
-    counted: list[int] = []
-    outcomes = Hypotheses.outcomes
-
-    def counting(self: Hypotheses, rows: Any, some: Any) -> Any:
-        counted.append(len(rows) * len(some))
-        return outcomes(self, rows, some)
-
-    monkeypatch.setattr(Hypotheses, "outcomes", counting)
-    model = AdaptiveSamplingBoostClassifier(rule, n_estimators=60, random_state=0)
-    with warnings.catch_warnings():  # no stump may be better than guessing in the end
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-    sizes = model.n_samples_per_round_
-    assert sizes.sum() > 100_000
-    assert sum(counted) < sizes.sum() * model.n_hypotheses_ / 2 / 20
-
-
 def holds_by_definition(name: str, epsilon: float, delta: float) -> Any:
     """Return rule (4) or (7) of Chen, Xu (2013) for one n and one P."""
 
@@ -301,25 +278,33 @@ def test_a_round_on_a_million_rows_does_not_touch_all_of_them(
 
 
 @pytest.mark.parametrize(("rule", "n_classes"), [("massart", 2), ("madaboost", 2), ("massart", 3)])
-def test_many_rounds_on_a_small_table_reject_few_candidates(
+def test_many_rounds_on_a_small_table_reject_and_count_few_one_by_one(
     monkeypatch: pytest.MonkeyPatch, rule: Any, n_classes: int
 ) -> None:
     X, y = noisy(75, 4, seed=5, n_classes=n_classes)
     candidates: list[int] = []
-    acceptance = SampleSource.acceptance
+    counted: list[int] = []
+    acceptance, outcomes = SampleSource.acceptance, Hypotheses.outcomes
 
-    def counted(self: SampleSource, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def accepting(self: SampleSource, problem: int, rows: Any) -> NDArray[np.float64]:
         candidates.append(len(rows))
         return acceptance(self, problem, rows)
 
-    monkeypatch.setattr(SampleSource, "acceptance", counted)
+    def counting(self: Hypotheses, rows: Any, some: Any) -> Any:
+        counted.append(len(rows) * len(some))
+        return outcomes(self, rows, some)
+
+    monkeypatch.setattr(SampleSource, "acceptance", accepting)
+    monkeypatch.setattr(Hypotheses, "outcomes", counting)
     model = AdaptiveSamplingBoostClassifier(rule, n_estimators=60, random_state=0)
     with warnings.catch_warnings():  # no stump may be better than guessing in the end
         warnings.simplefilter("ignore")
         model.fit(X, y)
     sizes = model.n_samples_per_round_
     assert np.size(sizes) >= 20
+    assert sizes.sum() > 100_000
     assert sum(candidates) < sizes.sum() / 5 + 2 * PATIENCE * n_classes
+    assert sum(counted) < sizes.sum() * model.n_hypotheses_ / 2 / 20
 
 
 def test_a_table_weighed_as_a_whole_gives_the_best_stump_of_all() -> None:

@@ -30,9 +30,9 @@ def expected_failures(estimator: Any) -> dict[str, str]:
 
 @parametrize_with_checks(
     [
-        BudgetedAdaBoostClassifier(),
-        AdaBoostRSClassifier(),
-        SpeedBoostClassifier(),
+        BudgetedAdaBoostClassifier(n_estimators=15),
+        AdaBoostRSClassifier(n_estimators=15),
+        SpeedBoostClassifier(n_estimators=15),
         AdaptiveSamplingBoostClassifier(),
     ],
     expected_failed_checks=expected_failures,

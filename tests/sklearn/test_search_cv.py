@@ -230,11 +230,8 @@ def test_the_best_of_clear_differences_is_found() -> None:
 
 
 def test_time_ends_it_and_a_model_is_there() -> None:
-    begun = time.monotonic()
     search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, cost="seconds")
     search.set_params(timeout=1.0, n_candidates=None).fit(X, Y)
-    assert time.monotonic() - begun < 10
-    assert search.n_candidates_ > 2  # on a loaded machine too
     assert search.cv_results_["n_resources"][search.best_index_] == search.max_resources_
 
 
@@ -254,11 +251,11 @@ def test_without_a_full_model_the_best_forecast_is_chosen() -> None:
 
 def test_without_number_or_time_there_are_as_many_as_the_first_round_affords() -> None:
     n = {}
-    for least in (10, 40, "smallest"):
+    for least in (40, "smallest"):
         search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, min_resources=least)
         search.set_params(n_candidates=None, sampler=RandomSampler(seed=0))
         n[least] = search.fit(X, Y).n_candidates_
-    assert n == {10: 20, 40: 10, "smallest": 16}  # of 200 rows; 12 are the smallest
+    assert n == {40: 10, "smallest": 16}  # of 200 rows; 12 are the smallest
 
 
 def test_few_points_are_all_searched_once() -> None:
@@ -291,8 +288,10 @@ def same(one: DataAllocationSearchCV, other: DataAllocationSearchCV) -> bool:
 def test_the_same_seed_gives_the_same_search(trees: DataAllocationSearchCV) -> None:
     again = clone(trees).fit(X, Y)
     assert same(trees, again)
-    assert same(trees, again.fit(X, Y))
-    assert not same(trees, clone(trees).set_params(random_state=1).fit(X, Y))
+    assert not same(trees, again.set_params(random_state=1, n_candidates=3).fit(X, Y))
+    other = clone(again).fit(X, Y)
+    assert same(again, other)
+    assert same(again, other.fit(X, Y))
 
 
 def test_a_sampler_of_ones_own_stays_as_it_was() -> None:
@@ -347,16 +346,16 @@ def test_it_is_quiet_unless_told(caplog: pytest.LogCaptureFixture) -> None:
 
 # --- Several scorers, refit ---
 
-SCORERS = [
-    ["accuracy", "roc_auc"],
-    ("accuracy", "roc_auc"),
-    {"accuracy": "accuracy", "roc_auc": "roc_auc"},
-    {"accuracy": make_scorer(accuracy_score), "roc_auc": "roc_auc"},
-]
 
-
-@pytest.mark.parametrize("scoring", SCORERS, ids=["list", "tuple", "dict", "scorers"])
-@pytest.mark.parametrize("refit", ["accuracy", "roc_auc"])
+@pytest.mark.parametrize(
+    ("scoring", "refit"),
+    [
+        (["accuracy", "roc_auc"], "accuracy"),
+        (("accuracy", "roc_auc"), "roc_auc"),
+        ({"accuracy": make_scorer(accuracy_score), "roc_auc": "roc_auc"}, "roc_auc"),
+    ],
+    ids=["list", "tuple", "dict"],
+)
 def test_of_several_scorers_refit_names_the_one_that_counts(scoring: Any, refit: str) -> None:
     several = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=scoring, refit=refit)
     one = clone(several).set_params(scoring=refit, refit=True).fit(X, Y)
@@ -525,8 +524,7 @@ def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
     assert first == rest[-1]
 
 
-@pytest.mark.parametrize("refit", [True, False])
-@pytest.mark.parametrize("error_score", [0.0, np.nan])
+@pytest.mark.parametrize(("refit", "error_score"), [(True, 0.0), (False, np.nan)])
 def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) -> None:
     """Also if each has a score on fewer rows, and if a number counts for what fails."""
     error = "large" if np.isnan(error_score) else "fit"
@@ -537,8 +535,7 @@ def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) 
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
-@pytest.mark.parametrize("n_folds", [1, 2, 3])
-@pytest.mark.parametrize("n_failing", [1, 2, 3, 4])
+@pytest.mark.parametrize(("n_folds", "n_failing"), [(1, 1), (1, 4), (2, 2), (3, 3)])
 def test_however_many_fail_what_does_not_is_chosen(n_folds: int, n_failing: int) -> None:
     """Also if as many fits failed as others were made."""
     errors = ["", *(f"fit{i}" for i in range(n_failing))]
@@ -610,82 +607,98 @@ def scored_by(scorer: Any) -> dict[str, Any]:
 
 
 LIGHT, HEAVY, HEAVIER = {0: 1, 1: 2}, {0: 1, 1: 5}, {0: 1, 1: 9}
+WEIGHTS = space_of(class_weight=[None, LIGHT, HEAVY])
 BOTH = {"scoring": ["recall", "precision"], "refit": "recall"}
+
+Refused = tuple[str, dict[str, Any], Any]
+"""A name of what differs, the settings that do, and the labels."""
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "after", "y"),
+    ("before", "others"),
     [
-        ("param_distributions", {}, space_of(C=loguniform(0.01, 5)), Y),
-        ("param_distributions", {}, {"param_distributions": [C, {"tol": [1e-3]}]}, Y),
         (
-            "param_distributions",
-            space_of(class_weight=[None, LIGHT, HEAVY]),
-            space_of(class_weight=[None, LIGHT, HEAVIER]),
-            Y,
+            {},
+            [
+                ("param_distributions", space_of(C=loguniform(0.01, 5)), Y),
+                ("param_distributions", {"param_distributions": [C, {"tol": [1e-3]}]}, Y),
+                ("scoring", {"scoring": "neg_log_loss"}, Y),
+                ("scoring", {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
+                ("cv and random_state", {"cv": 4}, Y),
+                ("cv and random_state", {"random_state": 1}, Y),
+                ("estimator", {"estimator": SVC()}, Y),
+                ("estimator", {"estimator": LogisticRegression(max_iter=50)}, Y),
+                ("estimator", {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
+                ("return_train_score", {"return_train_score": True}, Y),
+                ("data", {}, Y[::-1]),
+                ("data", {}, Y.astype(str)),
+            ],
         ),
         (
-            "param_distributions",
-            space_of(class_weight=[None, LIGHT, HEAVY]),
-            space_of(class_weight=[None, HEAVY, LIGHT]),
-            Y,
+            WEIGHTS,
+            [
+                ("param_distributions", space_of(class_weight=[None, LIGHT, HEAVIER]), Y),
+                ("param_distributions", space_of(class_weight=[None, HEAVY, LIGHT]), Y),
+            ],
         ),
-        ("param_distributions", space_of(C=expon()), space_of(C=expon(scale=0.001)), Y),
+        (space_of(C=expon()), [("param_distributions", space_of(C=expon(scale=0.001)), Y)]),
         (
-            "param_distributions",
             {"param_distributions": small},
-            {"param_distributions": large},
-            Y,
+            [("param_distributions", {"param_distributions": large}, Y)],
         ),
-        ("scoring", {}, {"scoring": "neg_log_loss"}, Y),
-        ("scoring", {}, {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
-        ("scoring", scored_by("accuracy"), scored_by("recall"), Y),
-        ("scoring", scored_by(f_of(1)), scored_by(f_of(2)), Y),
-        ("scoring", {"scoring": f_of(1)}, {"scoring": f_of(2)}, Y),
-        ("scoring", {"scoring": by_accuracy}, {"scoring": by_its_loss}, Y),
-        (r"score searched by \(`refit`\)", BOTH, BOTH | {"refit": "precision"}, Y),
-        ("cv and random_state", {}, {"cv": 4}, Y),
-        ("cv and random_state", {}, {"random_state": 1}, Y),
-        ("estimator", {}, {"estimator": SVC()}, Y),
-        ("estimator", {}, {"estimator": LogisticRegression(max_iter=50)}, Y),
-        ("estimator", {}, {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
-        ("return_train_score", {}, {"return_train_score": True}, Y),
-        ("data", {}, {}, Y[::-1]),
-        ("data", {}, {}, Y.astype(str)),
+        (scored_by("accuracy"), [("scoring", scored_by("recall"), Y)]),
+        (scored_by(f_of(1)), [("scoring", scored_by(f_of(2)), Y)]),
+        ({"scoring": f_of(1)}, [("scoring", {"scoring": f_of(2)}, Y)]),
+        ({"scoring": by_accuracy}, [("scoring", {"scoring": by_its_loss}, Y)]),
+        (BOTH, [(r"score searched by \(`refit`\)", BOTH | {"refit": "precision"}, Y)]),
     ],
 )
 def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
-    name: str, before: dict[str, Any], after: dict[str, Any], y: Any
+    before: dict[str, Any], others: list[Refused]
 ) -> None:
     storage = optuna.storages.InMemoryStorage()
     search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
     search.set_params(**before).fit(X, Y)
     n_trials = len(search.study_.trials)
-    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
-        clone(search).set_params(**after).fit(X, y)
-    assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
+    for name, after, y in others:
+        with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
+            clone(search).set_params(**after).fit(X, y)
+        assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
     again = clone(search).set_params(n_candidates=3)
     assert again.fit(X, Y).n_candidates_ == 3
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "others"),
     [
-        ({"estimator__C": 1}, {"estimator__C": 5}),  # which is searched
-        ({"estimator__verbose": 0}, {"estimator__verbose": 1}),
-        ({"scoring": f_of(2)}, {"scoring": f_of(2)}),
-        (BOTH, {"scoring": {"precision": "precision", "recall": "recall"}}),
-        (BOTH | {"refit": False}, {"refit": "recall"}),  # the first
-        ({"refit": True}, {"refit": False}),
-        (space_of(C=expon()), space_of(C=expon(scale=1))),
+        (
+            {},
+            [
+                {"estimator__C": 5},  # which is searched
+                {"estimator__verbose": 1},
+                {"refit": False},
+            ],
+        ),
+        ({"scoring": f_of(2)}, [{"scoring": f_of(2)}]),
+        (
+            BOTH | {"refit": False},
+            [
+                {"refit": "recall"},  # the first
+                {"scoring": {"precision": "precision", "recall": "recall"}, "refit": "recall"},
+            ],
+        ),
+        (space_of(C=expon()), [space_of(C=expon(scale=1))]),
     ],
 )
-def test_a_stored_search_goes_on_with_what_comes_to_the_same(before: Any, after: Any) -> None:
+def test_a_stored_search_goes_on_with_what_comes_to_the_same(
+    before: dict[str, Any], others: list[dict[str, Any]]
+) -> None:
     storage = optuna.storages.InMemoryStorage()
     search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
     search.set_params(**before).fit(X, Y)
-    again = clone(search).set_params(**after, n_candidates=3).fit(X, Y)
-    assert again.n_candidates_ == 3
+    for n_candidates, after in enumerate(others, start=3):
+        again = clone(search).set_params(**after, n_candidates=n_candidates).fit(X, Y)
+        assert again.n_candidates_ == n_candidates
 
 
 def test_of_long_settings_the_refusal_shows_what_differs() -> None:
@@ -703,7 +716,8 @@ def test_of_long_settings_the_refusal_shows_what_differs() -> None:
 
 
 OF_FUNCTIONS = """
-import sys
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from functools import partial
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -732,25 +746,28 @@ space = {"C": [0.1, 1.0, 10.0], "class_weight": [None, {0: 1, 1: 2}]}
 for name, scoring in scorers.items():
     refit = {"lambda": "a", "several": "f"}.get(name, True)
     search = DataAllocationSearchCV(
-        LogisticRegression(), space, n_candidates=int(sys.argv[2]), cv=2, random_state=0,
-        cost="examples", scoring=scoring, refit=refit, storage=sys.argv[1], study_name=name,
+        LogisticRegression(), space, n_candidates=n_candidates, cv=2, random_state=0,
+        cost="examples", scoring=scoring, refit=refit, study_name=name,
+        storage=JournalStorage(JournalFileBackend(path)),
     )
-    assert search.fit(X, y).n_candidates_ == int(sys.argv[2])
+    assert search.fit(X, y).n_candidates_ == n_candidates
 """
 
 
 @pytest.mark.slow
 def test_a_search_by_functions_goes_on_in_another_process(tmp_path: Any) -> None:
     """If addresses, and the order of sets, are others."""
-    for n_candidates in (1, 2):
-        done = subprocess.run(
-            [sys.executable, "-c", OF_FUNCTIONS, f"sqlite:///{tmp_path}/s.db", str(n_candidates)],
-            env={**os.environ, "PYTHONHASHSEED": str(n_candidates)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+    path = str(tmp_path / "journal")
+    exec(OF_FUNCTIONS, {"__name__": "__main__", "path": path, "n_candidates": 1})
+    code = f"path, n_candidates = {path!r}, 2\n{OF_FUNCTIONS}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
@@ -806,12 +823,12 @@ def test_what_a_space_rejects_has_not_failed() -> None:
 
     def space(trial: optuna.Trial) -> dict[str, Any]:
         strength = trial.suggest_float("C", 0.1, 10)
-        if trial.number < 3 * searching.MAX_FAILED:
+        if trial.number <= searching.MAX_FAILED:
             raise optuna.TrialPruned
         return {"C": strength}
 
     search = Search(LogisticRegression(), space, n_candidates=None, timeout=3)
-    with pytest.warns(FitFailedWarning, match="30 of .* candidates were dropped"):
+    with pytest.warns(FitFailedWarning, match="11 of .* candidates were dropped"):
         search.fit(X, Y)
     assert 0.1 <= search.best_params_["C"] <= 10
 
@@ -1041,7 +1058,7 @@ def test_text_and_missing_values_are_left_to_the_estimator() -> None:
 
 
 def test_lists_and_sparse_tables_are_searched_alike() -> None:
-    search = Search(LogisticRegression(), {"C": loguniform(0.01, 10)})
+    search = Search(LogisticRegression(), {"C": loguniform(0.01, 10)}, n_candidates=3)
     dense = clone(search).fit(X, Y)
     for table in (X.tolist(), csr_array(X)):
         other = clone(search).fit(table, Y.tolist())

@@ -26,7 +26,9 @@ def main(kind: str, folder: str, workers: str) -> None:
     behind = f"sqlite:///{folder}/dask.db" if kind == "sqlite" else f"file:{folder}/dask.journal"
     made_here = {"threads_per_worker": 1, "dashboard_address": None}
     with Client(n_workers=int(workers), **made_here) as client:
-        plan = Plan(f"dask:{behind}", Path(folder), n_learners=24, seconds=0.1).create()
+        plan = Plan(
+            f"dask:{behind}", Path(folder), n_learners=6 * int(workers), seconds=0.1
+        ).create()
         begun = time.monotonic()
         jobs = [client.submit(work, plan, pure=False) for _ in range(int(workers))]
         wait_for_probes(plan, 8)

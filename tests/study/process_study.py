@@ -39,10 +39,8 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.storages.journal import JournalRedisBackend
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
-from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
@@ -55,6 +53,8 @@ from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.forks import CONTEXT
+from tests.study.table_study import final
+from tests.study.table_study import pair
 
 
 KINDS = (
@@ -103,19 +103,32 @@ def shared_storage(kind: str, folder: Path) -> Iterator[str]:
 @contextlib.contextmanager
 def proxy(behind: str) -> Iterator[str]:
     """Yield the address of a gRPC proxy that runs in a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     server = serve(behind, port)
     try:
-        deadline = time.monotonic() + PATIENCE
-        while not _answers(port):
-            assert server.is_alive()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_for(port, server.is_alive)
         yield f"grpc:{port}"
     finally:
         kill(server)
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(port: int, is_coming: Callable[[], bool] = lambda: True) -> None:
+    """Wait until somebody listens on a port of this machine."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert is_coming()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def serve(behind: str, port: int) -> BaseProcess:
@@ -130,11 +143,6 @@ def _serve(behind: str, port: int) -> None:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = optuna.storages.get_storage(open_storage(behind))
     optuna.storages.run_grpc_proxy_server(storage, host="127.0.0.1", port=port)
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def open_storage(address: str, lock_seconds: int = 4, **heartbeat: Any) -> BaseStorage:
@@ -241,17 +249,13 @@ class Plan:
 
     def study(self) -> optuna.Study:
         """Return the study with a storage, a sampler and a pruner of its own."""
-        return optuna.create_study(
-            study_name=self.name,
+        return pair(
+            (DAUBPruner if self.n_trials else DAUBPruner.paper)(sizes=SIZES),
+            optuna.samplers.RandomSampler(),
+            name=self.name,
             storage=open_storage(self.address, self.lock_seconds, **self._heartbeat()),
-            direction="maximize",
-            load_if_exists=True,
-            sampler=DataAllocationSampler(
-                optuna.samplers.RandomSampler(),
-                n_learners=None if self.n_trials else self.n_learners,
-                stale_after=self.stale_after,
-            ),
-            pruner=(DAUBPruner if self.n_trials else DAUBPruner.paper)(sizes=SIZES),
+            n_learners=None if self.n_trials else self.n_learners,
+            stale_after=self.stale_after,
         )
 
     def start(self) -> BaseProcess:
@@ -488,9 +492,7 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
     assert len(probes) == len(set(probes)), "a probe was stored twice"
     begun = plan.begun()
     assert len(begun) - len(set(begun)) <= kills, "more probes were repeated than killed"
-    answer = best_learner(study)
-    assert answer is not None
-    assert answer.is_final
+    answer = final(study)
     assert answer.size == SIZES[-1]
     assert answer.params["x"] == (best or max(curve.params["x"] for curve in curves))
     assert study.best_trial.params == answer.params

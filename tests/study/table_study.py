@@ -12,6 +12,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +32,7 @@ from optuna_daub import AllocationPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
+from optuna_daub import best_learner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Decision
@@ -38,8 +40,10 @@ from optuna_daub.core import Extend
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Policy
 from optuna_daub.core import replay
+from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.records import Run
+from optuna_daub.study.results import BestLearner
 from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
@@ -74,6 +78,39 @@ def trained(trial: optuna.Trial, skill: float) -> float:
         score = skill - 1 / size
         report(trial, size, score, training_score=skill + 0.5 / size)
     return score
+
+
+def report_row(trial: optuna.Trial, row: int, size: int, sign: int = 1) -> float:
+    """Report the score of a row of `RIVALS` at a size, and return it."""
+    score, fitted = scores_of(row, size)
+    report(trial, size, sign * score, training_score=sign * fitted)
+    return sign * score
+
+
+def scores_of(row: int, size: int) -> tuple[float, float]:
+    """Return the score of a row of `RIVALS` at a size, and its training score."""
+    seen = RIVALS[row].at(size)
+    assert seen is not None
+    assert seen.training_score is not None
+    return seen.score, seen.training_score
+
+
+def plainly(trial: optuna.Trial) -> float:
+    """Report a row of `RIVALS` as an objective that knows Optuna alone, and starts over."""
+    row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+    for size in SIZES:
+        trial.report(scores_of(row, size)[0], size)
+        if trial.should_prune():
+            raise optuna.TrialPruned
+    return scores_of(row, SIZES[-1])[0]
+
+
+def told(study: optuna.Study, trial: optuna.Trial, objective: Objective) -> None:
+    """Run an objective on a trial that was asked for, and tell how it ended."""
+    try:
+        study.tell(trial, objective(trial))
+    except optuna.TrialPruned:
+        study.tell(trial, state=TrialState.PRUNED)
 
 
 class FailedFitError(Exception):
@@ -252,6 +289,21 @@ def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:
     return [(trial, run) for trial, run in assigned if run is not None and run.learner is not None]
 
 
+def run_of(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> Run:
+    """Return what a trial was assigned."""
+    run = records.read_run(study.trials[trial.number])
+    assert run is not None
+    return run
+
+
+def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
+    """Let a trial be that of a process of this machine that is gone."""
+    run = run_of(study, trial)
+    machine, _, began = run.worker.split("|")
+    boot = began.rpartition("/")[0]
+    log.write_run(study, trial, replace(run, worker=f"{machine}|999999999|{boot}/gone"))
+
+
 def idle(study: optuna.Study) -> list[FrozenTrial]:
     """Return the trials that ran no learner."""
     busy = {trial.number for trial, _ in runs(study)}
@@ -290,11 +342,37 @@ def without(row: int, size: int) -> list[LearningCurve]:
     ]
 
 
-def expected() -> tuple[list[tuple[int, int]], int]:
-    """Return the allocations and the winner of `RIVALS`, as replayed."""
-    made, last = replayed(DAUBPruner.paper(sizes=SIZES).policy, RIVALS)
+def expected(n_learners: int = len(RIVALS)) -> tuple[list[tuple[int, int]], int]:
+    """Return the allocations and the winner of `RIVALS`, or of the first of them, as replayed."""
+    made, last = replayed(DAUBPruner.paper(sizes=SIZES).policy, RIVALS[:n_learners])
     assert last.learner is not None
     return made, last.learner
+
+
+def answer(study: optuna.Study) -> BestLearner:
+    """Return the best learner of a study that has one."""
+    best = best_learner(study)
+    assert best is not None
+    return best
+
+
+def final(study: optuna.Study) -> BestLearner:
+    """Return the answer of a study that has come to its end."""
+    best = answer(study)
+    assert best.is_final
+    return best
+
+
+def is_over(study: optuna.Study) -> bool:
+    """Return whether a study has come to its end."""
+    best = best_learner(study)
+    return best is not None and best.is_final
+
+
+def assert_nothing_twice(study: optuna.Study) -> None:
+    """Assert that no learner was trained twice at one size."""
+    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
+    assert len(made) == len(set(made))
 
 
 def assert_sound(study: optuna.Study) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,13 +16,9 @@ from optuna.trial import TrialState
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.study import claims
 from optuna_daub.study import log
-from optuna_daub.study import records
 from optuna_daub.study import worker as workers
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.records import Run
@@ -33,8 +28,12 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
+from tests.study.table_study import final
+from tests.study.table_study import name_as_dead
+from tests.study.table_study import run_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 FIXED = "fixed_params"
@@ -125,8 +124,7 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
     study.enqueue_trial({"row": 3})
     worker.join(30)
     (idle,) = asked
-    run = records.read_run(study.trials[idle.number])
-    assert run is not None
+    run = run_of(study, idle)
     assert run.learner is None
     assert run.reason == "enqueued learners come first"
     study.tell(idle, state=TrialState.PRUNED)
@@ -240,10 +238,7 @@ def test_brute_force_does_not_see_who_died_at_once(is_enqueued: bool) -> None:
 @pytest.mark.parametrize("is_enqueued", [False, True])
 def test_brute_force_completes_what_a_dead_worker_did_not_suggest(is_enqueued: bool) -> None:
     def objective(trial: optuna.Trial) -> float:
-        target = trial.suggest_int("a", 0, 3) + trial.suggest_int("b", 0, 3) / 4
-        for n in training_sizes(trial):
-            report(trial, n, target - 1 / n, training_score=target + 1 / n)
-        return target
+        return trained(trial, trial.suggest_int("a", 0, 3) + trial.suggest_int("b", 0, 3) / 4)
 
     study = table_study(4, base=BruteForceSampler(seed=0), patience=Patience(abandoned=0.0))
     study.optimize(objective, n_trials=1)
@@ -291,33 +286,19 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
     base.lives = [*lives]
     for _ in lives:
         lost = study.ask()
-        run = records.read_run(study.trials[lost.number])
-        assert run is not None
-        assert run.learner == n_before
+        assert run_of(study, lost).learner == n_before
         name_as_dead(study, lost)
     study.optimize(TableObjective(RIVALS))
     curves = learning_curves(study)
     assert sorted(curve.params["row"] for curve in curves) == [*range(len(RIVALS))]
     assert all(curve.observations for curve in curves)
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    final(study)
 
 
 def test_a_worker_taken_for_dead_gives_its_learner_up() -> None:
     study = table_study()
     slow = study.ask()
-    run = records.read_run(study.trials[0])
-    assert run is not None
+    run = run_of(study, slow)
     study.tell(slow, state=TrialState.FAIL)
     others = looking(study)
     assert not claims._is_only_claim(others, study.trials[0], run)
-
-
-def name_as_dead(study: optuna.Study, trial: optuna.Trial) -> None:
-    """Let a trial be that of a process of this machine that is gone."""
-    run = records.read_run(study.trials[trial.number])
-    assert run is not None
-    machine, _, began = run.worker.split("|")
-    boot = began.rpartition("/")[0]
-    log.write_run(study, trial, replace(run, worker=f"{machine}|999999999|{boot}/gone"))

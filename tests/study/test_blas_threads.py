@@ -15,7 +15,6 @@ import threadpoolctl
 from optuna.distributions import BaseDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
-from optuna.trial import TrialState
 
 from optuna_daub import AllocationPruner
 from optuna_daub.core import Decision
@@ -24,6 +23,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study.host import one_blas_thread
 from tests.study.table_study import pair
+from tests.study.table_study import told
 from tests.study.table_study import trained
 
 
@@ -89,13 +89,16 @@ def study_of(policy: Policy, base: Base, n_learners: int = 6) -> optuna.Study:
     return pair(AllocationPruner(policy), base, n_learners=n_learners)
 
 
+def skilled(trial: optuna.Trial) -> float:
+    return trained(trial, trial.suggest_float("skill", 0.5, 0.9))
+
+
 def test_decisions_and_proposals_run_on_one_thread_and_trainings_on_all() -> None:
     policy, base, trained_on = Watched(SIZES), Base(), list[int]()
 
     def objective(trial: optuna.Trial) -> float:
-        skill = trial.suggest_float("skill", 0.5, 0.9)
         trained_on.extend(blas_threads())
-        score = trained(trial, skill)
+        score = skilled(trial)
         trained_on.extend(blas_threads())
         return score
 
@@ -137,11 +140,8 @@ def test_two_studies_in_two_threads_keep_each_others_threads() -> None:
     while not seen:
         time.sleep(0.001)
 
-    def objective(trial: optuna.Trial) -> float:
-        return trained(trial, trial.suggest_float("skill", 0.5, 0.9))
-
     try:
-        study_of(Watched(SIZES), Base()).optimize(objective)
+        study_of(Watched(SIZES), Base()).optimize(skilled)
     finally:
         is_over.set()
         other.join()
@@ -153,9 +153,7 @@ def test_a_thread_that_trains_nothing_of_optuna_does_not_matter_in_optimize() ->
     heartbeat = threading.Thread(target=is_over.wait)
     heartbeat.start()
     try:
-        study_of(policy, Base()).optimize(
-            lambda trial: trained(trial, trial.suggest_float("skill", 0.5, 0.9))
-        )
+        study_of(policy, Base()).optimize(skilled)
     finally:
         is_over.set()
         heartbeat.join()
@@ -172,7 +170,7 @@ def test_ask_and_tell_decides_on_one_thread_where_no_other_thread_is(is_alone: b
     try:
         policy = Watched(SIZES)
         study = study_of(policy, Base())
-        told(study, study.ask())
+        told(study, study.ask(), skilled)
     finally:
         is_over.set()
         for thread in others:
@@ -182,23 +180,13 @@ def test_ask_and_tell_decides_on_one_thread_where_no_other_thread_is(is_alone: b
         assert expected == SET
 
 
-def told(study: optuna.Study, trial: optuna.Trial) -> None:
-    """Train a trial for as long as it is its turn, and tell how it ended."""
-    try:
-        score = trained(trial, trial.suggest_float("skill", 0.5, 0.9))
-    except optuna.TrialPruned:
-        study.tell(trial, state=TrialState.PRUNED)
-    else:
-        study.tell(trial, score)
-
-
 def test_a_number_that_the_user_sets_while_training_holds() -> None:
     seen = list[set[int]]()
 
     def objective(trial: optuna.Trial) -> float:
         seen.append(blas_threads())
         threadpoolctl.threadpool_limits(2, user_api="blas")
-        return trained(trial, trial.suggest_float("skill", 0.5, 0.9))
+        return skilled(trial)
 
     study_of(Watched(SIZES), Base()).optimize(objective)
     assert seen == [{SET}] + [{2}] * (len(seen) - 1)

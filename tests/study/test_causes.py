@@ -12,13 +12,13 @@ from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
 
 from optuna_daub import AllocationPruner
-from optuna_daub import DataAllocationSampler
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Decision
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core.curve import Cause
+from tests.study.table_study import pair
 
 
 SIZES = (6, 9, 15)
@@ -68,10 +68,7 @@ def test_each_kind_of_end_is_told_as_data() -> None:
     with warnings.catch_warnings():  # experimental in Optuna 4, deprecated in 5
         warnings.simplefilter("ignore")
         base = TPESampler(seed=0, constraints_func=measured)
-    sampler = DataAllocationSampler(base, n_learners=len(KINDS))
-    study = optuna.create_study(
-        direction="maximize", sampler=sampler, pruner=AllocationPruner(policy)
-    )
+    study = pair(AllocationPruner(policy), base, n_learners=len(KINDS))
     for kind in KINDS:
         study.enqueue_trial({"kind": kind})
     study.optimize(objective, catch=(MemoryError,))

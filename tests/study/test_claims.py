@@ -21,9 +21,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub import AllocationPruner
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
@@ -54,9 +52,12 @@ from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import final
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import told
 
 
 MADE, WINNER = expected()
@@ -186,8 +187,10 @@ def interrupt(study: optuna.Study, moment: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(of, name, once)
 
 
-@pytest.mark.parametrize("goes_on_in", ["the same thread", "another thread"])
-@pytest.mark.parametrize("place", ["memory", "sqlite"])
+@pytest.mark.parametrize(
+    ("place", "goes_on_in"),
+    [("memory", "the same thread"), ("memory", "another thread"), ("sqlite", "another thread")],
+)
 @pytest.mark.parametrize(
     ("moment", "state"),
     [
@@ -224,9 +227,7 @@ def test_what_an_interrupt_left_behind_is_not_waited_for(
         assert in_thread(both) == []
     if state == TrialState.RUNNING:
         assert study.trials[0].state == TrialState.FAIL
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    final(study)
     assert len(learning_curves(study)) == 1
 
 
@@ -283,9 +284,7 @@ def test_one_thread_may_ask_and_another_tell() -> None:
     for _ in range(3):
         assert in_thread(lambda: asked.append(study.ask())) == []
     for trial in asked:
-        with pytest.raises(optuna.TrialPruned):
-            objective(trial)
-        study.tell(trial, state=TrialState.PRUNED)
+        told(study, trial, objective)
     study.optimize(objective)
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
@@ -403,7 +402,7 @@ def test_of_two_that_claim_at_once_the_lower_number_stays(workers: list[optuna.S
     assert lower == [True]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_waiting_threads_never_begin_one_learner_too_many(seed: int) -> None:
     """Failing first runs free places again and again."""
 
@@ -485,15 +484,10 @@ def test_who_asks_for_sizes_again_is_told_the_same() -> None:
 def test_a_worker_with_the_seed_of_another_does_not_follow_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    url = sqlite(tmp_path)
+
     def study() -> optuna.Study:
-        return optuna.create_study(
-            study_name="one",
-            storage=sqlite(tmp_path),
-            load_if_exists=True,
-            direction="maximize",
-            sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
-            pruner=DAUBPruner(sizes=SIZES),
-        )
+        return pair(DAUBPruner(sizes=SIZES), RandomSampler(seed=0), storage=url, name="one")
 
     first = study()
     for _ in range(4):

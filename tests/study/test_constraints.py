@@ -30,6 +30,8 @@ from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.visualization._search_history import search_history_record
 from tests.study.table_study import SIZES
+from tests.study.table_study import answer
+from tests.study.table_study import final
 from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
@@ -100,9 +102,8 @@ def test_the_answer_is_feasible_and_optunas_own(
         n_learners=n_learners,
         storage=sqlite(tmp_path) if storage == "sqlite" else None,
     )
-    study.optimize(objective, n_trials=30)
-    best = best_learner(study)
-    assert best is not None
+    study.optimize(objective, n_trials=24)
+    best = answer(study)
     assert best.params["x"] <= LIMIT
     assert study.best_params == best.params
     for curve in learning_curves(study):
@@ -151,9 +152,7 @@ def test_a_constraint_measured_late_takes_the_answer_back() -> None:
 
     study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=8)
     study.optimize(late)
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    best = final(study)
     assert best.params == study.best_params
     assert best.params["x"] <= LIMIT
     complete = [t for t in study.trials if t.state == TrialState.COMPLETE]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -25,6 +24,7 @@ from optuna_daub import training_sizes
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
+from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import pair
 
 
@@ -80,8 +80,7 @@ def study_of(
 
 def assert_sound(study: optuna.Study) -> None:
     """Assert that no learner was trained twice at one size, and that the best one is full."""
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
-    assert len(made) == len(set(made))
+    assert_nothing_twice(study)
     assert study.best_trial.last_step == SIZES[-1]
 
 
@@ -197,8 +196,7 @@ def test_what_is_out_of_range_is_left_out_and_said_once(caplog: pytest.LogCaptur
     earlier = [earlier_of(seed=2), earlier_of(seed=3), earlier_of(seed=0)]
     best = [point for each in earlier for point in best_of(each)]
     assert sum(point["y"] > 5 for point in best) > 1
-    with caplog.at_level(logging.WARNING):
-        study = study_of(narrow, 12, earlier=earlier)
+    study = study_of(narrow, 12, earlier=earlier)
     points = first(study, 99)
     assert all(1 <= point["y"] <= 5 for point in points)
     # The range is not known before the first learner, which takes what fits.

@@ -15,14 +15,17 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import answer
 from tests.study.table_study import expected
+from tests.study.table_study import final
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
+from tests.study.table_study import report_row
+from tests.study.table_study import scores_of
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -67,9 +70,7 @@ def test_a_full_size_report_without_its_value_is_tried_once_more(
 
     study.optimize(objective, n_trials=99, catch=(ValueError,))
     assert study.trials[spoilt[0]].state == TrialState.FAIL
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    best = final(study)
     assert best.params == study.best_params == {"row": WINNER}
     assert best.score == study.best_value
     made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
@@ -92,11 +93,7 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
     assert "failed 2 times at 54 examples" in states[WINNER].reason
     cause = "ValueError: no disk for the model" if ending == "an error" else "and no number"
     assert states[WINNER].reason.endswith(cause)
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
-    assert best.params == study.best_params
-    assert best.params != {"row": WINNER}
+    assert final(study).params == study.best_params != {"row": WINNER}
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -117,16 +114,12 @@ def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
 
     def objective(trial: optuna.Trial) -> float | None:
         x = trial.suggest_float("x", 0, 1)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = 0.5 + x / 3 - 1 / size
-            report(trial, size, score, training_score=0.9)
+        score = trained(trial, 0.5 + x / 3)
         return None if x > 0.7 else score
 
     study.optimize(objective, n_trials=60)
     assert len(study.trials) == 60
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert best.params["x"] <= 0.7 or best.size < SIZES[-1]
     assert study.best_params["x"] <= 0.7
 
@@ -134,7 +127,7 @@ def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
 # A value before the sizes are at an end: the idiom for infeasible trials
 
 
-@pytest.mark.parametrize("value", [0.0, -1e9, 1e9])
+@pytest.mark.parametrize("value", [-1e9, 1e9])
 @pytest.mark.parametrize(
     ("n_scores", "asks"), [(0, False), (0, True), (1, True), (3, False), (4, True), (5, False)]
 )
@@ -153,11 +146,9 @@ def test_a_value_returned_early_ends_that_learner_only_and_is_nobodys_best(
         if (n_scores, asks) == (0, False):
             return value
         for size in training_sizes(trial):
-            seen = RIVALS[row].at(size)
-            assert seen is not None
             if asks and size == SIZES[n_scores]:
                 return value
-            report(trial, size, sign * seen.score, training_score=sign * seen.training_score)  # type: ignore[operator]
+            report_row(trial, row, size, sign)
             if not asks and size == SIZES[n_scores - 1]:
                 return value
         raise AssertionError
@@ -171,9 +162,7 @@ def test_a_value_returned_early_ends_that_learner_only_and_is_nobodys_best(
     assert (lost.state, lost.reason) == ("dropped", f"dropped {where}: {reason}")
     assert f"Learner {lost.learner} ends: {reason}." in caplog.text
     assert "dropped" not in {curve.state for curve in curves.values()}
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    best = final(study)
     assert best.params == study.best_params != {"row": WINNER}
     assert study.best_value == best.score
     ended = [t for t in study.trials if t.params == {"row": WINNER}][-1]
@@ -210,8 +199,7 @@ def test_parameters_that_the_objective_rejects_are_not_tried_again() -> None:
     reasons = {curve.reason for curve in curves if curve.params["skill"] > 0.5}
     assert len(reasons) == 1
     assert "TrialPruned: too dear to train" in reasons.pop()
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert best.params["skill"] == max(skill for skill in asked if skill <= 0.5)
 
 
@@ -231,21 +219,18 @@ def test_a_learner_that_the_objective_rejects_after_a_score_is_trained_no_more(s
     made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
     assert len(made) == len({*made}), "nothing is trained twice"
     assert max(at for learner, at in made if learner == curves[WINNER].learner) == size
-    best = best_learner(study)
-    assert best is not None
-    assert best.params == study.best_params != {"row": WINNER}
+    assert answer(study).params == study.best_params != {"row": WINNER}
 
 
 def test_an_objective_that_asks_the_pruner_suspends_and_rejects_nothing() -> None:
     def asking(trial: optuna.Trial) -> float:
         row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+        score = 0.0
         for size in training_sizes(trial):
-            seen = RIVALS[row].at(size)
-            assert seen is not None
-            report(trial, size, seen.score, training_score=seen.training_score)
+            score = report_row(trial, row, size)
             if trial.should_prune():
                 raise optuna.TrialPruned("as the pruner says")
-        return seen.score
+        return score
 
     study = table_study()
     study.optimize(asking, n_trials=99)
@@ -266,9 +251,7 @@ def test_who_rejects_while_others_train_rejects_for_good(*, asks: bool) -> None:
         row = trial.suggest_int("row", 0, len(RIVALS) - 1)
         is_over = False
         for size in SIZES[:-1]:
-            seen = RIVALS[row].at(size)
-            assert seen is not None
-            trial.report(seen.score, size)
+            trial.report(scores_of(row, size)[0], size)
             is_over = is_over or (asks and trial.should_prune())
         was_told[trial.number] = is_over
         raise optuna.TrialPruned("too slow to deploy")

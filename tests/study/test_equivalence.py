@@ -25,6 +25,7 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import FailedFitError
 from tests.study.table_study import TableObjective
+from tests.study.table_study import answer
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import probes
@@ -96,28 +97,19 @@ def test_a_study_drops_what_fails_as_replay_does(
 
 
 @pytest.mark.parametrize("direction", SIGN)
-def test_every_run_tells_the_reason_of_the_decision(direction: str) -> None:
+def test_every_run_tells_the_reason_of_the_decision_and_the_answer_that_of_the_end(
+    direction: str,
+) -> None:
     study = run(RIVALS, direction, sizes=SIZES)
-    steps = {
-        (step.learner, step.size): step.reason
-        for step in replay(study.pruner.policy, RIVALS)
-        if isinstance(step, Extend)
-    }
+    *before, last = replay(study.pruner.policy, RIVALS)
+    assert answer(study).reason == f"best: {sentence(last.reason, SIGN[direction])}"
+    steps = {(step.learner, step.size): step.reason for step in before if isinstance(step, Extend)}
     assigned = runs(study)
     assert len(assigned) > len(RIVALS)  # some were resumed
     for _, run_ in assigned:
         assert run_.learner is not None
         reason = steps[run_.learner, run_.size]
         assert run_.reason == sentence(reason, SIGN[direction])
-
-
-@pytest.mark.parametrize("direction", SIGN)
-def test_best_learner_tells_the_reason_of_the_end(direction: str) -> None:
-    study = run(RIVALS, direction, sizes=SIZES)
-    *_, last = replay(study.pruner.policy, RIVALS)
-    best = best_learner(study)
-    assert best is not None
-    assert best.reason == f"best: {sentence(last.reason, SIGN[direction])}"
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,15 @@ import optuna
 import psutil
 import pytest
 from optuna.distributions import BaseDistribution
+from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage
 from optuna.storages import InMemoryStorage
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
-from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
@@ -43,15 +42,21 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
+from tests.study.table_study import answer
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import final
 from tests.study.table_study import in_new_process
+from tests.study.table_study import pair
+from tests.study.table_study import scores_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import trained
 
 
 MADE, WINNER = expected()
 LADDER = (100, 200, 400, 800)
+MACHINE = liveness.this_worker().split("|")[0]
 
 
 def test_this_process_lives() -> None:
@@ -60,8 +65,7 @@ def test_this_process_lives() -> None:
 
 def test_a_process_lives_until_it_has_ended() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    machine, _, _ = liveness.this_worker().split("|")
-    worker = f"{machine}|{process.pid}|{liveness._start_time(process.pid)}"
+    worker = f"{MACHINE}|{process.pid}|{liveness._start_time(process.pid)}"
     assert not liveness.is_dead(worker)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -73,8 +77,7 @@ def test_a_process_lives_until_it_has_ended() -> None:
 @pytest.mark.parametrize("pid", [os.getppid(), os.getpid()], ids=["parent", "this"])
 def test_a_process_id_that_was_given_again_is_another_process(pid: int) -> None:
     """In a container that is started again, the first process always has the number 1."""
-    machine, _, _ = liveness.this_worker().split("|")
-    assert liveness.is_dead(f"{machine}|{pid}|{liveness._boot()}/1")
+    assert liveness.is_dead(f"{MACHINE}|{pid}|{liveness._boot()}/1")
 
 
 @pytest.mark.parametrize("worker", ["", "elsewhere|1|1", "a|b", "a|b|c|d", "|||", "elsewhere|x|y"])
@@ -123,13 +126,12 @@ def test_without_ids_of_boots_the_time_of_day_tells_processes_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(liveness, "_boot", lambda: "")
-    machine, _, _ = liveness.this_worker().split("|")
     began = liveness._start_time(os.getppid())
     assert float(began.removeprefix("/")) == pytest.approx(
         psutil.Process(os.getppid()).create_time(), abs=0.01
     )
-    assert not liveness.is_dead(f"{machine}|{os.getppid()}|{began}")
-    assert liveness.is_dead(f"{machine}|{os.getppid()}|/17.00")
+    assert not liveness.is_dead(f"{MACHINE}|{os.getppid()}|{began}")
+    assert liveness.is_dead(f"{MACHINE}|{os.getppid()}|/17.00")
 
 
 @pytest.fixture
@@ -142,8 +144,7 @@ def hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_a_process_that_is_hidden_lives(
     is_owned: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    machine, _, _ = liveness.this_worker().split("|")
-    worker = f"{machine}|{os.getppid()}|{liveness._start_time(os.getppid())}"
+    worker = f"{MACHINE}|{os.getppid()}|{liveness._start_time(os.getppid())}"
     request.getfixturevalue("hidden")
     if not is_owned:
 
@@ -159,8 +160,7 @@ def test_a_process_that_is_hidden_lives(
 def test_a_process_that_is_gone_is_dead_where_processes_are_hidden() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait(60)
-    machine, _, _ = liveness.this_worker().split("|")
-    assert liveness.is_dead(f"{machine}|{process.pid}|{liveness._boot()}/7")
+    assert liveness.is_dead(f"{MACHINE}|{process.pid}|{liveness._boot()}/7")
 
 
 def test_no_signal_is_sent_where_it_would_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,13 +175,12 @@ def test_no_signal_is_sent_where_it_would_end_the_process(monkeypatch: pytest.Mo
 
 def test_machines_of_one_name_are_told_apart() -> None:
     """The first process namespace has one number on every Linux machine, and names repeat."""
-    machine, _, _ = liveness.this_worker().split("|")
     namespace = os.readlink("/proc/self/ns/pid")
-    assert machine.endswith(namespace)
+    assert MACHINE.endswith(namespace)
     if Path("/etc/machine-id").exists():
         machine_id = Path("/etc/machine-id").read_text().strip()
-        assert machine_id not in machine  # it is a secret
-        assert len(machine.split("/")[1]) == 16
+        assert machine_id not in MACHINE  # it is a secret
+        assert len(MACHINE.split("/")[1]) == 16
 
 
 def _is_another(worker: str) -> None:
@@ -275,6 +274,12 @@ def stalled(place: tuple[object, ...], storage: BaseStorage, **options: Any) -> 
     return stall, worker, raised
 
 
+def let_hearts_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a storage in memory pass for one with heartbeats."""
+    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
+    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
+
+
 def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     """Assert that the answer is what it would have been, and that nothing was stored twice."""
     assert study.best_trial.params["row"] == WINNER
@@ -320,8 +325,7 @@ def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     place: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Optuna does where a heartbeat stops; afterwards it raises whatever the worker tells."""
-    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
-    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
+    let_hearts_beat(monkeypatch)
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
     study = table_study(storage=storage)
@@ -339,8 +343,7 @@ def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the last look at its run and what it tells Optuna there is as little as can be."""
-    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
-    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
+    let_hearts_beat(monkeypatch)
     study = table_study()
     owner: Any = Worker if place == "turn" else Known
     as_it_is = getattr(owner, place)
@@ -364,8 +367,7 @@ def test_a_callback_finds_the_parameters_of_a_run_that_was_failed_as_it_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Optuna 4.0 hands it the trial that stands in for the failed one."""
-    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
-    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
+    let_hearts_beat(monkeypatch)
     told: list[int] = []
 
     class Failing(InOrder):
@@ -382,16 +384,13 @@ def test_a_callback_finds_the_parameters_of_a_run_that_was_failed_as_it_ended(
     assert [trial.params for trial in study.trials] == [{"row": 0}] * 2
     assert [trial.state for trial in study.trials] == [TrialState.FAIL, TrialState.COMPLETE]
     assert len(learning_curves(study)) == 1
-    best = best_learner(study)
-    assert best is not None
-    assert not best.is_final
+    assert not answer(study).is_final
 
 
 def test_an_idle_worker_that_was_failed_ends_without_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
-    monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
+    let_hearts_beat(monkeypatch)
     study = table_study()
     study.optimize(TableObjective(RIVALS))
     infer = study.sampler.infer_relative_search_space
@@ -462,10 +461,7 @@ def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
     slow.optimize(TableObjective(RIVALS))
     again = table_study(storage=storage)
     assert {curve.params["row"] for curve in learning_curves(again)} == {*range(5)}
-    best = best_learner(again)
-    assert best is not None
-    assert best.is_final
-    assert best.params == {"row": WINNER}
+    assert final(again).params == {"row": WINNER}
     trained = {(each.learner, each.observation.size) for each in allocations(again)}
     for curve in learning_curves(again):
         assert {(curve.learner, seen.size) for seen in curve.observations} <= trained
@@ -519,7 +515,7 @@ def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
     """Optuna asks neither sampler nor pruner before it looks; what was stored is not lost."""
     storage = InMemoryStorage()
     ours = table_study(storage=storage)
-    sampler = optuna.samplers.RandomSampler() if is_stock else ours.sampler
+    sampler = RandomSampler() if is_stock else ours.sampler
     study = optuna.load_study(study_name="table", storage=storage, sampler=sampler)
     study.pruner = optuna.pruners.NopPruner() if is_stock else ours.pruner
     objective = TableObjective(RIVALS)
@@ -546,22 +542,17 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     storage = InMemoryStorage()
 
     def study_of(seed: int) -> optuna.Study:
-        return optuna.create_study(
-            storage=storage,
-            study_name="late",
-            load_if_exists=True,
-            direction="maximize",
-            sampler=DataAllocationSampler(
-                optuna.samplers.RandomSampler(seed=seed), n_learners=3, stale_after=0.05
-            ),
-            pruner=DAUBPruner(sizes=SIZES, cost="examples"),
-        )
+        base, rule = RandomSampler(seed=seed), DAUBPruner(sizes=SIZES, cost="examples")
+        given: dict[str, Any] = {
+            "storage": storage,
+            "name": "late",
+            "n_learners": 3,
+            "stale_after": 0.05,
+        }
+        return pair(rule, base, **given)
 
     def objective(trial: optuna.Trial) -> float:
-        height = trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1)
-        for size in training_sizes(trial):
-            report(trial, size, score := height - 1 / size)
-        return score
+        return trained(trial, trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1))
 
     late = study_of(0)
     trial = late.ask()
@@ -580,14 +571,14 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     curves = learning_curves(study_of(2))
     assert len(curves) == 3
     assert curves[0].learner == 0
-    trained = [t for t in late.trials if records.read_run(t).learner == 0][1:]
-    assert trained
+    resumed = [t for t in late.trials if records.read_run(t).learner == 0][1:]
+    assert resumed
     for curve in curves:
         height = sum(curve.params.values())
         assert [seen.score for seen in curve.observations] == pytest.approx(
             [height - 1 / seen.size for seen in curve.observations]
         )
-    assert curves[0].params == trained[-1].params
+    assert curves[0].params == resumed[-1].params
     assert (curves[0].params["x"] == 0.125) == bool(known)
 
 
@@ -612,14 +603,14 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
         monkeypatch.setattr(module, name, as_it_is)
         time.sleep(0.1)
         row = trial.suggest_int("row", 0, 4)
-        report(trial, SIZES[0], score_of(row, SIZES[0]), training_score=1.0)
+        report(trial, SIZES[0], scores_of(row, SIZES[0])[0], training_score=1.0)
         return as_it_is(*given, **options) if answer is None else answer
 
     monkeypatch.setattr(module, name, stopped)
     study.ask()
     assert not records.is_given_up(study.trials[trial.number])
     curve = learning_curves(study)[trial.number]
-    assert [seen.score for seen in curve.observations] == [score_of(0, SIZES[0])]
+    assert [seen.score for seen in curve.observations] == [scores_of(0, SIZES[0])[0]]
 
 
 @pytest.mark.parametrize("size", SIZES[:2])
@@ -630,19 +621,13 @@ def test_a_plain_objective_that_was_silent_too_long_is_pruned(size: int) -> None
     trial = slow.ask()
     row = trial.suggest_int("row", 0, 4)
     for n in SIZES[: SIZES.index(size)]:
-        trial.report(score_of(row, n), n)
+        trial.report(scores_of(row, n)[0], n)
         assert not trial.should_prune()
     study.optimize(TableObjective(RIVALS))
-    trial.report(score_of(row, size), size)
+    trial.report(scores_of(row, size)[0], size)
     assert trial.should_prune()
     slow.tell(trial, state=TrialState.PRUNED)
     assert study.best_trial.params["row"] == WINNER
-
-
-def score_of(row: int, size: int) -> float:
-    seen = RIVALS[row].at(size)
-    assert seen is not None
-    return seen.score
 
 
 def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
@@ -653,17 +638,14 @@ def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
     score = TableObjective([RIVALS[0]])(trial) if trial.number else 0.0
     row = trial.suggest_int("row", 0, 4)
     for n in SIZES:
-        score = score_of(row, n)
+        score = scores_of(row, n)[0]
         report(trial, n, score, training_score=1.0)
     study.optimize(TableObjective(RIVALS))
     before = study.best_trial.params
     slow.tell(trial, score)
     for again in (study, table_study(2, storage=study._storage)):
         assert again.best_trial.params == before
-        best = best_learner(again)
-        assert best is not None
-        assert best.is_final
-        assert best.params == before
+        assert final(again).params == before
 
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
@@ -782,11 +764,8 @@ def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
         return  # where Optuna asks first, it is given up at once
     storage = RDBStorage(sqlite(tmp_path), **options)
     with storage.engine.begin() as connection:
-        an_hour_ago = "datetime('now', '-1 hour')"
-        changed = connection.exec_driver_sql(
-            f"UPDATE trial_heartbeats SET heartbeat = {an_hour_ago}"
-        )
-        assert changed.rowcount == 1
+        stop = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '-1 hour')"
+        assert connection.exec_driver_sql(stop).rowcount == 1
     study = table_study(1, storage=storage)
     study.optimize(TableObjective(RIVALS))
     assert study.trials[0].state == TrialState.FAIL
@@ -826,10 +805,8 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
     study = table_study(1, patience=Patience(proxied=0.2))
     lost = table_study(1, storage=study._storage).ask()
     caplog.clear()
-    with caplog.at_level("WARNING", logger="optuna_daub"):
-        study.optimize(TableObjective(RIVALS))
-    said = [record.getMessage() for record in caplog.records]
-    assert sum("passes no heartbeat on" in message for message in said) == 1
+    study.optimize(TableObjective(RIVALS))
+    assert caplog.text.count("passes no heartbeat on") == 1
     assert records.is_given_up(study.trials[lost.number])
     assert liveness.patience_with(study, 7.0) == 7.0
     assert study.best_trial.last_step == SIZES[-1]

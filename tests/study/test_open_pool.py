@@ -18,7 +18,6 @@ from unittest.mock import patch
 
 import optuna
 import pytest
-from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
 from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
@@ -50,33 +49,40 @@ from optuna_daub.study.worker import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
+from tests.study.table_study import answer
+from tests.study.table_study import assert_nothing_twice
+from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
+from tests.study.table_study import told
+from tests.study.table_study import trained
 
 
 def open_study(
-    storage: str | None = None, pruner: BasePruner | None = None, **options: Any
+    storage: str | None = None, pruner: AllocationPruner | None = None, **options: Any
 ) -> optuna.Study:
     """Return a study of an open pool; opened if it is there already."""
-    return optuna.create_study(
-        study_name="open",
-        storage=storage,
-        load_if_exists=True,
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0), **options),
-        pruner=pruner or DAUBPruner(sizes=SIZES, cost="examples"),
-    )
+    rule = pruner or DAUBPruner(sizes=SIZES, cost="examples")
+    return pair(rule, RandomSampler(seed=0), storage=storage, name="open", **options)
+
+
+def rising(trial: optuna.Trial, skill: float, seconds: float | None = None) -> float:
+    """Report scores that rise towards a skill, for as long as it is the trial's turn.
+
+    A training takes `seconds`, or in proportion to its size.
+    """
+    score = 0.0
+    for size in training_sizes(trial):
+        took = size / 100 if seconds is None else seconds
+        score = skill - 1 / size
+        report(trial, size, score, training_score=skill + 1 / size, seconds=took)
+    return score
 
 
 def objective(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    score = 0.0
-    for size in training_sizes(trial):
-        score = 0.5 + x / 3 - 1 / size
-        report(trial, size, score, training_score=0.5 + x / 3 + 1 / size, seconds=size / 100)
-    return score
+    return rising(trial, 0.5 + trial.suggest_float("x", 0, 1) / 3)
 
 
 def slow(seconds: float) -> Callable[[optuna.Trial], float]:
@@ -89,13 +95,11 @@ def slow(seconds: float) -> Callable[[optuna.Trial], float]:
 
 def assert_usable(study: optuna.Study) -> None:
     """Assert what users of any study rely on, whenever it is looked at."""
-    best = best_learner(study)
-    assert best is not None
-    assert not best.is_final
+    best = answer(study)
     assert best.reason
+    assert not best.is_final
     assert study.best_trial.last_step == SIZES[-1]
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
-    assert len(made) == len(set(made))
+    assert_nothing_twice(study)
     assert {t.state for t in study.trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
     assert not idle(study)
 
@@ -144,17 +148,13 @@ WIDE = tuple(500 * 2**k for k in range(7))
 
 def alike(trial: optuna.Trial) -> float:
     """Training takes as long on all the data as on a few."""
-    x, score = trial.suggest_float("x", 0, 1), 0.0
-    for size in training_sizes(trial):
-        score = 0.5 + x / 3 - 1 / size
-        report(trial, size, score, seconds=1.0)
-    return score
+    return rising(trial, 0.5 + trial.suggest_float("x", 0, 1) / 3, seconds=1.0)
 
 
 class TestRunsLeft:
     """`n_trials` is a budget: its last runs are not for small samples."""
 
-    @pytest.mark.parametrize("n_trials", [1, 2, 3, 5, 10, 20, 50])
+    @pytest.mark.parametrize("n_trials", [1, 2, 3, 10, 30])
     @pytest.mark.parametrize("train", [objective, alike])
     def test_it_ends_with_a_full_model(
         self, n_trials: int, train: Callable[[optuna.Trial], float]
@@ -193,11 +193,8 @@ class TestRunsLeft:
 
         def scattered(trial: optuna.Trial) -> float:
             """Scores between those of `objective`, of which x says nothing."""
-            x, score = trial.suggest_float("x", 0, 1), 0.0
-            for size in training_sizes(trial):
-                score = 0.5 + (1 + math.sin(1e4 * x)) / 6 - 1 / size
-                report(trial, size, score, seconds=size / 100)
-            return score
+            x = trial.suggest_float("x", 0, 1)
+            return rising(trial, 0.5 + (1 + math.sin(1e4 * x)) / 6)
 
         study = open_study(pruner=DAUBPruner(sizes=WIDE))
         for _ in range(25):
@@ -258,21 +255,21 @@ def test_a_study_that_is_loaded_goes_on(tmp_path: Path) -> None:
 def test_a_timeout_ends_it_between_trials() -> None:
     study = open_study()
     begun = time.monotonic()
-    study.optimize(slow(0.02), timeout=3.0)
-    assert 3.0 <= time.monotonic() - begun < 9.0
+    study.optimize(slow(0.02), timeout=1.0)
+    assert 1.0 <= time.monotonic() - begun < 7.0
     assert_usable(study)
 
 
 @pytest.mark.slow
 def test_with_seconds_it_ends_in_time_too() -> None:
-    study = open_study(seconds=3.0)
+    study = open_study(seconds=1.0)
     begun = time.monotonic()
     study.optimize(slow(0.02))
-    assert 2.5 <= time.monotonic() - begun < 9.0
+    assert 0.5 <= time.monotonic() - begun < 7.0
     assert study.best_trial.last_step == SIZES[-1]
     n_trials = len(study.trials)
     study.optimize(slow(0.02))  # so many seconds for each `optimize`
-    assert len(study.trials) > n_trials + 3
+    assert len(study.trials) > n_trials + 1
 
 
 def test_stop_within_the_objective_ends_it_too() -> None:
@@ -294,17 +291,13 @@ def test_threads_end_with_n_trials_and_with_stop(n_jobs: int) -> None:
     assert len(study.trials) == 40
     assert_usable(study)
 
-    def enough(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        if len(study.trials) > 60:
-            study.stop()
-
-    study.optimize(objective, n_jobs=n_jobs, callbacks=[enough])
+    study.optimize(objective, n_jobs=n_jobs, callbacks=[stop_at(*range(61, 99))])
     assert len(study.trials) <= 61 + n_jobs
     assert all(trial.state.is_finished() for trial in study.trials)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [1, 5, 12])
+@pytest.mark.parametrize("at", [1, 12])
 def test_ctrl_c_loses_no_more_than_the_probe_in_flight(at: int) -> None:
     study = open_study()
 
@@ -319,17 +312,13 @@ def test_ctrl_c_loses_no_more_than_the_probe_in_flight(at: int) -> None:
     assert len(study.trials) == at + 1
     assert study.trials[at].state == TrialState.FAIL
     assert best_learner(study) is not None
+    study.optimize(objective, n_trials=20)
     assert not [c for c in learning_curves(study) if c.state == "dropped"]
-    study.optimize(objective, n_trials=30)
-    assert not [c for c in learning_curves(study) if c.state == "dropped"]
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
-    assert len(made) == len(set(made))
-    best = best_learner(study)
-    assert best is not None
+    assert_nothing_twice(study)
     assert study.best_trial.last_step == SIZES[-1]
 
 
-@pytest.mark.parametrize("limit", [{"n_trials": 12}, {"timeout": 3.0}])
+@pytest.mark.parametrize("limit", [{"n_trials": 12}, {"timeout": 1.0}])
 def test_the_progress_bar_comes_to_its_end(
     limit: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -358,11 +347,7 @@ def test_enqueued_trials_come_first() -> None:
 def test_ask_and_tell_goes_on_as_long_as_it_is_asked() -> None:
     study = open_study()
     for _ in range(30):
-        trial = study.ask()
-        try:
-            study.tell(trial, objective(trial))
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
+        told(study, study.ask(), objective)
     assert len(study.trials) == 30
     assert_usable(study)
 
@@ -372,20 +357,14 @@ def test_several_trials_asked_for_at_once_are_several_newcomers() -> None:
     asked = [study.ask() for _ in range(3)]
     assert [run.learner for _, run in runs(study)] == [*range(3)]
     for trial in asked:
-        try:
-            study.tell(trial, objective(trial))
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
+        told(study, trial, objective)
 
 
 def test_a_space_that_ends_ends_the_study() -> None:
     study = open_study()
     study.sampler = DataAllocationSampler(GridSampler({"x": [0.0, 0.25, 0.5, 1.0]}, seed=0))
     study.optimize(objective)
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
-    assert best.params == study.best_params == {"x": 1.0}
+    assert final(study).params == study.best_params == {"x": 1.0}
     assert len(learning_curves(study)) == 4
 
 
@@ -401,9 +380,7 @@ def test_a_pool_can_be_opened_and_closed() -> None:
     study.sampler = DataAllocationSampler(RandomSampler(seed=2), n_learners=n_open)
     study.optimize(objective, n_trials=99)
     assert len(learning_curves(study)) == n_open
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    final(study)
 
 
 @pytest.mark.parametrize(
@@ -438,34 +415,42 @@ def test_a_rule_of_a_closed_pool_asks_for_n_learners_before_anything_is_trained(
         assert study.best_trial.last_step == SIZES[-1]
 
 
+def forest(
+    trial: optuna.Trial,
+    before: Callable[[float, int], None] = lambda trees, n: None,
+    level: Callable[[float], float] = math.log,
+) -> float:
+    """Train a forest: seconds grow with the trees, to a tenth of them on all the data."""
+    trees, score = trial.suggest_float("trees", 1, 10_000, log=True), 0.0
+    for n in training_sizes(trial):
+        before(trees, n)
+        score = 0.8 + 0.01 * level(trees) - n**-0.5
+        report(trial, n, score, seconds=trees * n / 1e6)
+    return score
+
+
 @pytest.mark.parametrize("level", [math.sin, lambda trees: -math.log(trees), math.log])
 def test_the_first_full_model_comes_early_and_costs_no_more_than_is_affordable(
     level: Callable[[float], float],
 ) -> None:
-    """Seconds grow with the trees: a full training takes trees / 10, 109 on the average."""
+    """A full training takes 109 seconds on the average."""
     mean_full = (10_000 - 1) / math.log(10_000) / 10
-    full: list[tuple[float, float]] = []
+    trained: list[tuple[float, int]] = []
     sizes: dict[int, int] = {}
-    spent = 0.0
 
-    def objective(trial: optuna.Trial) -> float:
-        nonlocal spent
-        trees = trial.suggest_float("trees", 1, 10_000, log=True)
-        score = 0.0
-        for n in training_sizes(trial):
+    def training(trial: optuna.Trial) -> float:
+        def before(trees: float, n: int) -> None:
             sizes.setdefault(trial.number, n)
-            if n == 100_000:
-                full.append((trees / 10, spent))
-            spent += trees * n / 1e6
-            score = 0.8 + 0.01 * level(trees) - n**-0.5
-            report(trial, n, score, seconds=trees * n / 1e6)
-        return score
+            trained.append((trees, n))
+
+        return forest(trial, before, level)
 
     study = pair(DAUBPruner(max_resource=100_000), RandomSampler(seed=0))
-    study.optimize(objective, callbacks=[stop_at(40)])
-    cost, before = full[0]
-    assert cost + before <= 2 * mean_full
-    assert cost <= 2 * 2 * before, "predictions may be off by a factor of two"
+    study.optimize(training, callbacks=[stop_at(40)])
+    first = [n for _, n in trained].index(100_000)
+    cost, spent = trained[first][0] / 10, sum(trees * n / 1e6 for trees, n in trained[:first])
+    assert cost + spent <= 2 * mean_full
+    assert cost <= 2 * 2 * spent, "predictions may be off by a factor of two"
     stored = {trial.number: run.size for trial, run in runs(study)}
     assert stored == sizes, "what was stored is what was done"
 
@@ -514,15 +499,12 @@ class TestDeclinedNewcomers:
         """
 
         def train(trial: optuna.Trial) -> float:
-            trees = trial.suggest_float("trees", 1, 10_000, log=True)
-            score = 0.0
-            for n in training_sizes(trial):
+            def before(trees: float, n: int) -> None:
                 trials = trial.study.get_trials(deepcopy=False)
                 begun.setdefault(trees, any(t.state.is_finished() and t.values for t in trials))
                 now[0] += trees * n / 1e6
-                score = 0.8 + 0.01 * math.log(trees) - n**-0.5
-                report(trial, n, score, seconds=trees * n / 1e6)
-            return score
+
+            return forest(trial, before)
 
         return train
 
@@ -579,24 +561,15 @@ class TestDeclinedNewcomers:
         study, _ = whole
         study.enqueue_trial({"trees": 9999.0})
         with clock():
-            study.optimize(self.too_dear, n_trials=1)
+            study.optimize(
+                lambda trial: forest(trial, lambda _, n: pytest.fail(f"to be trained on {n}")),
+                n_trials=1,
+            )
         (trial,) = study.get_trials()[-1:]
         assert trial.params == {"trees": 9999.0}
         assert trial.state == TrialState.PRUNED
         reason = trial.user_attrs["daub:reason"]
         assert reason == "declined: with all the data it may end too late"
-
-    def too_dear(self, trial: optuna.Trial) -> float:
-        trial.suggest_float("trees", 1, 10_000, log=True)
-        for n in training_sizes(trial):
-            pytest.fail(f"to be trained on {n}")
-        return 0.0
-
-    def affordable(self, trial: optuna.Trial) -> float:
-        trees = trial.suggest_float("trees", 1, 10_000, log=True)
-        for n in training_sizes(trial):
-            report(trial, n, 0.5, seconds=trees * n / 1e6)
-        return 0.5
 
     def test_with_a_sampler_that_proposes_nothing_else_it_ends_each_time(self) -> None:
         """Those declined by an earlier `optimize` do not end a later one."""
@@ -607,7 +580,7 @@ class TestDeclinedNewcomers:
         assert is_declined[-13:] == [False, *([True] * 12)]
         before = len(is_declined)
         with clock():
-            study.optimize(self.affordable)
+            study.optimize(forest)
         numbers = {trial.number for trial in self.declined(study)}
         later = [trial.number in numbers for trial in study.get_trials()[before:]]
         assert later[-12:] == [True] * 12
@@ -636,17 +609,16 @@ class TestDeclinedNewcomers:
         assert study.get_trials()[-1] not in self.declined(study)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("seed", [1, 5])
-    def test_however_often_it_goes_on_it_ends_in_time(self, seed: int) -> None:
+    def test_however_often_it_goes_on_it_ends_in_time(self) -> None:
         """An expensive learner among the cheap ones left must not pass for a slow call."""
         with clock() as now:
             study = pair(
                 DAUBPruner(min_resource=1500, max_resource=100_000),
-                RandomSampler(seed=seed),
+                RandomSampler(seed=1),
                 seconds=30.0,
             )
             took = []
-            for _ in range(4):
+            for _ in range(3):
                 now[1] = now[0]
                 study.optimize(self.objective(now, {}))
                 took.append(now[0] - now[1])
@@ -661,21 +633,17 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
 
     done: list[tuple[float, int]] = []
 
-    def objective(trial: optuna.Trial) -> float:
-        trees = trial.suggest_float("trees", 1, 10_000, log=True)
-        score = 0.0
-        for n in training_sizes(trial):
+    def training(trial: optuna.Trial) -> float:
+        def before(trees: float, n: int) -> None:
             done.append((trees, n))
-            seen = outcome(trees, n)
-            score = seen.score
-            report(trial, n, score, seconds=seen.seconds)
             if len(done) == 60:
                 trial.study.stop()
-        return score
+
+        return forest(trial, before)
 
     pruner = DAUBPruner(max_resource=100_000)
     study = pair(pruner, RandomSampler(seed=3))
-    study.optimize(objective)
+    study.optimize(training)
     newcomers = iter(dict.fromkeys(trees for trees, _ in done))
     space = Space((("trees", Range(1, 10_000, is_log=True)),))
     policy = pruner.policy
@@ -701,34 +669,27 @@ def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> N
     pruner = DAUBPruner(max_resource=16_000)
     study = pair(pruner, RandomSampler(seed=6))
 
-    def run(trial: optuna.Trial) -> None:
+    def run(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         score = 0.0
-        try:
-            for n in training_sizes(trial):
-                score = 0.9 - abs(x - 0.3) - 30 / n
-                report(trial, n, score, seconds=10 ** (2 * x - 4) * n)
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
-        else:
-            study.tell(trial, score)
+        for n in training_sizes(trial):
+            score = 0.9 - abs(x - 0.3) - 30 / n
+            report(trial, n, score, seconds=10 ** (2 * x - 4) * n)
+        return score
 
     for _ in range(25):
-        run(study.ask())
+        told(study, study.ask(), run)
     for _ in range(12):
         trial = study.ask()
         trial.suggest_float("x", 0, 1)
         first = next(iter(training_sizes(trial)))
-        run(study.ask())
+        told(study, study.ask(), run)
         assert next(iter(training_sizes(trial))) == first
-        run(trial)
+        told(study, trial, run)
 
 
 def test_what_was_enqueued_and_is_no_parameter_says_nothing_of_costs() -> None:
-    study = optuna.create_study(
-        sampler=DataAllocationSampler(RandomSampler(seed=0)),
-        pruner=DAUBPruner(max_resource=16_000),
-    )
+    study = open_study(pruner=DAUBPruner(max_resource=16_000))
     study.enqueue_trial({"x": 0.5, "ghost": 7})
     trial = study.ask()
     trial.suggest_float("x", 0, 1)
@@ -763,25 +724,21 @@ def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
 ) -> None:
     study = open_study(pruner=DAUBPruner(sizes=SIZES))
     begun = time.monotonic()
-    study.optimize(objective, timeout=3.0)
-    assert time.monotonic() - begun > 2.4
+    study.optimize(objective, timeout=1.0)
+    assert time.monotonic() - begun > 0.8
     assert study.best_trial.last_step == SIZES[-1]
-    best = best_learner(study)
-    assert best is not None
-    assert (best.seconds > 0.0) == (objective is told_by_optuna)
+    assert (answer(study).seconds > 0.0) == (objective is told_by_optuna)
 
 
 def test_every_process_is_told_the_same_of_a_study_whose_time_is_over(tmp_path: Path) -> None:
     storage = sqlite(tmp_path)
     pruner = DAUBPruner(sizes=SIZES)
     study = open_study(storage, pruner)
-    study.optimize(told_by_optuna, timeout=1.0)
+    study.optimize(told_by_optuna, timeout=0.5)
     other = optuna.load_study(study_name="open", storage=storage, pruner=pruner)
     assert best_learner(study) == best_learner(other)
     assert learning_curves(study) == learning_curves(other)
-    best = best_learner(study)
-    assert best is not None
-    assert not best.is_final
+    assert not answer(study).is_final
 
 
 def test_seconds_count_from_the_first_question_on_after_an_optimize_too() -> None:
@@ -793,38 +750,35 @@ def test_seconds_count_from_the_first_question_on_after_an_optimize_too() -> Non
 
 
 def test_threads_that_end_a_study_warn_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    for seed in range(4):
+    for seed in range(3):
         study = open_study(n_learners=5)
         study.sampler = DataAllocationSampler(RandomSampler(seed=seed), n_learners=5)
         study.optimize(slow(0.005), n_jobs=3)
     assert "come to its end" not in caplog.text
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) -> None:
     """Points that differ only in what is not asked for are one learner."""
     grid = {"x": [0.1, 0.5, 0.9], "kind": ["a", "b"], "y": [0.0, 0.5, 1.0]}
 
-    def objective(trial: optuna.Trial) -> float:
+    def branched(trial: optuna.Trial) -> float:
         score = trial.suggest_float("x", 0, 1)
         if trial.suggest_categorical("kind", ["a", "b"]) == "a":
             score += trial.suggest_float("y", 0, 1)
-        for size in training_sizes(trial):
-            report(trial, size, score - 1 / size)
-        return score - 1 / SIZES[-1]
+        return trained(trial, score)
 
     study = open_study()
     study.sampler = DataAllocationSampler(GridSampler(grid, seed=seed))
-    study.optimize(objective, n_trials=200)
+    study.optimize(branched, n_trials=200)
     assert len(learning_curves(study)) == 3 * 3 + 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", [1e-200, 1e-30, 1e50, 2.0**-100])
-def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
+def test_however_small_the_scores_the_study_is_the_same() -> None:
     """Except scores whose squares are 0: these are searched all the same."""
     made = []
-    for factor in (1.0, unit):
+    for factor in (1.0, 1e50, 2.0**-100, 1e-200):
 
         def scaled(trial: optuna.Trial, factor: float = factor) -> float:
             x = trial.suggest_float("x", 0, 1)
@@ -833,10 +787,10 @@ def test_however_small_the_scores_the_study_is_the_same(unit: float) -> None:
             return factor * (0.5 + x / 3 - 1 / SIZES[-1])
 
         study = open_study()
-        study.optimize(scaled, n_trials=40)
+        study.optimize(scaled, n_trials=30)
         assert study.best_trial.last_step == SIZES[-1]
         made.append([(run.learner, run.size) for _, run in runs(study)])
-    assert unit**2 == 0.0 or made[0] == made[1]
+    assert made[0] == made[1] == made[2]
 
 
 @pytest.mark.parametrize("limit", [{"n_trials": 1}, {"n_trials": 1, "timeout": 0.05}])
@@ -846,10 +800,7 @@ def test_ask_and_tell_within_another_study_does_not_see_its_end(limit: dict[str,
         for _ in range(12):
             trial = study.ask()
             time.sleep(0.01)
-            try:
-                study.tell(trial, objective(trial))
-            except optuna.TrialPruned:
-                study.tell(trial, state=TrialState.PRUNED)
+            told(study, trial, objective)
         return [(run.learner or 0, run.size) for _, run in runs(study)]
 
     found: list[list[tuple[int, int]]] = []

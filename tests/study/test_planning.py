@@ -26,19 +26,16 @@ from optuna_daub.study import AllocationPruner
 from optuna_daub.study.what_if import _completed
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
+from tests.study.table_study import pair
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
 from tests.visualization.studies import Table
 
 
-def empty(
-    pruner: AllocationPruner, n_learners: int | None = None, **kwargs: float
-) -> optuna.Study:
-    sampler = DataAllocationSampler(
-        optuna.samplers.RandomSampler(seed=0), n_learners=n_learners, **kwargs
-    )
-    return optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+def empty(pruner: AllocationPruner, n_learners: int | None = None, **kwargs: Any) -> optuna.Study:
+    base = optuna.samplers.RandomSampler(seed=0)
+    return pair(pruner, base, n_learners=n_learners, **kwargs)
 
 
 PRUNERS: dict[str, Callable[[], AllocationPruner]] = {
@@ -185,10 +182,8 @@ class TestWhatIf:
                 report(trial, size, score, seconds=trees * (start + size) / 2**20)
             return score
 
-        study = empty(DAUBPruner(max_resource=16_000), 12)
-        study.sampler = DataAllocationSampler(
-            optuna.samplers.RandomSampler(seed=seed), n_learners=12
-        )
+        base = optuna.samplers.RandomSampler(seed=seed)
+        study = pair(DAUBPruner(max_resource=16_000), base, n_learners=12)
         study.optimize(objective)
         assert isinstance(study.pruner, AllocationPruner)
         found = what_if(study, study.pruner)
@@ -262,10 +257,7 @@ class TestWhatIf:
         self, broken: int
     ) -> None:
         """Smaller sizes than any that was trained are guessed from gains."""
-        sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
-        study = optuna.create_study(
-            direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES[-3:])
-        )
+        study = empty(DAUBPruner(sizes=SIZES[-3:]), 4)
 
         def objective(trial: optuna.Trial) -> float:
             skill = trial.suggest_float("skill", 0.5, 0.9)

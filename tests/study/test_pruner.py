@@ -35,7 +35,9 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import pair
+from tests.study.table_study import plainly
 from tests.study.table_study import probes
+from tests.study.table_study import report_row
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -121,6 +123,12 @@ def test_the_papers_algorithm_has_a_name() -> None:
     )
 
 
+def kept(study: optuna.Study) -> tuple[Any, ...]:
+    """Return all that is stored of a study."""
+    attrs = study._storage.get_study_system_attrs(study._study_id)
+    return study.trials, study.user_attrs, attrs
+
+
 def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
     study = table_study()
     answers: set[bool] = set()
@@ -129,25 +137,12 @@ def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
         row = trial.suggest_int("row", 0, 9)
         score = math.nan
         for size in training_sizes(trial):
-            seen = RIVALS[row].at(size)
-            assert seen is not None
-            score = seen.score
-            report(trial, size, score, training_score=seen.training_score)
-            before = copy.deepcopy(
-                (
-                    study.trials,
-                    study.user_attrs,
-                    study._storage.get_study_system_attrs(study._study_id),
-                )
-            )
+            score = report_row(trial, row, size)
+            before = copy.deepcopy(kept(study))
             first, second = trial.should_prune(), trial.should_prune()
             assert first == second
             assert type(first) is bool
-            assert before == (
-                study.trials,
-                study.user_attrs,
-                study._storage.get_study_system_attrs(study._study_id),
-            )
+            assert before == kept(study)
             answers.add(first)
         return score
 
@@ -186,17 +181,8 @@ def test_the_pair_works_with_a_plain_objective() -> None:
 @pytest.mark.filterwarnings("ignore:The reported value is ignored:UserWarning")
 def test_the_pair_works_with_a_plain_objective_that_starts_over() -> None:
     """Most plain objectives start over: a resumed run reports the inherited sizes again."""
-
-    def naive(trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, 9)
-        for seen in RIVALS[row].observations:
-            trial.report(seen.score, seen.size)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return seen.score
-
     study = table_study()
-    study.optimize(naive, n_trials=99)
+    study.optimize(plainly, n_trials=99)
     assert study.best_trial.params["row"] == expected()[1]
     assert_sound(study)
 
@@ -206,8 +192,7 @@ def test_missing_training_scores_are_said_once(caplog: pytest.LogCaptureFixture)
         LearningCurve(c.learner, tuple(Observation(o.size, o.score) for o in c.observations))
         for c in RIVALS
     ]
-    with caplog.at_level("WARNING", logger="optuna_daub"):
-        table_study().optimize(TableObjective(known))
+    table_study().optimize(TableObjective(known))
     assert sum("No training score" in r.getMessage() for r in caplog.records) == 1
 
 

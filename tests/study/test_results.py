@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import optuna
@@ -33,19 +34,25 @@ from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import answer
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import final
 from tests.study.table_study import idle
+from tests.study.table_study import is_over
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import runs
+from tests.study.table_study import scores_of
 from tests.study.table_study import table_study
 
 
 MADE, WINNER = expected()
 
 
+@cache
 def finished(direction: str = "maximize") -> optuna.Study:
+    """Return a study that has come to its end, to look at only."""
     study = table_study(direction=direction)
     study.optimize(TableObjective(RIVALS, 1 if direction == "maximize" else -1))
     return study
@@ -55,21 +62,19 @@ def finished(direction: str = "maximize") -> optuna.Study:
 def test_the_best_trial_is_the_winner_trained_on_all_the_data(direction: str) -> None:
     study = finished(direction)
     sign = 1 if direction == "maximize" else -1
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    best = final(study)
     assert best.params == study.best_params == {"row": WINNER}
     assert best.score == best.bound == study.best_value == sign * RIVALS[WINNER].score
     assert best.size == SIZES[-1]
     assert best.rival_bound is not None
     assert sign * best.rival_bound <= sign * best.score
     assert_sound(study)
+    assert [trial.state for trial in idle(study)] in ([], [TrialState.PRUNED])
 
 
 def test_what_was_spent_is_the_sum_of_the_probes() -> None:
     study = finished()
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert best.examples == sum(size for _, size in MADE)
     assert best.seconds == pytest.approx(
         sum(probe.observation.seconds or 0 for probe in allocations(study))
@@ -85,12 +90,8 @@ def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str)
         asked = [size for other, size in MADE if other == row]
         assert [seen.size for seen in curve.observations] == asked
         for seen in curve.observations:
-            known = RIVALS[row].at(seen.size)
-            assert known is not None
-            assert (seen.score, seen.training_score) == (
-                sign * known.score,
-                sign * (known.training_score or 0),
-            )
+            score, fitted = scores_of(row, seen.size)
+            assert (seen.score, seen.training_score) == (sign * score, sign * fitted)
         assert curve.reason
     states = {curve.params["row"]: curve.state for curve in learning_curves(study)}
     assert states[WINNER] == "best"
@@ -105,9 +106,8 @@ def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None
     before = study.trials
     learning_curves(study), allocations(study), best_learner(study)
     assert study.trials == before
-    best = best_learner(study)
-    assert (best is None) == (n_trials == 0)
-    assert best is None or not best.is_final
+    assert (best_learner(study) is None) == (n_trials == 0)
+    assert not is_over(study)
     study.optimize(TableObjective(RIVALS))
     assert [(p.learner, p.observation.size) for p in allocations(study)] == MADE
 
@@ -126,10 +126,8 @@ def rounded(seed: int, digits: int, look: Callable[[optuna.Study], None]) -> opt
         return score
 
     def after(study: optuna.Study, trial: FrozenTrial) -> None:
-        best = best_learner(study)
-        assert best is not None
-        assert not best.is_final
-        if best.size == 4000:
+        assert not is_over(study)
+        if answer(study).size == 4000:
             look(study)
         if trial.number == 24:
             study.stop()
@@ -231,12 +229,6 @@ def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
         }
 
 
-def test_only_full_trials_are_complete_and_one_trial_at_most_is_idle() -> None:
-    study = finished()
-    assert len(idle(study)) <= 1
-    assert all(trial.state == TrialState.PRUNED for trial in idle(study))
-
-
 def test_with_nan_everywhere_there_is_no_best() -> None:
     known = [LearningCurve(i, (Observation(SIZES[0], math.nan, 1.0),)) for i in range(3)]
     study = table_study(3)
@@ -284,9 +276,7 @@ def test_what_was_enqueued_and_never_asked_for_is_no_parameter() -> None:
     study = table_study()
     study.enqueue_trial({"row": 0, "rate": 0.5})
     study.optimize(TableObjective(RIVALS), n_trials=1)
-    best = best_learner(study)
-    assert best is not None
-    assert best.params == learning_curves(study)[0].params == {"row": 0}
+    assert answer(study).params == learning_curves(study)[0].params == {"row": 0}
 
 
 @pytest.mark.parametrize("ask", [best_learner, learning_curves, allocations])

@@ -13,7 +13,6 @@ from optuna.samplers import RandomSampler
 
 from optuna_daub import ABCPruner
 from optuna_daub import AllocationPruner
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
@@ -49,6 +48,8 @@ from optuna_daub.visualization import plot_sample_agreement
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from tests.core.forecasts.test_every_forecaster import FORECASTERS
+from tests.study.table_study import pair
+from tests.study.table_study import sqlite
 
 
 SIZES = (500, 1000, 2000, 4000)
@@ -80,10 +81,7 @@ def new_study(
     pruner: AllocationPruner, storage: str | None = None, n_learners: int | None = 6
 ) -> optuna.Study:
     """Return a study that has come to its end."""
-    sampler = DataAllocationSampler(RandomSampler(seed=0), n_learners=n_learners)
-    study = optuna.create_study(
-        study_name="s", storage=storage, direction="maximize", sampler=sampler, pruner=pruner
-    )
+    study = pair(pruner, RandomSampler(seed=0), storage=storage, name="s", n_learners=n_learners)
     study.optimize(objective, n_trials=None if n_learners else 12)
     return study
 
@@ -96,7 +94,7 @@ def loaded(study: optuna.Study) -> optuna.Study:
 @pytest.mark.parametrize("name", PRUNERS)
 def test_every_rule_is_read_as_it_was_stored(name: str, tmp_path: Path) -> None:
     pruner = PRUNERS[name]()
-    study = new_study(pruner, f"sqlite:///{tmp_path}/s.db" if name == "default" else None)
+    study = new_study(pruner, sqlite(tmp_path) if name == "default" else None)
     assert policy_of(loaded(study)) == pruner.policy
     # As another process sees it, which decides anew.
     known = optuna.load_study(study_name="s", storage=study._storage, pruner=pruner)
@@ -132,14 +130,14 @@ RESULTS: dict[str, Callable[[optuna.Study], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_results_and_pictures_need_no_pruner(name: str) -> None:
+def test_results_and_pictures_need_no_pruner() -> None:
     study = new_study(PRUNERS["default"](), n_learners=None)
-    assert RESULTS[name](loaded(study)) == RESULTS[name](study)
+    for name, result in RESULTS.items():
+        assert result(loaded(study)) == result(study), name
 
 
 def test_the_dashboard_is_drawn_without_a_pruner(tmp_path: Path) -> None:
-    study = new_study(PRUNERS["default"](), f"sqlite:///{tmp_path}/s.db")
+    study = new_study(PRUNERS["default"](), sqlite(tmp_path))
     update_dashboard(loaded(study))
     assert "s (learners)" in optuna.get_all_study_names(study._storage)
 

@@ -30,7 +30,9 @@ from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import expected
+from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import pair
 from tests.study.table_study import repeats
@@ -86,14 +88,12 @@ def assert_each_is_one(study: optuna.Study) -> None:
     curves = learning_curves(study)
     times = Counter(str(sorted(curve.params.items())) for curve in curves)
     assert set(times.values()) == {1}
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
-    assert len(made) == len(set(made))
+    assert_nothing_twice(study)
     for number, learner in repeats(study).items():
         trial = study.trials[number]
         assert trial.state == TrialState.PRUNED
         assert trial.params == study.trials[learner].params
-        said = f"has the parameters of learner {learner}: the same parameters are one learner"
-        assert trial.user_attrs["daub:reason"] == said
+        assert trial.user_attrs["daub:reason"] == gives_way_to(learner)
 
 
 @pytest.mark.parametrize("n_learners", [None, 50])
@@ -108,10 +108,7 @@ def test_a_space_of_a_few_points_ends_by_itself_with_all_of_them(
     study.optimize(objective, n_trials=1000)
     assert_each_is_one(study)
     assert len(learning_curves(study)) == n_points
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
-    assert best.size == SIZES[-1]
+    assert final(study).size == SIZES[-1]
     assert not [trial for trial in repeats(study) if study.trials[trial].intermediate_values]
     assert len(idle(study)) <= 6
 
@@ -137,7 +134,7 @@ def shuffled(trial: optuna.Trial) -> float:
 
 
 def growing(trial: optuna.Trial) -> float:
-    return trained(trial, 0.5 + trial.suggest_int("x", 0, 2 + trial.number // 30) / 100)
+    return trained(trial, 0.5 + trial.suggest_int("x", 0, 2 + trial.number // 15) / 100)
 
 
 def with_a_large_range(trial: optuna.Trial) -> float:
@@ -152,7 +149,7 @@ def test_spaces_that_cannot_be_listed_do_no_harm(
     objective: Callable[[optuna.Trial], float], name: str
 ) -> None:
     study = open_study(SAMPLERS[name]())
-    study.optimize(objective, n_trials=60)
+    study.optimize(objective, n_trials=35)
     assert_each_is_one(study)
     assert best_learner(study) is not None
 
@@ -162,10 +159,7 @@ def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> Non
     study = open_study(RandomSampler(seed=0))
     study.optimize(six_points, n_trials=1000, n_jobs=n_jobs)
     assert_each_is_one(study)
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
-    assert best.params == {"x": 2, "y": "b"}
+    assert final(study).params == {"x": 2, "y": "b"}
 
 
 def same_at_once(n_processes: int, *, is_higher_first: bool) -> tuple[optuna.Study, list[Any]]:

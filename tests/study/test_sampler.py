@@ -18,24 +18,28 @@ from optuna.trial import TrialState
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
+from tests.study.table_study import answer
+from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import final
 from tests.study.table_study import idle
+from tests.study.table_study import is_over
 from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import told
+from tests.study.table_study import trained
 
 
 try:
@@ -113,14 +117,10 @@ def smooth(trial: optuna.Trial) -> float:
     else:
         skill += trial.suggest_float("penalty", 1e-3, 1e0, log=True) / 3
         skill += 0.1 if trial.suggest_categorical("scaled", [True, False]) else 0.0
-    score = 0.0
-    for size in training_sizes(trial):
-        score = skill - 1 / size
-        report(trial, size, score, training_score=skill + 1 / size)
-    return score
+    return trained(trial, skill)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_exactly_n_learners_are_proposed_and_all_runs_of_one_share_its_parameters(
     seed: int,
 ) -> None:
@@ -153,9 +153,7 @@ def assert_learned(study: optuna.Study) -> None:
     """Assert the end of a study whose learners have no row in a table."""
     assert study.best_trial.last_step == SIZES[-1]
     assert not [t for t in study.trials if not t.state.is_finished()]
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    best = final(study)
     assert best.score == study.best_value
 
 
@@ -237,15 +235,12 @@ def test_a_learner_from_outside_a_narrowed_range_goes_on_with_a_warning(
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0.0, highest)
-        for size in training_sizes(trial):
-            report(trial, size, x - 1 / size, training_score=x)
-        return x
+        return trained(trial, x)
 
     study = table_study(n_learners=5, base=RandomSampler(seed=0))
     study.optimize(objective, n_trials=5)
     began_with = {curve.learner: curve.params for curve in learning_curves(study)}
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert not best.is_final
     assert "keeps its parameters" not in caplog.text
     highest = best.params["x"] / 2
@@ -285,16 +280,8 @@ def test_a_study_stopped_by_a_callback_can_be_asked_for_more() -> None:
 
 def test_ask_and_tell_is_the_same_study() -> None:
     study = table_study()
-    objective = TableObjective(RIVALS)
-    for _ in range(99):
-        trial = study.ask()
-        try:
-            study.tell(trial, objective(trial))
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
-        best = best_learner(study)
-        if best is not None and best.is_final:
-            break
+    while not is_over(study):
+        told(study, study.ask(), TableObjective(RIVALS))
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
@@ -304,10 +291,7 @@ def test_several_trials_asked_for_at_once_have_different_learners() -> None:
     study = table_study()
     asked = [study.ask() for _ in RIVALS]
     for trial in asked:
-        try:
-            study.tell(trial, TableObjective(RIVALS)(trial))
-        except optuna.TrialPruned:
-            study.tell(trial, state=TrialState.PRUNED)
+        told(study, trial, TableObjective(RIVALS))
     assert [run.learner for _, run in runs(study)] == [trial.number for trial in asked]
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER
@@ -364,16 +348,14 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_trials", [None, 3])
-def test_a_study_deleted_and_begun_again_starts_from_nothing(
-    tmp_path: Path, n_trials: int | None
-) -> None:
+def test_a_study_deleted_and_begun_again_starts_from_nothing(tmp_path: Path) -> None:
     """SQLite gives the new study the id of the old one, and its trials theirs."""
-    storage = table_study(storage=sqlite(tmp_path))._storage
-    sampler = DataAllocationSampler(InOrder(), n_learners=len(RIVALS))
+    storage = table_study(2, storage=sqlite(tmp_path))._storage
+    made, _ = expected(2)
     pruner = DAUBPruner.paper(sizes=SIZES)
+    sampler = DataAllocationSampler(InOrder(), n_learners=2)
     ids = []
-    for _ in range(3):
+    for n_trials in (None, 3, 3):
         optuna.delete_study(study_name="table", storage=storage)
         study = optuna.create_study(
             study_name="table",
@@ -385,9 +367,9 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(
         ids.append(study._study_id)
         assert best_learner(study) is None
         optimize_some(study, TableObjective(RIVALS), n_trials)
-        assert probes(study) == MADE[: len(probes(study))]
+        assert probes(study) == made[: len(probes(study))]
         study.optimize(TableObjective(RIVALS))
-        assert probes(study) == MADE
+        assert probes(study) == made
         assert best_learner(study) is not None
     assert len({*ids}) == 1
 
@@ -429,8 +411,7 @@ def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_before", [0, 2, 4])
-@pytest.mark.parametrize("first", [0, 3, 6])
-@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@pytest.mark.parametrize(("first", "direction"), [(0, "maximize"), (3, "minimize")])
 def test_trials_of_another_study_added_by_hand_mix_with_nothing(
     n_before: int, first: int, direction: str
 ) -> None:
@@ -450,11 +431,8 @@ def test_trials_of_another_study_added_by_hand_mix_with_nothing(
             known = WIDE[row].at(seen.size)
             assert known is not None
             assert seen.score == sign * known.score
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
-    assert len(made) == len(set(made))
-    best = best_learner(study)
-    assert best is not None
-    assert best.is_final
+    assert_nothing_twice(study)
+    best = final(study)
     assert best.score == sign * WIDE[best.params["row"]].score
     assert all(trial.state.is_finished() for trial in study.trials)
 
@@ -528,13 +506,7 @@ Factory = Callable[[], BaseSampler]
 if testing is not None:
 
     @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-    class TestOnRandom(testing.BasicSamplerTestCase, testing.MultiObjectiveSamplerTestCase):
-        @pytest.fixture
-        def sampler(self) -> Factory:
-            return lambda: DataAllocationSampler(RandomSampler(seed=0), n_learners=1000)
-
-    @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-    class TestOnTPE(testing.BasicSamplerTestCase, testing.RelativeSamplerTestCase):
+    class TestOnTPE(testing.RelativeSamplerTestCase):
         @pytest.fixture
         def sampler(self) -> Factory:
             return lambda: DataAllocationSampler(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import optuna
 import pytest
 from optuna.storages import BaseStorage
 
-from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -15,6 +15,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import Watched
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import is_over
 from tests.study.table_study import probes
 from tests.study.table_study import replayed
 from tests.study.table_study import table_study
@@ -40,8 +41,9 @@ MODES = [
 ]
 
 
-@pytest.fixture(params=MODES)
+@pytest.fixture(params=MODES, scope="module")
 def storage(request: pytest.FixtureRequest) -> Iterator[BaseStorage]:
+    """Yield a storage; each test has a study of its own name in it."""
     testing = pytest.importorskip("optuna.testing.storages", exc_type=ImportError)
     mode: str = request.param
     if mode not in testing.STORAGE_MODES:
@@ -55,7 +57,7 @@ def storage(request: pytest.FixtureRequest) -> Iterator[BaseStorage]:
 
 
 def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
-    study = table_study(storage=storage)
+    study = table_study(storage=storage, name="same")
     study.optimize(TableObjective(RIVALS))
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
@@ -65,22 +67,22 @@ def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
 def test_one_trial_at_a_time_is_the_same_and_other_sizes_are_refused_everywhere(
     storage: BaseStorage,
 ) -> None:
+    objective = TableObjective(RIVALS)
     for _ in range(99):
-        study = table_study(storage=storage)
-        study.optimize(TableObjective(RIVALS), n_trials=1)
-        best = best_learner(study)
-        if best is not None and best.is_final:
+        study = table_study(2, storage=storage, name="one by one")
+        study.optimize(objective, n_trials=1)
+        if is_over(study):
             break
-    other = table_study(storage=storage, sizes=[1, 2, 3])
+    other = table_study(2, storage=storage, name="one by one", sizes=[1, 2, 3])
     with pytest.raises(ValueError, match="started with"):
-        other.optimize(TableObjective(RIVALS), n_trials=1)
-    assert probes(study) == MADE
+        other.optimize(objective, n_trials=1)
+    assert probes(study) == expected(2)[0]
     assert_sound(study)
 
 
 def test_threads_find_the_winner_and_hold_nobody_twice_everywhere(storage: BaseStorage) -> None:
     watched = Watched()
-    study = table_study(storage=storage)
+    study = table_study(storage=storage, name="threads")
     study.optimize(TableObjective(RIVALS, before=watched), n_jobs=2)
     assert watched.collisions == []
     assert study.best_trial.params["row"] == WINNER
@@ -88,7 +90,7 @@ def test_threads_find_the_winner_and_hold_nobody_twice_everywhere(storage: BaseS
 
 
 def test_enqueued_trials_are_learners_everywhere(storage: BaseStorage) -> None:
-    study = table_study(3, storage=storage)
+    study = table_study(3, storage=storage, name="enqueued")
     study.enqueue_trial({"row": WINNER})
     study.optimize(TableObjective(RIVALS))
     assert study.best_trial.params["row"] == WINNER
@@ -97,15 +99,19 @@ def test_enqueued_trials_are_learners_everywhere(storage: BaseStorage) -> None:
 
 
 def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
-    at = (WINNER, SIZES[1])
+    made, winner = expected(2)
+    at = (winner, SIZES[1])
 
     def broken(*probe: int) -> None:
         if probe == at:
             raise RuntimeError
 
+    def new() -> optuna.Study:
+        return table_study(2, storage=storage, name="failures")
+
     for _ in range(2):
         with pytest.raises(RuntimeError):
-            table_study(storage=storage).optimize(TableObjective(RIVALS, before=broken))
-    study = table_study(storage=storage)
+            new().optimize(TableObjective(RIVALS, before=broken))
+    study = new()
     study.optimize(TableObjective(RIVALS))
-    assert probes(study) == replayed(study.pruner.policy, without(*at))[0]
+    assert probes(study) == replayed(study.pruner.policy, without(*at)[:2])[0] != made

@@ -35,7 +35,6 @@ from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.target import checked_target
 from tests import test_arguments as arguments
 from tests.test_arguments import Case
-from tests.test_arguments import Hostile
 
 
 for extra in ("skrub", "lightgbm", "xgboost", "pyarrow"):
@@ -43,7 +42,7 @@ for extra in ("skrub", "lightgbm", "xgboost", "pyarrow"):
 pandas = pytest.importorskip("pandas")
 
 N = 300
-QUICK: dict[str, Any] = {"seconds": 1.0, "models": ["linear", "extra_trees"], "jobs": 1}
+QUICK: dict[str, Any] = {"seconds": 0.5, "models": ["linear", "extra_trees"], "jobs": 1}
 
 
 def table(n: int = N, seed: int = 0) -> Any:
@@ -58,6 +57,11 @@ def told(frame: Any, target: str = "target", **options: Any) -> tuple[TabularMod
     said: list[str] = []
     model = fit(frame, target, say=said.append, **(QUICK | options))
     return model, "\n".join(said)
+
+
+@pytest.fixture(scope="module")
+def answered() -> tuple[TabularModel, str]:
+    return told(table())
 
 
 TIMES: dict[str, Callable[[Any], Any]] = {
@@ -87,8 +91,10 @@ class TestAModel:
             warnings.warn("own", UserWarning, stacklevel=1)
         assert len(seen) == 1
 
-    def test_it_answers_in_the_words_of_the_table(self, tmp_path: Path) -> None:
-        model, said = told(table())
+    def test_it_answers_in_the_words_of_the_table(
+        self, answered: tuple[TabularModel, str], tmp_path: Path
+    ) -> None:
+        model, said = answered
         assert "`target` has 2 classes" in said
         assert model.score > 0.8
         answers = model.predict(table(50, seed=1))
@@ -137,28 +143,25 @@ class TestAModel:
 
     @pytest.mark.slow
     def test_all_kinds_of_models_take_part(self) -> None:
-        # A second is enough on an idle machine; the rest is for one that is busy.
-        model, _ = told(table(), seconds=15.0, models=None)
+        # Half a second is enough on an idle machine; the rest is for one that is busy.
+        model, _ = told(table(100), seconds=8.0, models=None)
         assert {row.kind for row in model.found.models} >= {"linear", "lightgbm", "xgboost"}
         assert model.found.failures == ()
 
-    def test_its_summary_has_what_a_person_asks(self) -> None:
-        model, _ = told(table())
-        said = str(model)
+    def test_its_summary_has_what_a_person_asks(self, answered: tuple[TabularModel, str]) -> None:
+        said = str(answered[0])
         for phrase in ("Best of", "accuracy (larger is better)", "same guess", "All in all"):
             assert phrase in said
         assert f"fitted on {N} of {N} rows" in said
 
-    def test_rows_below_two_thousand_are_cross_validated(self) -> None:
-        model, _ = told(table(N))
-        assert (model.found.folds, model.found.n_validation) == (5, N)
-        model, _ = told(table(3000))
-        assert (model.found.folds, model.found.n_validation) == (1, 600)
-
-    def test_optuna_is_left_as_it_was(self) -> None:
+    def test_rows_below_two_thousand_are_cross_validated(
+        self, answered: tuple[TabularModel, str]
+    ) -> None:
+        assert (answered[0].found.folds, answered[0].found.n_validation) == (5, N)
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        told(table())
-        assert optuna.logging.get_verbosity() == optuna.logging.ERROR
+        model, _ = told(table(3000), models=["linear"])
+        assert (model.found.folds, model.found.n_validation) == (1, 600)
+        assert optuna.logging.get_verbosity() == optuna.logging.ERROR, "as it was"
 
     def test_a_table_without_a_signal_says_so(self) -> None:
         rng = np.random.default_rng(0)
@@ -177,7 +180,7 @@ class TestAModel:
         frame = frame.assign(room=rooms, a=1000 * frame.a)
         frame["target"] = np.where(frame.room == "007", 5000.0, frame.a)
         frame.to_csv(tmp_path / "old.csv", sep=";", decimal=",", index=False)
-        model, said = told(tmp_path / "old.csv", models=["extra_trees"], seconds=3.0)
+        model, said = told(tmp_path / "old.csv", models=["extra_trees"], seconds=1.5)
         assert "decimal commas" in said
         new = "a;b;c;colour;room\n2.000;0;0;red;12\n2.000;0;0;red;007\n"
         (tmp_path / "new.csv").write_text(new, encoding="utf-8")
@@ -192,44 +195,50 @@ class TestAModel:
         assert [*model.classes] == ["no", "rare", "yes"]
 
 
-def odd(change: Callable[[Any], Any]) -> Any:
-    return change(table())
+def odd_columns(t: Any) -> Any:
+    """Return a table with an infinity, lists, periods, an index and odd names."""
+    t = t.assign(
+        b=[np.inf, *t.b[1:]], odd=[["a"]] * N, when=pandas.period_range("2020", periods=N)
+    )
+    return t.reset_index(names="id").rename(columns={"a": 'a "<>[],:{}', "b": "ü b"})
 
 
-ODD: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "category as target": (lambda t: t.assign(target=t.target.astype("category")), ""),
-    "one infinity": (lambda t: t.assign(b=[np.inf, *t.b[1:]]), "1 infinite value taken for"),
-    "lists": (lambda t: t.assign(odd=[["a"]] * N), "Left out: `odd`"),
-    "periods": (lambda t: t.assign(odd=pandas.period_range("2020", periods=N)), ""),
-    "gaps": (lambda t: t.mask(np.random.default_rng(0).uniform(size=t.shape) < 0.2), "without a"),
-    "an index": (lambda t: t.reset_index(names="id"), "`id`, which numbers the rows"),
-    "a leak": (lambda t: t.assign(paid=t.target == "yes"), "`paid` alone gives `target` away"),
-    "a rare class": (lambda t: t.assign(target=["rare", *t.target[1:]]), "(rare) left out"),
-    "28 whole numbers": (
-        lambda t: t.assign(target=(14 + 4 * t.a).clip(0, 27).round().astype(int)),
-        "taken for amounts",
+def wide(t: Any) -> Any:
+    """Return a table of many columns, of which some have numbers as names, with gaps."""
+    rng = np.random.default_rng(0)
+    more = pandas.DataFrame(rng.normal(size=(N, 400))).add_prefix("w")
+    t = pandas.concat([t.rename(columns={"a": 1, "b": 2.5}), more], axis=1)
+    return t.mask(rng.uniform(size=t.shape) < 0.2)
+
+
+def whole_numbers(t: Any) -> Any:
+    return t.assign(target=(14 + 4 * t.a).clip(0, 27).round().astype(int))
+
+
+ODD: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
+    "odd columns": (
+        odd_columns,
+        ("1 infinite value taken for", "Left out: `odd`", "`id`, which numbers the rows"),
     ),
-    "odd names": (lambda t: t.rename(columns={"a": 'a "<>[],:{}', "b": "ü b"}), ""),
-    "few rows": (lambda t: t.head(25), ""),
-    "three rows of a class": (lambda t: t.assign(target=["x"] * 3 + [*t.target[3:]]), ""),
-    "numbers as names": (lambda t: t.rename(columns={"a": 1, "b": 2.5}), ""),
-    "a wide table": (
-        lambda t: pandas.concat(
-            [t, pandas.DataFrame(np.random.default_rng(0).normal(size=(N, 400))).add_prefix("w")],
-            axis=1,
-        ),
-        "",
+    "a wide table": (wide, ("without a",)),
+    "a leak": (lambda t: t.assign(paid=t.target == "yes"), ("`paid` alone gives `target` away",)),
+    "a rare class of a category": (
+        lambda t: t.assign(target=pandas.Categorical(["rare", *t.target[1:]])),
+        ("(rare) left out",),
     ),
+    "three rows of a class": (lambda t: t.assign(target=["x"] * 3 + [*t.target[3:]]), ()),
+    "few rows": (lambda t: t.head(25), ()),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_table_ends_in_a_model(kind: str) -> None:
-    change, phrase = ODD[kind]
-    frame = odd(change)
+    change, phrases = ODD[kind]
+    frame = change(table())
     model, said = told(frame)
-    assert phrase in said
+    for phrase in phrases:
+        assert phrase in said
     assert len(model.predict(frame.head(7))) == 7
     assert model.found.failures == ()
 
@@ -258,22 +267,16 @@ def test_a_table_of_no_use_ends_in_one_sentence_before_training(
     change, phrase = REFUSED[kind]
     monkeypatch.setattr(optuna, "create_study", lambda **_: pytest.fail("something was trained"))
     with pytest.raises(TableError, match=phrase) as error:
-        told(odd(change))
+        told(change(table()))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"seconds": 0}, "`seconds` must be above 0"),
-        ({"jobs": 0}, "`jobs` must be at least 1"),
         ({"metric": "rmse"}, "is one of regression"),
         ({"ignore": ["z"]}, "`ignore` must have columns of the table, but got 'z'"),
         ({"models": ["svm"]}, "`models` must have names of .* but got 'svm'"),
-        ({"models": "linear"}, "`models` must be a list of names"),
-        ({"models": []}, "`models` must have names"),
-        ({"ignore": "a"}, "`ignore` must be a list of columns, but got 'a'"),
-        ({"ignore": [Hostile()]}, "`ignore` must have columns of the table, but got <Hostile"),
         ({"ignore": ["target"]}, "`ignore` must not have the target, but got 'target'"),
         ({"storage": "yes"}, "`storage` must be a URL such as .* cannot be opened: "),
         ({"storage": "sqlite:////no/where.db"}, "cannot be opened: .*unable to open database"),
@@ -336,6 +339,9 @@ def test_odd_arguments_are_refused_before_the_search(argument: str) -> None:
         arguments.check("tabular.fit", {argument: value}, FIT)
 
 
+WRITTEN = " must be a file that can be written"
+
+
 class TestTheCommands:
     def run(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
         with pytest.MonkeyPatch.context() as patch:
@@ -347,7 +353,7 @@ class TestTheCommands:
     def test_the_example_says_what_it_found_and_what_it_saved(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        code, said, error = self.run(capsys, "example", "--rows", "3000", "--minutes", "0.1")
+        code, said, error = self.run(capsys, "example", "--rows", "1000", "--minutes", "0.04")
         assert (code, error) == (0, "")
         assert "predict `quality` from 20 measures" in said
         assert re.search(r"Best of \d+ models: ", said)
@@ -362,17 +368,9 @@ class TestTheCommands:
         pytest.importorskip("plotly")
         table().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
         paths = {name: str(tmp_path / name) for name in ("t.csv", "m", "r.html", "out.csv")}
-        quick = ["--minutes", "0.05", "--models", "linear", "extra_trees", "--jobs", "1"]
-        code, said, error = self.run(
-            capsys,
-            "fit",
-            paths["t.csv"],
-            *quick,
-            "--save",
-            paths["m"],
-            "--report",
-            paths["r.html"],
-        )
+        quick = ["--minutes", "0.02", "--models", "linear", "extra_trees", "--jobs", "1"]
+        files = ["--save", paths["m"], "--report", paths["r.html"]]
+        code, said, error = self.run(capsys, "fit", paths["t.csv"], *quick, *files)
         assert (code, error) == (0, "")
         assert "decimal commas" in said
         assert f"Saved as {paths['m']}" in said
@@ -395,14 +393,13 @@ class TestTheCommands:
     def test_a_file_with_an_amount_as_target_becomes_a_model_of_amounts(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        change, phrase = ODD["28 whole numbers"]
-        frame = odd(change)
+        frame = whole_numbers(table())
         frame.to_csv(tmp_path / "t.csv", index=False)
         paths = [str(tmp_path / name) for name in ("t.csv", "m")]
-        words = "--minutes", "0.05", "--models", "linear", "--jobs", "1", "--save", paths[1]
+        words = "--minutes", "0.01", "--models", "linear", "--jobs", "1", "--save", paths[1]
         code, said, error = self.run(capsys, "fit", paths[0], *words)
         assert (code, error) == (0, "")
-        assert phrase in said
+        assert "taken for amounts" in said
         code, said, error = self.run(capsys, "predict", paths[0], "--model", paths[1])
         assert (code, error) == (0, "")
         name, *amounts = said.splitlines()
@@ -415,20 +412,11 @@ class TestTheCommands:
         [
             (["fit", "absent.csv"], "absent.csv is no file"),
             (["fit", "t.csv", "--target", "z"], "`target` must be a column"),
-            (
-                ["fit", "t.csv", "--save", "no/where/m"],
-                "`--save` must be a file that can be written",
-            ),
-            (["fit", "t.csv", "--save", "."], "`--save` must be a file that can be written"),
-            (
-                ["fit", "t.csv", "--save", "m" * 5000],
-                "`--save` must be a file that can be written",
-            ),
-            (["fit", "t.csv", "--report", "."], "`--report` must be a file that can be written"),
-            (
-                ["predict", "t.csv", "--out", "no/where.csv"],
-                "`--out` must be a file that can be written",
-            ),
+            (["fit", "t.csv", "--save", "no/where/m"], "`--save`" + WRITTEN),
+            (["fit", "t.csv", "--save", "."], "`--save`" + WRITTEN),
+            (["fit", "t.csv", "--save", "m" * 5000], "`--save`" + WRITTEN),
+            (["fit", "t.csv", "--report", "."], "`--report`" + WRITTEN),
+            (["predict", "t.csv", "--out", "no/where.csv"], "`--out`" + WRITTEN),
             (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
             (["fit", "t.csv", "--jobs", "0"], "`jobs` must be at least 1 or None, but got 0"),
             (["fit", "t.csv", "--seed", "-1"], "`seed` must be an int from 0"),
@@ -501,20 +489,17 @@ class TestTheCommands:
         assert "fit" in capsys.readouterr().out
 
 
-REAL = ("ecoli", "splice", "letter", "adult")
-"""Tables of 5, 3, 26 and 2 classes, which are whole numbers, and of 327 to 48,842 rows."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", ["ecoli", "letter", "adult"])
 def test_a_real_table_ends_in_a_model_better_than_a_guess(
     name: str, shared: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Tables of 5, 26 and 2 classes, and of 327 to 48,842 rows."""
     path = shared(f"data/{name}.parquet")
-    options = ["--minutes", "0.1", "--save", str(tmp_path / "m")]
+    options = ["--minutes", "0.05", "--save", str(tmp_path / "m")]
     if name == "letter":  # whose numbers of 26 letters would be taken for amounts
         options += ["--task", "classification"]
-    if name == REAL[0]:  # one in a process of its own, which imports everything first
+    if name == "ecoli":  # one in a process of its own, which imports everything first
         command = [sys.executable, "-W", "error", "-m", "optuna_daub", "fit", str(path)]
         done = subprocess.run(
             command + options, capture_output=True, text=True, timeout=200, check=False

@@ -168,7 +168,7 @@ def steep(direction: str) -> optuna.Study:
     return run(study, Table(known, training_score=None), n_trials=1)
 
 
-def crowded(n_learners: int = 200, n_sizes: int = 12) -> optuna.Study:
+def crowded(n_learners: int, n_sizes: int = 12) -> optuna.Study:
     """Return a study in which every learner is trained on every size."""
     sizes = tuple(round(500 * 1.5**step) for step in range(n_sizes))
     known = {
@@ -181,7 +181,7 @@ def crowded(n_learners: int = 200, n_sizes: int = 12) -> optuna.Study:
 @cache
 def many() -> optuna.Study:
     """Return the study of two hundred learners, which no test may change."""
-    return crowded()
+    return crowded(200, n_sizes=5)
 
 
 STATES = (

@@ -187,7 +187,7 @@ def test_a_foreign_pruner_is_refused() -> None:
 
 
 def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
-    study = studies.crowded(200, 3)
+    study = studies.many()
     record = learning_curves_record(study, None, 12)
     assert [line.color is not None for line in record.lines[:13]] == [True] * 12 + [False]
     assert 12 + MAX_OTHERS // 2 < len(record.lines) <= 12 + MAX_OTHERS

@@ -138,7 +138,7 @@ def test_scores_that_are_no_finite_numbers_have_no_bound() -> None:
 
 
 def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
-    study = studies.crowded(200, 3)
+    study = studies.many()
     record = bounds_record(study, None, 12)
     assert 12 + MAX_OTHERS // 2 < len(record.tracks) <= 12 + MAX_OTHERS
     crowd, promise = upper_bounds_picture(study, None, 12).subtitle

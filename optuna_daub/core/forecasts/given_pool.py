@@ -252,13 +252,16 @@ def _seen(
 
 
 def _with_lost(seen: Seen, rows: Rows) -> Seen:
-    """Return the scores with those of lost learners at these points: the lowest of all, at N."""
-    count = len(rows)
+    """Return the scores with those of lost learners at these points: the lowest of all, at N.
+
+    They are at least a standard deviation below the mean, also if all scores are equal.
+    """
+    count, lowest = len(rows), min(float(seen.score.min()), -1.0)
     return seen._replace(
         rows=np.vstack([seen.rows, rows]),
         learner=np.append(seen.learner, len(seen.rows) + np.arange(count)),
         doublings=np.append(seen.doublings, np.zeros(count)),
-        score=np.append(seen.score, np.full(count, seen.score.min())),
+        score=np.append(seen.score, np.full(count, lowest)),
     )
 
 
