@@ -85,7 +85,7 @@ def _loaded() -> dict[str, frozenset[str]]:
 def loaded_by(layer: str) -> frozenset[str]:
     """Return what a fresh interpreter has loaded after all modules of a layer.
 
-    It has the layers before it in its chain and, but for the root, what the core may load.
+    It has the layers before it in its chain and, except the root, what the core may load.
     """
     return _loaded()[layer]
 

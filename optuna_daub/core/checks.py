@@ -21,6 +21,10 @@ import numpy as np
 _Choice = TypeVar("_Choice")
 
 
+MOST_LEARNERS = 10**9
+"""Largest number of learners in a closed pool; databases store trial numbers in 32 bits."""
+
+
 class _Repr(reprlib.Repr):
     def repr_int(self, x: int, level: int) -> str:
         try:
@@ -91,6 +95,21 @@ def number(name: str, value: object) -> float:
         except OverflowError:
             raise ValueError(f"`{name}` must be below 1e308, but got {brief(value)}.") from None
     raise ValueError(f"`{name}` must be a number, but got {brief(value)}.")
+
+
+def checked_n_learners(n_learners: object) -> int | None:
+    """Return a number of learners; None for no limit.
+
+    Raises:
+        ValueError: if it is not a whole number from 1 to `MOST_LEARNERS`.
+    """
+    if n_learners is None:
+        return None
+    count = whole_number("n_learners", n_learners)
+    if not 1 <= count <= MOST_LEARNERS:
+        rule = "at least 1" if count < 1 else f"at most {MOST_LEARNERS:,}"
+        raise ValueError(f"`n_learners` must be {rule}, but got {count}.")
+    return count
 
 
 def seconds_above_0(value: object) -> float:

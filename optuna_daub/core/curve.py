@@ -141,6 +141,10 @@ class LearningCurve(Remembers):
                 return curve.drop(f"{score} at {seen.size:,} examples", self.cause or "collapsed")
         return curve
 
+    def finite(self) -> tuple[Observation, ...]:
+        """Return the observations whose scores are finite."""
+        return tuple([seen for seen in self.observations if seen.is_finite])
+
     def without(self, *sizes: int) -> LearningCurve:
         """Return the curve without the observations at these sizes."""
         kept = tuple(seen for seen in self.observations if seen.size not in sizes)

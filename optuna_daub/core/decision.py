@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optuna_daub.core.limits import UNLIMITED
+from optuna_daub.core.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,18 @@ class Reason:
         return Reason(
             self.sentence, tuple(0.0 - score for score in self.scores), not self.is_mirrored
         )
+
+    def told(self, sign: int, limits: Limits = UNLIMITED) -> str:
+        """Return the sentence in the direction of the user: `sign` is -1 for minimize.
+
+        Scores that it names are cut at the limits, in the direction of the core.
+        """
+        scores = tuple([min(max(x, limits[0]), limits[1]) for x in self.scores])
+        # Two different scores beyond a limit are equal now: "1.000 < 1.000" would be false.
+        are_equal = len({*scores}) < len({*self.scores})
+        text = self.sentence.replace("{less}", "{less}=") if are_equal else self.sentence
+        reason = replace(self, sentence=text, scores=scores)
+        return str(reason.mirrored() if sign < 0 else reason)
 
     def __str__(self) -> str:
         words = {"less": "<", "largest": "largest", "up": "up"}

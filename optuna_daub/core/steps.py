@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.sizes import next_size
 
 
 StepRule: TypeAlias = Callable[[LearningCurve, tuple[int, ...]], int]
@@ -21,9 +21,7 @@ def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
     >>> next_of_grid(LearningCurve(0), (500, 750, 1125))
     500
     """
-    size = next_size(sizes, curve.size)
-    assert size is not None
-    return size
+    return sizes[bisect_right(sizes, curve.size)]
 
 
 def nearest(sizes: Sequence[int], goal: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import weakref
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
@@ -11,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -24,6 +24,7 @@ from optuna_daub.study.known import Known
 from optuna_daub.study.learner import Learner
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import worker_of
 
 
 MIN_LEARNERS = 20
@@ -69,13 +70,22 @@ class BaseSamplerStudy(optuna.Study):
         storage = _RowStorage(log.storage_of(study), worker, values)
         super().__init__(study.study_name, storage, study.sampler, study.pruner)
 
-    def space(self) -> dict[str, BaseDistribution]:
-        """Return the distribution of each parameter that any learner has."""
-        return {**self.worker.known.drawn}
-
     def stop(self) -> None:
         """Record that the sampler has nothing left to propose."""
         self.is_stopped = True
+
+
+_VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.WeakKeyDictionary()
+"""The studies as their base samplers see them, by study object: ids are not unique."""
+
+
+def view_of(study: optuna.Study, policy: Policy) -> BaseSamplerStudy:
+    """Return the study as its base sampler sees it, the same object as long as it can be."""
+    view = _VIEWS.get(study)
+    # The study may have been given another pruner, or another sampler.
+    if view is None or view.policy is not policy or view.sampler is not study.sampler:
+        view = _VIEWS[study] = BaseSamplerStudy(study, worker_of(study), policy)
+    return view
 
 
 def _delegated(name: str) -> Any:

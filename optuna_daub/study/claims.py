@@ -29,24 +29,12 @@ from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
-from optuna_daub.study.messages import sentence
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
 
 
-SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
-"""Seconds of sleep between two looks of a waiting worker: each is twice as long as the last."""
-
-LOOKING_SHARE = 0.05
-"""Largest share of a waiting worker's time that its looks may take. On SQLite with eight running
-trials a look takes 0.02 s of CPU."""
-
-LONGEST_PAUSE = 2.0
-"""Largest number of seconds that a slow look can add to the next sleep. A look may be slow once
-only, such as the first one, which reads many ended trials."""
-
-COMPLAINT = 60.0
-"""Seconds of waiting after which the log says what the worker is waiting for."""
+SHORTEST_WAIT = 0.01
+"""Seconds between two looks at a rival that is to step back."""
 
 
 class TakenError(RuntimeError):
@@ -82,36 +70,6 @@ class Asking:
         )
 
 
-def assign(asking: Asking) -> Run:
-    """Return the run of a new trial, an idle one if the study has come to its end.
-
-    While other workers hold every learner that deserves data, this sleeps without holding a lock,
-    but no longer than the study's `timeout`.
-
-    Raises:
-        RuntimeError: if no other worker could end the wait.
-    """
-    study, worker, trial = asking.study, asking.worker, asking.trial
-    started, awake, wait, has_slept = time.monotonic(), time.thread_time(), SHORTEST_WAIT, False
-    while True:
-        left = host.seconds_left(study)
-        # Optuna starts no trial after its `timeout`. So a trial that has not slept was started in
-        # time, and it would be empty if the timeout passed while its worker looks at the study.
-        is_over = has_slept and left is not None and left <= 0
-        run = _claim(asking, is_over=is_over, may_be_late=has_slept or left is None)
-        if run is not None:
-            return run
-        _check_can_wait(worker, trial)
-        pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
-        time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
-        awake, has_slept = time.thread_time(), True
-        # Optuna checks heartbeats only between two trials, and this trial may be long.
-        liveness.fail_stale(study)
-        wait = min(2 * wait, LONGEST_WAIT)
-        if time.monotonic() - started > COMPLAINT:
-            worker.warn(f"wait of trial {trial.number}", _complaint(worker.known, trial))
-
-
 def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run:
     """Return a new learner's run with its first training size, given its parameters.
 
@@ -145,7 +103,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
                 worker.newcomers[number] = True
                 started = run
-                if number not in worker.turns and not known.curves[number].observations:
+                if not known.curves[number].observations:
                     started = _started(worker, trial, policy, run)
                 # A learner with a lower number may suggest the same after this look, and would go
                 # first. So store that this one is settled.
@@ -179,7 +137,7 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     decision = policy.start(pool, number, run.size)
     if isinstance(decision, Extend) and decision.size == run.size:
         return run
-    reason = sentence(decision.reason, worker.sign, worker.limits)
+    reason = decision.reason.told(worker.sign, worker.limits)
     if isinstance(decision, Extend):
         return replace(run, size=decision.size, reason=reason)
     # GridSampler proposes each point of its grid once, so none may be declined. It starts at the
@@ -189,7 +147,7 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
     return replace(run, learner=None, size=0, reason=f"declined: {reason}", is_declined=True)
 
 
-def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
+def claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     """Return a run once its claim is certain. None if there is nothing to run now."""
     study, worker, trial = asking.study, asking.worker, asking.trial
     number = trial.number
@@ -197,15 +155,14 @@ def _claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     # the first and chooses another learner. Other processes have other locks; they agree by
     # reading the claims back, below.
     with worker.lock:
-        known = worker.look()
-        is_alone = len(known.unfinished) < 2
+        is_alone = len(worker.look().unfinished) < 2
         if not is_alone and liveness.release(study, worker, asking.stale_after, number):
-            known = worker.look()
+            worker.look()
         # This sampler's number of learners. Another worker's sampler, which may have started the
         # newest run, may have been asked for another number.
-        worker.known = replace(known, newest=(number, asking.n_learners))
+        worker.known = replace(worker.known, newest=(number, asking.n_learners))
         run = _offer(asking, may_be_late=may_be_late, is_over=is_over)
-        if run is None and number in known.runs:
+        if run is None and number in worker.known.runs:
             return None  # idle, and stored as such
         # A waiting worker stores an idle run, so others know that it holds no learner.
         written = run or asking.run("every learner is held")
@@ -258,7 +215,7 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
     copied = records.read_run(trial)  # the record of a run that died and was retried
     wanted = None if copied is None else copied.learner
     decision = _decide(worker, policy, number)
-    reason = sentence(decision.reason, worker.sign, worker.limits)
+    reason = decision.reason.told(worker.sign, worker.limits)
     match decision:
         case Extend(learner, size) if wanted in (None, learner):
             return asking.run(reason, learner, size)
@@ -324,40 +281,3 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
             return False
         time.sleep(SHORTEST_WAIT)
         known = worker.look()
-
-
-def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
-    """Raise an error if this thread would wait for trials only it can end."""
-    here, known = threading.get_ident(), worker.known
-    own = {
-        number
-        for number, holder in [*worker.holders.items()]
-        if holder.thread == here or host.is_waiting_for_its_jobs(holder.thread)
-    }
-    held = {
-        number
-        for number, other in known.unfinished.items()
-        if number != trial.number and other.state == "running"
-        if number not in known.runs or known.runs[number].learner is not None  # idle ones wait too
-    }
-    if held and own >= held:
-        raise RuntimeError(
-            "Every learner that deserves data is held by trials that this thread has asked "
-            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
-            "before you ask for the next."
-        )
-
-
-def _complaint(known: Known, trial: FrozenTrial) -> str:
-    runs = known.runs.items()
-    held = [f"{run.learner} (trial {n})" for n, run in runs if run.learner is not None]
-    if not held:
-        return (
-            f"Trial {trial.number} has waited {COMPLAINT:.0f} s for enqueued trials that other "
-            "workers have taken and not started."
-        )
-    return (
-        f"Trial {trial.number} has waited {COMPLAINT:.0f} s for one of the learners "
-        f"{', '.join(held)}, which other workers hold. If such a worker is dead, use "
-        "a storage with heartbeat, or `stale_after=` of DataAllocationSampler."
-    )

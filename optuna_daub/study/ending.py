@@ -28,17 +28,17 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import repeating
 from optuna_daub.study.exploring import has_explored
-from optuna_daub.study.limits import limits_of
+from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import SetupError
-from optuna_daub.study.worker import Assigned
-from optuna_daub.study.worker import End
-from optuna_daub.study.worker import Turn
-from optuna_daub.study.worker import TurnOverError
+from optuna_daub.study.turns import Assigned
+from optuna_daub.study.turns import End
+from optuna_daub.study.turns import Turn
+from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -93,11 +93,11 @@ def close(
     assigned, turn = worker.assigned.pop(number, None), worker.turns.get(number)
     # An objective that asks `trial.should_prune` itself does not ask for another size, so its
     # last training is timed here. In ask-and-tell the time until now may include anything.
-    if turn is not None and turn.is_run and not turn.is_reported and host.is_optimizing(study):
+    if turn is not None and turn.steps and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
     _refuse_steps(study, trial, policy, turn, values)
     known = worker.look()
-    worker.limits = limits_of(study).signed(worker.sign)
+    worker.limits = limits_seen(study, worker).signed(worker.sign)
     run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return
@@ -178,7 +178,7 @@ def _refuse_steps(
         SetupError: that names the smallest of these steps.
     """
     worker, number, steps = worker_of(study), trial.number, {*trial.intermediate_values}
-    if turn is not None and turn.is_run:
+    if turn is not None and turn.steps:
         others = steps - turn.steps
         # A run that was taken for dead may have trained on more sizes, unasked.
         if others and worker.look().is_given_up(number):
@@ -281,7 +281,7 @@ def _failure(ending: _Ending) -> Failure | None:
     curve, is_full = known.curves[run.learner], known.is_done(run.learner, sizes[-1])
     # A run that has reported its size would have gone on to the next size at least.
     turn = worker.turns.get(trial.number)
-    trained_on = turn.size if turn is not None and turn.is_run else run.size
+    trained_on = turn.size if turn is not None and turn.steps else run.size
     size = max(trained_on, next_size(sizes, curve.size) or sizes[-1])
     me = liveness.this_worker()
     if state == TrialState.COMPLETE:

@@ -321,7 +321,7 @@ class Known:
         It has most data, and in a tie the lowest id, so every process names the same.
         """
         same = {learner, *self.alike(learner)}
-        first = max(same, key=lambda i: (self.curves[i].size, -i))
+        first = max(same, key=lambda i: (self.learners[i].curve.size, -i))
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
@@ -343,18 +343,15 @@ class Known:
 
         The lock of this process keeps its `own` new learners apart.
         """
-        new = [self.learners[n] for n, run in self.runs.items() if run.learner == n]
-        others = (one for one in new if one.curve.learner not in (learner, *own))
-        return any(one.key and one.key == self.learners[learner].key for one in others)
+        new = {n for n, run in self.runs.items() if run.learner == n}
+        return not self.alike(learner).isdisjoint(new.difference(own))
 
     def failed_by(self, worker: str) -> frozenset[int]:
         """Return the learners whose next training has failed at this worker."""
-        failing = [one for one in self.learners.values() if one.failures]
         return frozenset(
-            one.curve.learner
-            for one in failing
-            for each in one.failures.values()
-            if each.worker == worker and each.size > one.curve.size
+            i
+            for i, one in self.learners.items()
+            if any(x.worker == worker and x.size > one.curve.size for x in one.failures.values())
         )
 
 

@@ -79,14 +79,11 @@ def merged(
     failures = {trial.number: trial.failure for trial in own if trial.failure is not None}
     enqueued = own[0].enqueued or {}
 
-    curve = LearningCurve(learner, (), ruled_out, params, "ruled out")
-    curve = curve.extended(*[seen[size] for size in sorted(seen)])
-    if reason := violation(constraints):
-        curve = curve.drop(reason, "infeasible")
-    if reason := reason_to_drop(failures, well):
-        curve = curve.drop(reason, curve.cause or "failed")
-    # Without parameters no two learners are the same: the objective may train anything.
-    key = repr(sorted(words.items())) if words else ""
+    violated, failed = violation(constraints), reason_to_drop(failures, well)
+    observations = [seen[size] for size in sorted(seen)]
+    curve = LearningCurve(learner, (), ruled_out, params, "ruled out").extended(*observations)
+    curve = curve.drop(violated, "infeasible") if violated else curve
+    curve = curve.drop(failed, curve.cause or "failed") if failed else curve
     return Learner(
         runs=runs,
         strangers=frozenset(runs).difference([trial.number for trial in own]),
@@ -96,11 +93,12 @@ def merged(
         failures=failures,
         user_attrs=_union(own[::-1], "user_attrs"),
         constraints=constraints,
-        curve=curve,
-        key=key,
+        # Without parameters no two learners are the same: the objective may train anything.
+        key=repr(sorted(words.items())) if words else "",
         is_blank=not (params or enqueued or seen),
         examples=sum([trial.examples for trial in own]),
         seconds=math.fsum([trial.seconds for trial in own]),
+        curve=curve,
     )
 
 

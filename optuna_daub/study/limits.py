@@ -16,6 +16,7 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
 from optuna_daub.study import log
+from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 
 
@@ -49,7 +50,11 @@ def limits_of(study: optuna.Study) -> Limits:
     >>> limits_of(study)
     Limits(lowest=-inf, highest=1.0)
     """
-    worker = looking(study)
+    return limits_seen(study, looking(study))
+
+
+def limits_seen(study: optuna.Study, worker: Worker) -> Limits:
+    """Return the same limits as of the worker's last look."""
     stored, seen = read_limits(study), worker.known.curves.columns(_range)
     seen = seen[~(seen[:, 0] > seen[:, 1])]
     if not len(seen):

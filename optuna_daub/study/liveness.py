@@ -25,7 +25,7 @@ import psutil
 from optuna_daub.study import log
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import TurnOverError
+from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -89,8 +89,8 @@ def release_dead(
                 is_any = True
                 log.end(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
-            # Read again: this process may have been paused since its last look.
-            elif is_silent and not worker.has_changed(number):
+            # Look again: this process may have been paused since its last look.
+            elif is_silent and number in worker.look().runs and worker.silence(number) >= silent:
                 is_any = True
                 log.write_given_up(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from collections.abc import Sequence
 from contextlib import contextmanager
 from contextlib import suppress
 from typing import Any
@@ -68,9 +68,9 @@ class Reader:
         """The study's `in_optimize_loop`: True if the calling thread is in its `optimize`."""
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
-    def news(self) -> list[Facts]:
-        """Return the trials that have changed since the last call."""
-        trials, n_trials = self._changeable()
+    def news(self, own: Container[int] = ()) -> list[Facts]:
+        """Return the trials that have changed since the last call; `own` ones are always read."""
+        trials, n_trials = self._changeable(own)
         # Nothing counts as read before everything is: a damaged record is an error at every call.
         found = [(trial, self._read(trial)) for trial in trials]
         news = [facts for _, facts in found if not _is_same(facts, self.unfinished)]
@@ -83,24 +83,22 @@ class Reader:
         self.n_trials = n_trials
         return news
 
-    def now(self, number: int) -> Facts:
-        """Return an unfinished trial as it is stored now, without counting it as read."""
-        return records.read(self._storage.get_trial(self._trials[number]._trial_id), self.sign)
-
     def trial(self, number: int) -> FrozenTrial:
         """Return an unfinished trial as of the last look."""
         return self._trials[number]
 
-    def _changeable(self) -> tuple[list[FrozenTrial], int]:
+    def _changeable(self, own: Container[int]) -> tuple[list[FrozenTrial], int]:
         """Return the trials that may have changed, and the number of all trials."""
         if not self.n_trials:
             # Read all at once: one by one takes ten times as long on a database.
             trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
             return trials, len(trials)
         found: list[FrozenTrial] = []
-        is_queue_seen = False  # the queue is in order: if one trial waits, so do those behind it
-        for _, known in sorted(self._trials.items()):
-            if known.state == TrialState.WAITING and is_queue_seen:
+        # The queue is in order: if one trial waits, so do those behind it. But one that could not
+        # be started goes back to it, when those behind may be running: here at least it is known.
+        is_queue_seen = False
+        for number, known in sorted(self._trials.items()):
+            if known.state == TrialState.WAITING and is_queue_seen and number not in own:
                 continue
             trial = self._storage.get_trial(known._trial_id)
             is_queue_seen = is_queue_seen or trial.state == TrialState.WAITING
@@ -303,28 +301,6 @@ def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
 def end(study: optuna.Study, trial: AnyTrial, state: TrialState = TrialState.FAIL) -> None:
     """Store the state of a trial that ends, or goes back to the queue."""
     study._storage.set_trial_state_values(trial._trial_id, state)
-
-
-def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:
-    """Store a study's settings, or compare them with the stored ones.
-
-    Until something was observed (`is_begun` is False) new settings replace the stored ones.
-
-    Raises:
-        ValueError: if the training sizes or the direction differ.
-    """
-    settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
-    begun = study_attrs(study).get(records.SETTINGS)
-    if begun is None or not is_begun:
-        study._storage.set_study_system_attr(study._study_id, records.SETTINGS, settings)
-        return
-    for name, value in settings.items():
-        if (before := begun.get(name, "settings that do not say it")) != value:
-            raise ValueError(
-                f"A study must go on with the {name} it was started with: study "
-                f"'{study.study_name}' was started with {before}, but now has {value}. Use "
-                "the earlier settings, or start a study with another name."
-            )
 
 
 # The storage itself

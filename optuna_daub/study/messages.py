@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from textwrap import shorten
 
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
-from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import why_not
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
@@ -37,19 +35,6 @@ def message_of(error: BaseException | None) -> str:
     return shorten(f"{type(error).__name__}: {message}".rstrip(": "), MAX_TEXT, placeholder="...")
 
 
-def sentence(reason: Reason, sign: int, limits: Limits = UNLIMITED) -> str:
-    """Return a reason of the core in the direction of the user: `sign` is -1 for minimize.
-
-    Scores that it names are cut at the limits, in the direction of the core (larger is better).
-    """
-    scores = tuple(map(limits.cut, reason.scores))
-    # Two different scores beyond a limit are equal now: "1.000 < 1.000" would be false.
-    are_equal = len({*scores}) < len({*reason.scores})
-    text = reason.sentence.replace("{less}", "{less}=") if are_equal else reason.sentence
-    reason = replace(reason, sentence=text, scores=scores)
-    return str(reason.mirrored() if sign < 0 else reason)
-
-
 def repetition(learner: int) -> str:
     """Return the reason for which a new learner with the parameters of `learner` ends."""
     return f"has the parameters of learner {learner}: the same parameters are one learner"
@@ -71,11 +56,11 @@ def status(
     if curve.dropped:
         return f"dropped {at}: {curve.dropped}"
     if isinstance(decision, Finish) and decision.learner == learner:
-        return f"best: {sentence(decision.reason, sign, limits)}"
+        return f"best: {decision.reason.told(sign, limits)}"
     if isinstance(decision, Extend) and decision.learner == learner:
-        return f"next is {decision.size:,}: {sentence(decision.reason, sign, limits)}"
+        return f"next is {decision.size:,}: {decision.reason.told(sign, limits)}"
     if curve.size >= policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"
     if curve.observations:
-        return f"suspended {at}: {sentence(why_not(decision, learner), sign, limits)}"
-    return f"suspended {at}: {sentence(decision.reason, sign, limits)}"
+        return f"suspended {at}: {why_not(decision, learner).told(sign, limits)}"
+    return f"suspended {at}: {decision.reason.told(sign, limits)}"

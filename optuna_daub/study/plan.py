@@ -12,6 +12,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import checked_n_learners
 from optuna_daub.core.checks import number
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
@@ -27,7 +28,6 @@ from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.study.daub_pruner import DAUBPruner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.sampler import DataAllocationSampler
-from optuna_daub.study.sampler import checked_n_learners
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 

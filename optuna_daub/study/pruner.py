@@ -15,7 +15,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.study import host
 from optuna_daub.study import records
 from optuna_daub.study.setup_errors import SetupError
-from optuna_daub.study.worker import End
+from optuna_daub.study.turns import End
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 

@@ -26,7 +26,6 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
-from optuna_daub.core.pool import Cost
 from optuna_daub.study.setup_errors import SetupError
 
 
@@ -174,16 +173,17 @@ class Facts:
         full_size = 0 if run is None else run.full_size
         paid = {n: x for n, x in self.observations.items() if n <= full_size}
         is_lost = (is_finished or self.is_given_up) and self.state != "complete"
-        counted = paid
-        if is_lost and full_size in paid and is_finite(paid[full_size].score):
-            counted = {n: x for n, x in paid.items() if n < full_size}
+        counted = {
+            n: x for n, x in paid.items() if n < full_size or not is_lost or not is_finite(x.score)
+        }
+        assigned = run if is_own else None
         for name, value in (
             ("words", point(self.params, self.distributions)),
             ("is_finished", is_finished),
-            ("assigned", run if is_own else None),
-            ("learner", run.learner if is_own and run is not None else None),
+            ("assigned", assigned),
+            ("learner", None if assigned is None else assigned.learner),
             ("counted", counted),
-            ("examples", sum([Cost.of(x).examples for x in paid.values()])),
+            ("examples", sum([x.examples or x.size for x in paid.values()])),  # as `Cost.of`
             ("seconds", math.fsum([x.seconds or 0.0 for x in paid.values()])),
         ):
             object.__setattr__(self, name, value)
@@ -301,11 +301,6 @@ def is_duration(seconds: object) -> bool:
     (True, False, False, False)
     """
     return isinstance(seconds, int | float) and 0 <= seconds <= LONGEST
-
-
-def is_given_up(trial: FrozenTrial) -> bool:
-    """Return whether other workers have taken over the trial's learner."""
-    return GIVEN_UP in trial.system_attrs
 
 
 def is_enqueued(trial: FrozenTrial) -> bool:

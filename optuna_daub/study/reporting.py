@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,10 +28,10 @@ from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
 from optuna_daub.study.records import point
 from optuna_daub.study.setup_errors import SetupError
-from optuna_daub.study.worker import End
-from optuna_daub.study.worker import Go
-from optuna_daub.study.worker import Turn
-from optuna_daub.study.worker import TurnOverError
+from optuna_daub.study.turns import End
+from optuna_daub.study.turns import Go
+from optuna_daub.study.turns import Turn
+from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -117,18 +118,18 @@ def report(
             do not catch it.
     """
     check_trial(trial)
-    worker, study, place = worker_of(trial.study), trial.study, trial.number
-    with _ending_before_first(worker):
-        size = whole_number("size", size)
+    study, place = trial.study, trial.number
+    with _ending_before_first(study):
+        worker = worker_of(study)
         turn = worker.turns.get(place)
-        _check_size(trial, worker, size)
         if seconds is None and turn is not None:
             seconds = time.perf_counter() - turn.since
         seen = _checked(size, score, training_score, n_validation, seconds, examples)
+        _check_size(trial, worker, seen.size)
         if isinstance(study.pruner, AllocationPruner):
             _check_needs(study.pruner, seen, trial)
-        if turn is not None and turn.is_run:
-            records.check_steps(_pruner_of(trial).policy.sizes, place, _steps(trial), turn.steps)
+        if turn is not None and turn.steps:
+            _check_steps(trial, turn.steps)
             # Check just before the write: whoever took over the learner trains on this size too.
             if not worker.holds(place):
                 raise liveness.end_lost(study, trial)
@@ -136,7 +137,7 @@ def report(
             # Facts that `trial.report` cannot hold go first. A worker killed in between leaves
             # facts without a score, which count for nothing, and never a score without its facts.
             log.write_observation(study, trial, seen)
-            trial.report(seen.score, size)
+            trial.report(seen.score, seen.size)
             if turn is not None:
                 worker.turns[place] = replace(turn, is_reported=True)
             return
@@ -155,7 +156,7 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
 
 
 @contextmanager
-def _ending_before_first(worker: Worker) -> Iterator[None]:
+def _ending_before_first(study: optuna.Study) -> Iterator[None]:
     """Turn a ValueError into a SetupError until a first learner was trained.
 
     Before that it cannot be the fault of one learner, and with `catch` every trial would fail like
@@ -166,7 +167,7 @@ def _ending_before_first(worker: Worker) -> Iterator[None]:
     except SetupError:
         raise
     except ValueError as error:
-        if worker.known.is_begun:
+        if worker_of(study).known.is_begun:
             raise
         raise SetupError(str(error)) from error
 
@@ -185,21 +186,21 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
         # The worker may have been paused: do not repeat the work of others who took it over.
         if not worker.holds(place, run.learner):
             raise liveness.end_lost(study, trial)
-        curve = worker.known.curves[run.learner]
+        curve = worker.known.learners[run.learner].curve
         if size not in curve.sizes:
             steps |= {size}
-            worker.turns[place] = Turn(size, time.perf_counter(), is_run=True, steps=steps)
+            turn = worker.turns[place] = Turn(size, time.perf_counter(), steps)
             yield size
-            turn = worker.turns[place]
-            records.check_steps(policy.sizes, place, _steps(trial), steps)
-            if not turn.is_reported:  # else `report` has done this
+            _check_steps(trial, steps)
+            # Forgotten, if others have failed the trial and another thread has looked since.
+            if not worker.turns.get(place, turn).is_reported:  # else `report` has done this
                 log.write_seconds(study, trial, size, turn.since)
             worker.look()
             if not worker.holds(place, run.learner):
                 raise liveness.end_lost(study, trial)
-            curve = worker.known.curves[run.learner]
+            curve = worker.known.learners[run.learner].curve
             if size not in curve.sizes:
-                with _ending_before_first(worker):
+                with _ending_before_first(study):
                     raise ValueError(_not_reported(trial, size))
         if curve.size == full_size and curve.observations[-1].is_finite:
             break
@@ -248,9 +249,9 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
 def _all_sizes(trial: optuna.Trial, policy: Policy, worker: Worker) -> Iterator[int]:
     """Yield all sizes for a trial of another sampler, until the pruner prunes it."""
     for size in policy.sizes:
-        worker.turns[trial.number] = Turn(size, time.perf_counter(), is_run=False)
+        worker.turns[trial.number] = Turn(size, time.perf_counter())
         yield size
-        records.check_steps(policy.sizes, trial.number, _steps(trial))
+        _check_steps(trial, policy.sizes)
         if not _is_stored(trial, size):
             raise ValueError(_not_reported(trial, size))
         if trial.should_prune():
@@ -280,6 +281,12 @@ def _score(name: str, value: object) -> float:
 
 def _is_stored(trial: optuna.Trial, size: int) -> bool:
     return size in log.as_stored(trial.study, trial).intermediate_values
+
+
+def _check_steps(trial: optuna.Trial, given: Collection[int]) -> None:
+    """Raise a SetupError if a trial has reported a step that it was not given."""
+    if not {*_steps(trial)} <= {*given}:
+        records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial), given)
 
 
 def _steps(trial: optuna.Trial) -> Iterable[int]:
@@ -321,7 +328,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
 
 
 def _checked(
-    size: int,
+    size: object,
     score: object,
     training_score: object,
     n_validation: object,
@@ -330,12 +337,14 @@ def _checked(
 ) -> Observation:
     """Return an observation. A ValueError names a value that is not a number."""
     seen = Observation(
-        size,
-        _score("score", score),
-        None if training_score is None else _score("training_score", training_score),
-        None if n_validation is None else whole_number("n_validation", n_validation),
-        None if seconds is None else number("seconds", seconds),
-        None if examples is None else whole_number("examples", examples),
+        size=whole_number("size", size),
+        seconds=None if seconds is None else number("seconds", seconds),
+        n_validation=None if n_validation is None else whole_number("n_validation", n_validation),
+        examples=None if examples is None else whole_number("examples", examples),
+        score=_score("score", score),
+        training_score=(
+            None if training_score is None else _score("training_score", training_score)
+        ),
     )
     if seen.n_validation is not None and seen.n_validation < 1:
         raise ValueError(
@@ -345,10 +354,10 @@ def _checked(
     most = records.LONGEST
     if seen.seconds is not None and not 0 <= seen.seconds <= most:
         raise ValueError(f"`seconds` must be from 0 to {most:g}, but got {brief(seconds)}.")
-    if seen.examples is not None and not 1 <= seen.examples <= size:
+    if seen.examples is not None and not 1 <= seen.examples <= seen.size:
         raise ValueError(
             f"`examples`, the number of examples that this training used, must be from 1 to "
-            f"`size`, {size:,}, but got {seen.examples:,}."
+            f"`size`, {seen.size:,}, but got {seen.examples:,}."
         )
     return seen
 

@@ -22,7 +22,6 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
 from optuna_daub.study.learner import violation
 from optuna_daub.study.limits import limits_of
-from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.stored_policy import policy_of
@@ -265,7 +264,7 @@ def _reason(
     answer = decision.learner if isinstance(decision, Finish) else None
     if None in (answer, best) or answer == best or learner not in (answer, best):
         return status(policy, pool, sign, learner, decision, limits)
-    said = sentence(decision.reason, sign, limits)
+    said = decision.reason.told(sign, limits)
     if learner == answer:
         return f"answer of the rule: {said}. Learner {best} has the best score"
     why = f"no score on {pool.curves[learner].size:,} examples is better"

@@ -6,7 +6,6 @@ import copy
 import logging
 import math
 import secrets
-import weakref
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import checked_n_learners
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.limits import UNLIMITED
@@ -34,42 +34,22 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study import starting
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study.base_sampler_view import view_of
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
-from optuna_daub.study.claims import assign
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.earlier import FromEarlier
 from optuna_daub.study.exploring import Exploring
-from optuna_daub.study.limits import limits_of
+from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.setup_errors import raise_anew
-from optuna_daub.study.worker import Assigned
+from optuna_daub.study.turns import Assigned
+from optuna_daub.study.waiting import assign
 from optuna_daub.study.worker import worker_of
 
 
-MOST_LEARNERS = 10**9
-"""Largest number of learners in a closed pool; databases store trial numbers in 32 bits."""
-
 _logger = logging.getLogger(__name__)
-
-_VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.WeakKeyDictionary()
-"""The studies as their base samplers see them, by study object: ids are not unique."""
-
-
-def checked_n_learners(n_learners: object) -> int | None:
-    """Return a number of learners; None for no limit.
-
-    Raises:
-        ValueError: if it is not a whole number from 1 to `MOST_LEARNERS`.
-    """
-    if n_learners is None:
-        return None
-    count = whole_number("n_learners", n_learners)
-    if not 1 <= count <= MOST_LEARNERS:
-        rule = "at least 1" if count < 1 else f"at most {MOST_LEARNERS:,}"
-        raise ValueError(f"`n_learners` must be {rule}, but got {count}.")
-    return count
 
 
 class DataAllocationSampler(BaseSampler):
@@ -183,7 +163,7 @@ class DataAllocationSampler(BaseSampler):
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, worker, self._seconds)
             if worker.limits == UNLIMITED:
-                worker.limits = limits_of(study).signed(worker.sign)
+                worker.limits = limits_seen(study, worker).signed(worker.sign)
             worker.proposer = LikeRecent()
             if self._proposes:
                 worker.proposer = AroundBest(policy.sizes[-1], self._seed)
@@ -361,11 +341,7 @@ class DataAllocationSampler(BaseSampler):
         """Return the study as the base sampler sees it."""
         policy = self._policy_of(study)
         assert policy is not None
-        view = _VIEWS.get(study)
-        # The study may have been given another pruner, or another sampler.
-        if view is None or view.policy is not policy or view.sampler is not study.sampler:
-            view = _VIEWS[study] = BaseSamplerStudy(study, worker_of(study), policy)
-        return view
+        return view_of(study, policy)
 
     def _policy_of(self, study: optuna.Study) -> Policy | None:
         if isinstance(study.pruner, AllocationPruner):
@@ -382,6 +358,6 @@ class DataAllocationSampler(BaseSampler):
 
 def _own(study: optuna.Study, trial: FrozenTrial) -> Assigned | None:
     """Return the run of a trial of this process. None if the trial is not of the pair."""
-    if not isinstance(study.pruner, AllocationPruner) or len(study.directions) > 1:
+    if not isinstance(study.pruner, AllocationPruner):
         return None
     return worker_of(study).assigned.get(trial.number)

@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from contextlib import suppress
 from typing import Any
@@ -54,9 +55,31 @@ def check(asking: Asking) -> None:
         )
     if worker.agreed is not policy:  # ask the storage until that is certain
         is_begun = worker.look().is_begun
-        log.check_settings(study, policy.sizes, is_begun=is_begun)
+        check_settings(study, policy.sizes, is_begun=is_begun)
         write_policy(study, policy)
         worker.agreed = policy if is_begun else None
+
+
+def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool) -> None:
+    """Store a study's settings, or compare them with the stored ones.
+
+    Until something was observed (`is_begun` is False) new settings replace the stored ones.
+
+    Raises:
+        ValueError: if the training sizes or the direction differ.
+    """
+    settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
+    begun = log.read_mark(study, "settings")
+    if begun is None or not is_begun:
+        log.write_mark(study, "settings", settings)
+        return
+    for name, value in settings.items():
+        if (before := begun.get(name, "settings that do not say it")) != value:
+            raise ValueError(
+                f"A study must go on with the {name} it was started with: study "
+                f"'{study.study_name}' was started with {before}, but now has {value}. Use "
+                "the earlier settings, or start a study with another name."
+            )
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
@@ -81,16 +104,19 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
 
 
 def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float | None:
-    """Return the time (`time.monotonic`) at which the seconds of this `optimize` are over."""
-    if seconds is None:
-        left = host.seconds_left(study)  # of the `timeout`
-        return None if left is None else time.monotonic() + left
-    elapsed = host.seconds_since_begin(study)
-    if elapsed is not None:
-        return time.monotonic() - elapsed + seconds
-    # In ask-and-tell they count from the first trial that was asked for.
-    worker.asked_since = worker.asked_since or time.monotonic()
-    return worker.asked_since + seconds
+    """Return the time (`time.monotonic`) at which this `optimize` is to end, None without one.
+
+    It is the end of its `timeout` or of the sampler's `seconds`, whichever is first.
+    """
+    left, elapsed = host.seconds_left(study), host.seconds_since_begin(study)
+    ends = [] if left is None else [time.monotonic() + left]
+    if seconds is not None and elapsed is not None:
+        ends.append(time.monotonic() - elapsed + seconds)
+    elif seconds is not None:
+        # In ask-and-tell they count from the first trial that was asked for.
+        worker.asked_since = worker.asked_since or time.monotonic()
+        ends.append(worker.asked_since + seconds)
+    return min(ends, default=None)
 
 
 def stop_if_over(asking: Asking, number: int) -> None:

@@ -10,7 +10,6 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import field
@@ -35,10 +34,13 @@ from optuna_daub.study.known import Known
 from optuna_daub.study.last_run import of_few_trials
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
-from optuna_daub.study.messages import sentence
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
-from optuna_daub.study.records import Run
+from optuna_daub.study.turns import Assigned
+from optuna_daub.study.turns import End
+from optuna_daub.study.turns import Go
+from optuna_daub.study.turns import Patience
+from optuna_daub.study.turns import Turn
 
 
 _logger = logging.getLogger(__name__)
@@ -48,73 +50,6 @@ STALE_SHARE = 0.01
 become invalid. The seconds of trainings are known less precisely anyway."""
 
 
-@dataclass(frozen=True)
-class Assigned:
-    """A trial of this process: it runs a learner, or is idle."""
-
-    run: Run
-    explores: bool = False
-    """True if it avoids a point that the base sampler would repeat (see `exploring`)."""
-    point: Mapping[str, Any] | None = None
-    """Parameters that a new learner takes from an earlier study, or None."""
-
-
-@dataclass(frozen=True)
-class Turn:
-    """The size that an objective was given to train on, with the time (`time.perf_counter`)."""
-
-    size: int
-    since: float
-    is_run: bool
-    """True if other workers may take over the trial's learner. False if the trial belongs to
-    another library's sampler."""
-    steps: frozenset[int] = frozenset()
-    """Steps that the trial may have: all sizes given so far, and those that it inherited."""
-    is_reported: bool = False
-
-
-@dataclass(frozen=True)
-class Go:
-    """Answer to an objective: it is still the learner's turn, to train on `size` examples."""
-
-    size: int
-
-
-@dataclass(frozen=True)
-class End:
-    """Answer to an objective: the run is over, with the reason as a sentence for users."""
-
-    reason: str
-
-
-class TurnOverError(optuna.TrialPruned):
-    """Raised in an objective whose learner's turn is over.
-
-    A plain `TrialPruned` is the objective's own, and rejects the parameters.
-    """
-
-
-@dataclass(frozen=True)
-class Patience:
-    """Limits of waiting: seconds for other workers, proposals for the base sampler."""
-
-    recent: float = 60.0
-    """Seconds of presence after a worker's last sign: between two trials it gives none."""
-    checked: float = 1.0
-    """Seconds between two checks that a run is still the worker's own: a check takes milliseconds,
-    and no worker is declared dead faster."""
-    rival: float = 1.0
-    """Seconds for which the lower trial number waits for a rival to step back, as a living one
-    does within two looks of some milliseconds."""
-    proxied: float = 3600.0
-    """Seconds of silence allowed to a run behind a gRPC proxy, which passes no heartbeat."""
-    abandoned: float = 30.0
-    """Seconds for which an enqueued trial may lack a learner; normally it takes milliseconds."""
-    declined: int = 100
-    """Number of new learners declined in a row that ends the study: nothing that the base sampler
-    proposes fits into the time left."""
-
-
 @dataclass(eq=False)
 class Worker:
     """The state of this process for one study; times are from `time.monotonic`."""
@@ -122,7 +57,7 @@ class Worker:
     reader: log.Reader
     sign: int
     """-1 if smaller scores are better, else 1. Scores are multiplied by it when they are shown."""
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     known: Known = field(default_factory=Known)
     """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -189,7 +124,7 @@ class Worker:
         is_first = not self.reader.n_trials
         with self.lock, host.without_collections if is_first else nullcontext():
             now = self.seen_at = time.monotonic()
-            news = self.reader.news()
+            news = self.reader.news(self.holders)
             of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
             for trial in news:
                 if trial.is_finished:
@@ -232,10 +167,9 @@ class Worker:
                 self._policy = policy
                 self._rule_out({})
             known, last = self.known, self._shown
-            curves, busy = known.curves, known.busy(but_for=number)
-            to_come, is_open = known.to_come(number), known.n_learners is None
             left = self._left() if is_at_work else None
-            runs_left = self._trials_left() if is_open else None
+            runs_left = self._trials_left() if known.newest[1] is None else None
+            curves, busy, to_come = known.curves, known.busy(but_for=number), known.to_come(number)
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # if it ended now, no run would be left to resume another
                 busy = frozenset(curves) - {own}
@@ -272,13 +206,13 @@ class Worker:
                 if is_at_work and number is not None and pool.to_come is not None:  # no open pool
                     is_last = self._trials_left() == 0
                     last = of_few_trials(self.known, policy, pool, number) if is_last else None
-                decision = last or pool.once(policy.decide)
+                with host.one_blas_thread():
+                    decision = last or pool.once(policy.decide)
                 if not isinstance(decision, Drop):
                     return pool, decision
-                reason = sentence(decision.reason, self.sign, self.limits)
+                reason = decision.reason.told(self.sign, self.limits)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
-    @host.one_blas_thread()
     def turn(self, policy: Policy, number: int) -> Go | End:
         """Return whether trial `number` goes on, as of the last look. Changes nothing."""
         known = self.known
@@ -287,10 +221,10 @@ class Worker:
             return End(GIVEN_UP)
         if run.learner is None:
             return End(run.reason)
+        pool, decision = self.answer(policy, number)
         # An objective without `training_sizes` is compared at its first score.
         if run.learner == number and (other := known.twin(number)) is not None:
             return End(repetition(other))
-        pool, decision = self.answer(policy, number)
         if isinstance(decision, Extend) and decision.learner == run.learner:
             return Go(decision.size)
         return End(status(policy, pool, self.sign, run.learner, decision, self.limits))
@@ -320,10 +254,6 @@ class Worker:
     def silence(self, number: int) -> float:
         """Return the seconds for which an unfinished trial was unchanged at the last look."""
         return self.seen_at - self.seen[number][1]
-
-    def has_changed(self, number: int) -> bool:
-        """Return whether an unfinished trial has changed since the last look."""
-        return _sign_of_life(self.reader.now(number)) != self.seen[number][0]
 
     def _rule_out(self, drops: dict[int, str]) -> None:
         if drops != self.known.drops:

@@ -49,7 +49,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.forks import CONTEXT
@@ -498,7 +498,7 @@ def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> 
     assert study.best_trial.params == answer.params
     assert sorted(study.best_trial.intermediate_values) == [*SIZES]
     running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-    assert all(is_blank(trial) or records.is_given_up(trial) for trial in running)
+    assert all(is_blank(trial) or (records.GIVEN_UP in trial.system_attrs) for trial in running)
     assert len(running) <= kills + len(plan.deadly)
     return study
 
@@ -508,7 +508,7 @@ def is_lost(trial: optuna.trial.FrozenTrial) -> bool:
 
     Then no trial is COMPLETE, and the learner has to be trained on all the data once more.
     """
-    is_over = trial.state == TrialState.FAIL or records.is_given_up(trial)
+    is_over = trial.state == TrialState.FAIL or (records.GIVEN_UP in trial.system_attrs)
     return is_over and SIZES[-1] in trial.intermediate_values
 
 

@@ -44,7 +44,7 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.records import Run
 from optuna_daub.study.results import BestLearner
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
 from tests.study.forks import CONTEXT

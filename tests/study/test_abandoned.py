@@ -22,7 +22,7 @@ from optuna_daub.study import log
 from optuna_daub.study import worker as workers
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import looking
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES

@@ -36,14 +36,15 @@ from optuna_daub.study import ending
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
-from optuna_daub.study.claims import LONGEST_PAUSE
-from optuna_daub.study.claims import LONGEST_WAIT
-from optuna_daub.study.claims import LOOKING_SHARE
-from optuna_daub.study.claims import SHORTEST_WAIT
+from optuna_daub.study import waiting
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import Patience
+from optuna_daub.study.waiting import LONGEST_PAUSE
+from optuna_daub.study.waiting import LONGEST_WAIT
+from optuna_daub.study.waiting import LOOKING_SHARE
+from optuna_daub.study.waiting import SHORTEST_WAIT
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
@@ -74,13 +75,13 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
         now += cpu_seconds
         return assigned if len(slept) == looks - 1 else None
 
-    monkeypatch.setattr(claims, "_claim", look)
-    monkeypatch.setattr(claims, "_check_can_wait", lambda worker, trial: None)
+    monkeypatch.setattr(waiting, "claim", look)
+    monkeypatch.setattr(waiting, "_check_can_wait", lambda worker, trial: None)
     monkeypatch.setattr(liveness, "fail_stale", lambda study: None)
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
     nothing: Any = None
-    run = claims.assign(Asking(table_study(), nothing, nothing, nothing, 1, None))
+    run = waiting.assign(Asking(table_study(), nothing, nothing, nothing, 1, None))
     assert run is assigned
     return slept
 
@@ -319,11 +320,11 @@ def test_a_long_wait_names_what_is_waited_for() -> None:
     study = table_study(1)
     held = study.ask()
     known = looking(study).known
-    waiting = study._storage.get_trial(held._trial_id)
-    assert f"one of the learners {held.number} (trial {held.number})" in claims._complaint(
-        known, waiting
+    late = study._storage.get_trial(held._trial_id)
+    assert f"one of the learners {held.number} (trial {held.number})" in waiting._complaint(
+        known, late
     )
-    assert "taken and not started" in claims._complaint(replace(known, unfinished={}), waiting)
+    assert "taken and not started" in waiting._complaint(replace(known, unfinished={}), late)
 
 
 # Two workers, one place
@@ -370,7 +371,7 @@ def test_a_trial_that_optuna_began_before_its_timeout_is_not_empty(
     worker = looking(study)
     worker.horizon = time.monotonic() - 0.01
     monkeypatch.setattr(host, "seconds_left", lambda study: left)
-    run = claims.assign(Asking(study, worker, trial, study.pruner.policy, 2, None))
+    run = waiting.assign(Asking(study, worker, trial, study.pruner.policy, 2, None))
     assert (run.learner is not None) == is_run
 
 

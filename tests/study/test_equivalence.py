@@ -18,7 +18,6 @@ from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import replay
-from optuna_daub.study.messages import sentence
 from tests.strategies import GRID
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
@@ -102,14 +101,14 @@ def test_every_run_tells_the_reason_of_the_decision_and_the_answer_that_of_the_e
 ) -> None:
     study = run(RIVALS, direction, sizes=SIZES)
     *before, last = replay(study.pruner.policy, RIVALS)
-    assert answer(study).reason == f"best: {sentence(last.reason, SIGN[direction])}"
+    assert answer(study).reason == f"best: {last.reason.told(SIGN[direction])}"
     steps = {(step.learner, step.size): step.reason for step in before if isinstance(step, Extend)}
     assigned = runs(study)
     assert len(assigned) > len(RIVALS)  # some were resumed
     for _, run_ in assigned:
         assert run_.learner is not None
         reason = steps[run_.learner, run_.size]
-        assert run_.reason == sentence(reason, SIGN[direction])
+        assert run_.reason == reason.told(SIGN[direction])
 
 
 @pytest.mark.parametrize(

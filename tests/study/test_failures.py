@@ -20,7 +20,7 @@ from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import Patience
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective

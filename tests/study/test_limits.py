@@ -27,7 +27,6 @@ from optuna_daub.core.limits import Limits
 from optuna_daub.dashboard import update_dashboard
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.limits import write_limits
-from optuna_daub.study.messages import sentence
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_learning_curves
@@ -170,14 +169,14 @@ def test_the_limits_are_known_from_the_scores(
 def test_scores_that_a_limit_makes_equal_are_not_said_to_differ(
     sign: int, scores: tuple[float, float], limits: tuple[float, float], said: str
 ) -> None:
-    assert sentence(Reason("{0} {less} {1}", scores), sign, Limits(*limits)) == said
+    assert Reason("{0} {less} {1}", scores).told(sign, Limits(*limits)) == said
 
 
 def test_sentences_speak_in_the_direction_of_the_user() -> None:
     reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (1.05, 0.25))
-    assert sentence(reason, 1, Limits(0.0, 1.0)) == "pays up to 1.000, < 0.250, the largest"
+    assert reason.told(1, Limits(0.0, 1.0)) == "pays up to 1.000, < 0.250, the largest"
     reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (0.05, -0.25))
-    assert sentence(reason, -1, Limits(highest=0.0)) == "pays down to 0.000, > 0.250, the smallest"
+    assert reason.told(-1, Limits(highest=0.0)) == "pays down to 0.000, > 0.250, the smallest"
 
 
 def test_a_study_that_minimizes_pays_down_to_something() -> None:

@@ -32,8 +32,8 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.known import Known
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import End
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import End
+from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
@@ -288,7 +288,7 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     lost = {
         trial.number
         for trial in trials
-        if records.is_given_up(trial) or trial.state == TrialState.FAIL
+        if (records.GIVEN_UP in trial.system_attrs) or trial.state == TrialState.FAIL
     }
     assert len(lost) == n_lost
     made = [
@@ -311,7 +311,7 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
         looking(study)
         time.sleep(0.2)
     study.optimize(TableObjective(RIVALS))
-    lost = [trial for trial in study.trials if records.is_given_up(trial)]
+    lost = [trial for trial in study.trials if (records.GIVEN_UP in trial.system_attrs)]
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
     stall.goes_on.set()
     worker.join(60)
@@ -429,7 +429,7 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
 
     monkeypatch.setattr(owner, place, stopped)
     slow.optimize(TableObjective(RIVALS))
-    (lost,) = [trial for trial in study.trials if records.is_given_up(trial)]
+    (lost,) = [trial for trial in study.trials if (records.GIVEN_UP in trial.system_attrs)]
     assert [lost.intermediate_values] == known
     assert lost.state == TrialState.PRUNED
     assert_ended_well(study, n_lost=1)
@@ -608,7 +608,7 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
 
     monkeypatch.setattr(module, name, stopped)
     study.ask()
-    assert not records.is_given_up(study.trials[trial.number])
+    assert records.GIVEN_UP not in study.trials[trial.number].system_attrs
     curve = learning_curves(study)[trial.number]
     assert [seen.score for seen in curve.observations] == [scores_of(0, SIZES[0])[0]]
 
@@ -807,7 +807,7 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
     caplog.clear()
     study.optimize(TableObjective(RIVALS))
     assert caplog.text.count("passes no heartbeat on") == 1
-    assert records.is_given_up(study.trials[lost.number])
+    assert records.GIVEN_UP in study.trials[lost.number].system_attrs
     assert liveness.patience_with(study, 7.0) == 7.0
     assert study.best_trial.last_step == SIZES[-1]
 

@@ -21,6 +21,7 @@ from optuna_daub import learning_curves
 from optuna_daub.core import Observation
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study import starting
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
@@ -164,16 +165,16 @@ def test_results_of_a_damaged_study_are_refused_with_the_sentence(
 
 def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
     for _ in range(2):
-        log.check_settings(study, SIZES, is_begun=True)
+        starting.check_settings(study, SIZES, is_begun=True)
     with pytest.raises(ValueError, match=r"sizes it was started with.*but now has \[1, 2, 3\]"):
-        log.check_settings(study, (1, 2, 3), is_begun=True)
-    log.check_settings(study, SIZES, is_begun=True)
+        starting.check_settings(study, (1, 2, 3), is_begun=True)
+    starting.check_settings(study, SIZES, is_begun=True)
 
 
 def test_settings_that_lack_a_field_are_refused_with_a_sentence(study: optuna.Study) -> None:
     study._storage.set_study_system_attr(study._study_id, "daub:settings", {"sizes": [*SIZES]})
     with pytest.raises(ValueError, match=r"direction it was started with.* do not say it, but"):
-        log.check_settings(study, SIZES, is_begun=True)
+        starting.check_settings(study, SIZES, is_begun=True)
 
 
 PACKAGE = Path(records.__file__).parents[1]

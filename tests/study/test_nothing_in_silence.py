@@ -28,8 +28,8 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Patience
-from optuna_daub.study.worker import TurnOverError
+from optuna_daub.study.turns import Patience
+from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES

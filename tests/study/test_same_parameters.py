@@ -25,7 +25,7 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
-from optuna_daub.study.worker import Patience
+from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES

@@ -30,6 +30,7 @@ from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import probes
+from tests.study.table_study import report_row
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -235,3 +236,48 @@ def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
     monkeypatch.setattr(liveness, "is_thread_alive", is_thread_alive)
     study.optimize(TableObjective(RIVALS), n_trials=1)
     assert [trial.number for trial in study.trials] == [0, 1]
+
+
+def test_a_trial_that_others_have_failed_is_left_though_another_thread_has_looked() -> None:
+    """As if the machine had slept: other workers take this one for dead meanwhile."""
+    study = table_study(3)
+
+    def objective(trial: optuna.Trial) -> float:
+        row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+        for size in training_sizes(trial):
+            score = report_row(trial, row, size)
+            if trial.number == 0:
+                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+                worker_of(study).look()
+        return score
+
+    study.optimize(objective, n_trials=3)
+    assert study.trials[0].state == TrialState.FAIL
+    assert len(study.trials) == 4, "another trial replaces it"
+
+
+def test_a_worker_sees_its_own_trial_run_though_an_earlier_one_waits_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another worker has taken the first of two enqueued trials, and puts it back."""
+    storage = optuna.storages.InMemoryStorage()
+    study = table_study(4, storage=storage)
+    for row in (0, 1):
+        study.enqueue_trial({"row": row})
+    worker_of(study).look()
+    first, second = (trial._trial_id for trial in study.get_trials(deepcopy=False))
+    storage.set_trial_state_values(first, TrialState.RUNNING)
+    real = storage.set_trial_state_values
+
+    def set_state(trial_id: int, state: TrialState, values: list[float] | None = None) -> bool:
+        done = real(trial_id, state, values)
+        if trial_id == second and state == TrialState.RUNNING:
+            real(first, TrialState.WAITING)
+        return done
+
+    monkeypatch.setattr(storage, "set_trial_state_values", set_state)
+    asked: list[int] = []
+    thread = threading.Thread(target=lambda: asked.append(study.ask().number), daemon=True)
+    thread.start()
+    thread.join(30.0)
+    assert asked == [1]

@@ -113,15 +113,14 @@ class Projection(Forecaster):
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return each learner's bound at `size`. Without a score it is that of a new learner."""
+        learners = pool.curves.learners
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
         is_known = np.isfinite(bounds)
         if is_known.all():
-            return Forecasts(pool.curves.learners, Logistic(bounds, np.zeros(len(bounds))))
+            return Forecasts(learners, Logistic(bounds, np.zeros(len(bounds))))
         new = self.newcomer(pool, size)
         location = np.where(is_known, bounds, new.location)
-        return Forecasts(
-            pool.curves.learners, Logistic(location, np.where(is_known, 0.0, new.scale))
-        )
+        return Forecasts(learners, Logistic(location, np.where(is_known, 0.0, new.scale)))
 
     def newcomer(self, pool: Pool, size: int) -> Logistic:
         """Return mean and spread of all bounds at `size`; infinitely wide before any bound."""
@@ -134,7 +133,7 @@ class Projection(Forecaster):
 
 def _bound(curve: LearningCurve, size: int, use_training_score: bool) -> tuple[float]:
     """Return the bound from all finite scores; NaN without any."""
-    seen = tuple(x for x in curve.observations if x.is_finite)
+    seen = curve.finite()
     if not seen:
         return (math.nan,)
     if len(seen) < len(curve.observations):

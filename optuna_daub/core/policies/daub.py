@@ -129,8 +129,8 @@ class DAUB(Policy):
         chosen = self._foremost(table, ranked & free)
         if chosen is None or table.size[chosen] == self.sizes[-1]:
             return Wait(Reason("every learner that could still be the best is being trained"))
-        curve = learners[int(table.learners[chosen])]
         ranking = _ranking(table, ranked)
+        curve = learners[int(table.learners[chosen])]
         size = self.steps(curve, self.sizes)
         return Extend(curve.learner, size, ranking.merit(curve.learner), ranking)
 
