@@ -101,7 +101,8 @@ class Earlier:
         if records.is_chosen(log.as_stored(study, trial)):
             return None  # an enqueued point, or one of GridSampler
         others = {i: one for i, one in known.learners.items() if i != number}
-        proposed = (i for i, one in others.items() if not _is_enqueued(one, i))
+        # Those with lower numbers: another thread may have a later learner already.
+        proposed = (i for i, one in others.items() if i < number and not _is_enqueued(one, i))
         if len([*islice(proposed, len(self.points))]) == len(self.points):
             return None
         for text, point in [*left.items()]:
