@@ -26,6 +26,11 @@ LARGEST_SCORE = 1e100
 diverged, and the square of 1e155 overflows."""
 
 
+SLOW = 3.0
+"""Ratio of the seconds of a training to those of a later one on more examples, above which the
+first was a slow call. Times that jitter by a third stay in."""
+
+
 Cause: TypeAlias = Literal["", "failed", "collapsed", "infeasible", "ruled out"]
 """Kind of reason for which a learner gets no more data. "failed": its training failed, or its
 parameters were rejected; "collapsed": its score is not finite; "infeasible": it violates a
@@ -162,8 +167,8 @@ class LearningCurve(Remembers):
         """Return logarithms of size and seconds of three timed trainings, NaN for missing ones.
 
         They are the first, the last but one and the last of those whose seconds are known. A
-        training that was slower than a later one on more examples is left out: it was a slow call,
-        and otherwise more examples would seem to take less time.
+        training that took `SLOW` times as long as a later one on more examples is left out: it was
+        a slow call, and otherwise more examples would seem to take less time.
 
         >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
         (0.0, 0.0, nan, nan, 0.0, 0.0)
@@ -171,9 +176,9 @@ class LearningCurve(Remembers):
         timed: list[tuple[float, float]] = []
         fastest = math.inf
         for seen in reversed(self.observations):
-            if seen.seconds and seen.seconds <= fastest:
-                fastest = seen.seconds
-                timed.insert(0, (math.log(seen.size), math.log(fastest)))
+            if seen.seconds and seen.seconds <= SLOW * fastest:
+                fastest = min(fastest, seen.seconds)
+                timed.insert(0, (math.log(seen.size), math.log(seen.seconds)))
         if not timed:
             return (math.nan,) * 6
         before = timed[-2] if len(timed) > 1 else (math.nan, math.nan)

@@ -358,9 +358,8 @@ def _before_a_model(
     learners[~scored, 0] = known.learners[~scored, 0]
     if not is_allowed.any():
         # Where nothing promises to be better, any point may start: there is no model yet.
-        candidates[:, 0] = np.where(
-            new[:, 0] <= left, np.maximum(known.candidates[:, 0], 0.0), -math.inf
-        )
+        may_start = (new[:, 0] <= left) & (pool.runs_left != 0)
+        candidates[:, 0] = np.where(may_start, np.maximum(known.candidates[:, 0], 0.0), -math.inf)
     return Prices(learners, candidates, known.may_choose, False)
 
 

@@ -79,8 +79,8 @@ def release_dead(
     is_any = False
     for number, run in worker.known.runs.items():
         # A retry of a dead worker's trial carries the dead worker's id until the new one writes
-        # its own.
-        if number == but_for or run.trial != number:
+        # its own. And a look below may have shown that a run has ended.
+        if number == but_for or run.trial != number or number not in worker.known.runs:
             continue
         silent = worker.silence(number)
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after

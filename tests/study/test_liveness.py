@@ -815,3 +815,21 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
 def test_elsewhere_nobody_is_silent_too_long() -> None:
     study = table_study(1)
     assert liveness.patience_with(study, None) is None
+
+
+def test_a_run_that_ends_while_silent_ones_are_given_up_is_left_alone(tmp_path: Path) -> None:
+    """Giving up the first one looks at the study again, and the second one has ended."""
+    url = f"sqlite:///{tmp_path / 'silent.db'}"
+    other = table_study(5, storage=url)
+    trials = [other.ask() for _ in range(2)]
+    for trial in trials:
+        trial.suggest_int("row", 0, 4)
+        next(training_sizes(trial))
+    study = table_study(5, storage=url, stale_after=0.2)
+    worker = worker_of(study)
+    worker.look()
+    time.sleep(0.3)
+    worker.look()
+    other.tell(trials[1], state=TrialState.PRUNED)
+    assert liveness.release_dead(study, worker, 0.2, but_for=-1)
+    assert [trial.state for trial in other.trials] == [TrialState.RUNNING, TrialState.PRUNED]

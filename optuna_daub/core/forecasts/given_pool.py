@@ -5,9 +5,9 @@ forecasts in the same way. Hyperparameters are fitted to the first 1, 2, 3, ... 
 study, each time 15 % more: workers that know the same agree on them.
 
 Learners are *lost* if they failed, collapsed or violate a constraint. To new points they count as
-trained on all the data, with the lowest score of all others. Otherwise points where learners fail
-would stay unknown, and nothing else would be proposed. They change no forecast of a learner, and
-their own forecasts follow from their scores alone."""
+trained on all the data, with a score that is the lower the more of their neighbours are lost.
+Otherwise points where learners fail would stay unknown, and nothing else would be proposed. They
+change no forecast of a learner, and their own forecasts follow from their scores alone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import lines_of
+from optuna_daub.core.forecasts.process import variances_of
 from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import rows_of
@@ -43,6 +44,12 @@ a decision costs the same in a study of 20,000 learners (`benchmarks/decision_co
 CHECKS = 10.0
 """Weight of the belief in the stated precision, as a number of scores. It changes how often the
 intervals of `benchmarks/fit/process.py` hold."""
+
+
+NEARNESS = 8
+"""Power of the kernel by which learners are neighbours: they are within half a length scale. With
+it, searches avoid a region where learners fail, and bear failures by chance
+(`tests/core/test_proposals.py`)."""
 
 
 class PoolProcess(NamedTuple):
@@ -118,8 +125,8 @@ def process_of(
             the score forecast, so workers that see the same pool choose differently.
     """
     facts = curves.columns(_facts)
-    size, score, first, last, count, lost_at = facts.T
-    is_seen, is_lost = size > 0, np.isfinite(lost_at)
+    size, score, first, last, count, is_lost = facts.T
+    is_seen, is_lost = size > 0, is_lost > 0.0
     is_well = is_seen & ~is_lost
     if not is_well.any():
         nobody = np.empty(0, np.int64)
@@ -128,8 +135,7 @@ def process_of(
     first, last = np.where(is_well, (first, last), math.inf)
     until = _until(curves, last, int(count[is_well].sum()))
     taught = _take_part(_scores_then(curves, score, first, last, until))
-    then = _seen(curves, taught, space, full, until, prior)[0]
-    theta = fit(then)
+    theta = fit(_seen(curves, taught, space, full, until, prior)[0])
     places = _take_part(np.where(is_well, score, np.nan))
     # Learners without a score are points like candidates, but a busy one counts as scored.
     waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
@@ -152,12 +158,10 @@ def process_of(
             ),
         )
     of_new, rows = process, curves.once(rows_of, space)
-    if (lost := np.flatnonzero(is_lost)[-MOST_LEARNERS // 2 :]).size:
-        # Where learners fail, scores fall abruptly, so length scales are others.
-        of_new = condition(
-            fit(_with_lost(then, rows[lost[lost_at[lost] <= until]])),
-            _with_lost(process.seen, rows[lost]),
-        )
+    # A learner that failed before it had parameters is no point of the space.
+    is_point = ~np.isnan(rows).all(axis=1)
+    if (lost := np.flatnonzero(is_lost & is_point)[-MOST_LEARNERS // 2 :]).size:
+        of_new = _with_lost(process, rows[lost])
     new = np.setdiff1d(waiting, places)
     lines = unseen(len(size))
     if len(places) + len(new) < len(size):
@@ -172,15 +176,12 @@ def process_of(
 def _facts(curve: LearningCurve) -> tuple[float, ...]:
     """Return last size and score, order of the first and last training, their number.
 
-    The last number is the order in which the learner was lost, NaN if it was not.
+    The last number is 1 for a learner that is lost.
     """
-    seen, lost_at = curve.once(_trainings), math.nan
-    if curve.cause in ("failed", "collapsed", "infeasible"):
-        # A study numbers learners by their first trials, and trainings by their trials plus 1.
-        lost_at = max((x.order for x in curve.observations), default=curve.learner + 1)
+    seen, is_lost = curve.once(_trainings), curve.cause in ("failed", "collapsed", "infeasible")
     if not len(seen):
-        return 0.0, math.nan, math.inf, math.inf, 0.0, lost_at
-    return seen[-1, 0], seen[-1, 1], seen[0, 2], seen[-1, 2], len(seen), lost_at
+        return 0.0, math.nan, math.inf, math.inf, 0.0, is_lost
+    return seen[-1, 0], seen[-1, 1], seen[0, 2], seen[-1, 2], len(seen), is_lost
 
 
 def _trainings(curve: LearningCurve) -> Numbers:
@@ -251,17 +252,37 @@ def _seen(
     return seen, mean, unit
 
 
-def _with_lost(seen: Seen, rows: Rows) -> Seen:
-    """Return the scores with those of lost learners at these points: the lowest of all, at N.
+def _with_lost(process: Conditioned, rows: Rows) -> Conditioned:
+    """Return the process that knows of lost learners at these points, too.
 
-    They are at least a standard deviation below the mean, also if all scores are equal.
+    Each counts as trained on all the data, with the mean score of learners there: the lowest of
+    all for those that are lost, and as expected for the others. Their share has a beta
+    distribution, since a learner may also fail by chance. It is that among the neighbours, and as
+    if one more were lost as often as all learners are.
     """
-    count, lowest = len(rows), min(float(seen.score.min()), -1.0)
-    return seen._replace(
-        rows=np.vstack([seen.rows, rows]),
-        learner=np.append(seen.learner, len(seen.rows) + np.arange(count)),
-        doublings=np.append(seen.doublings, np.zeros(count)),
-        score=np.append(seen.score, np.full(count, lowest)),
+    seen, count, n_well = process.seen, len(rows), len(process.seen.rows)
+    both = np.vstack([seen.rows, rows])
+    itself = np.arange(len(both)) == n_well + np.arange(count)[:, None]
+    # Where learners fail has other length scales than scores have, so those of the prior.
+    medians, _ = seen.prior.theta(rows.shape[1], seen.n_varying)
+    kernel = seen.kernel(variances_of(medians)[0], rows, both, itself)
+    near = np.where(itself, 0.0, kernel) ** NEARNESS
+    weight = near.sum(axis=1) + 1.0
+    share = (near[:, n_well:].sum(axis=1) + count / len(both)) / weight
+    level = process.lines(rows).level
+    # If all scores are equal, lost ones are a standard deviation below them.
+    fall = np.minimum(min(float(seen.score.min()), -1.0) - level, 0.0)
+    return condition(
+        process.theta,
+        seen._replace(
+            rows=both,
+            learner=np.append(seen.learner, n_well + np.arange(count)),
+            doublings=np.append(seen.doublings, np.zeros(count)),
+            score=np.append(seen.score, level + fall * share),
+            doubt=np.append(
+                np.zeros(len(seen.score)), fall**2 * share * (1.0 - share) / (weight + 1.0)
+            ),
+        ),
     )
 
 

@@ -92,6 +92,8 @@ class Seen(NamedTuple):
     """Standardized scores, shape (scores,)."""
     prior: Prior = PRIOR
     """Prior of the process."""
+    doubt: Numbers | float = 0.0
+    """Variance of each score beside the noise, shape (scores,); 0 for those that were measured."""
 
     @property
     def share(self) -> Numbers:
@@ -303,6 +305,7 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
     known = covariance_of(theta, kernel, seen.learner, *pairs_of(seen.share))
+    known.flat[:: len(known) + 1] += seen.doubt
     root = cholesky(known, lower=True, check_finite=False)
     off = seen.score + seen.prior.mean_gain * seen.share
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))

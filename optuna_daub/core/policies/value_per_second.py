@@ -165,13 +165,11 @@ class ValuePerSecond(Policy):
         mean = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return mean
-        known = self.prices(pool)
-        if not known.has_model:
-            return mean
-        cost = (
-            self._open_terms(pool).cost.seconds(pool, self.sizes[-1:]).expected()[: len(mean), 0]
-        )
-        return np.asarray(mean - max(known.value, 0.0) * cost)
+        known, cost = self.prices(pool), self._open_terms(pool).cost
+        if not known.has_model or not cost.is_in_seconds(pool):
+            return mean  # in examples, all points cost the same
+        seconds = cost.seconds(pool, self.sizes[-1:]).expected()[: len(mean), 0]
+        return np.asarray(mean - max(known.value, 0.0) * seconds)
 
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best full-data score; before any, with the best forecast."""

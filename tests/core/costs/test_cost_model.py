@@ -107,10 +107,17 @@ def test_a_slow_call_does_not_make_more_examples_cost_less() -> None:
     seconds = {1000: 0.1, 4000: 0.4}
     usual, slow = (
         InSeconds(FULL).seconds(Pool(timed(first, *[{1000: 0.1}] * 15)), (FULL,))
-        for first in (seconds, {**seconds, 1000: 0.6})
+        for first in (seconds, {**seconds, 1000: 2.0})
     )
     assert slow.median[:16, 0] == pytest.approx(usual.median[:16, 0], rel=0.5)
     assert (slow.latest[:16, 0] > 1.6).all()
+
+
+def test_times_that_jitter_stay_in() -> None:
+    """If only slow ones on few examples were left out, growth would be overestimated."""
+    curve = timed({1000: 1.2, 2000: 1.1, 4000: 1.0})[0]
+    sizes_and_seconds = np.exp(np.array(curve.log_times()).reshape(3, 2))
+    assert sizes_and_seconds[:, 1] == pytest.approx([1.2, 1.1, 1.0])
 
 
 def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:
