@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -37,6 +36,7 @@ from optuna_daub.study import training_sizes
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.storages import opened
 from optuna_daub.tabular import pair
+from optuna_daub.tabular.process import quiet
 
 
 ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -101,7 +101,8 @@ def tune(
     `study` is `storage`, for a new study. There is no `valid_names` and no `optuna_callbacks`.
 
     Args:
-        params: parameters of LightGBM, with `objective`. The first metric is the score.
+        params: parameters of LightGBM, with `objective`, a name or a function. The first metric
+            is the score.
         train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`.
         valid_sets: a dataset to score, with `reference=train_set`. In a list the first one other
             than `train_set` counts.
@@ -145,11 +146,12 @@ def tune(
     storage = opened(storage)
     functions = _functions("callbacks", callbacks)
     feval = feval if feval is None or callable(feval) else _functions("feval", feval)
-    with _quiet(), _refusing(params):
+    # LightGBM warns of parameters with two names.
+    with quiet("optuna", hidden=UserWarning), _refusing(params):
         _construct(train_set, held_out, chosen)
         search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
         search.probe()
-    with _quiet():
+    with quiet("optuna", hidden=UserWarning):
         study = optuna.create_study(
             direction="maximize" if search.is_larger_better else "minimize",
             storage=storage,
@@ -357,7 +359,9 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
     try:
         train_set.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed
-        train_set.params = {**params, **(train_set.params or {}), "feature_pre_filter": False}
+        # A dataset takes no function, as an objective may be.
+        options = {name: value for name, value in params.items() if not callable(value)}
+        train_set.params = {**options, **(train_set.params or {}), "feature_pre_filter": False}
         train_set.construct()
     else:
         if {**params, **(train_set.params or {})}.get("feature_pre_filter", True):
@@ -385,16 +389,3 @@ def _complete(codes: NDArray[Any]) -> int:
     3
     """
     return int(np.unique(codes, return_index=True)[1].max()) + 1
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide Optuna's log, and LightGBM's warnings of parameters with two names."""
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            yield
-    finally:
-        optuna.logging.set_verbosity(verbosity)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -322,3 +325,43 @@ TUNE = Case(
 def test_odd_arguments_are_refused_before_the_search(argument: str) -> None:
     for value in (*arguments.ODD, [["a"]]):
         arguments.check("lightgbm.tune", {argument: value}, TUNE)
+
+
+def test_the_objective_may_be_a_function() -> None:
+    """As in `lightgbm.train`; with half of the squared error it is LightGBM's own."""
+    X, y = make_regression(1200, 8, noise=10, random_state=0)
+
+    def squares(predicted: Any, rows: Any) -> tuple[Any, Any]:
+        return predicted - rows.get_label(), np.ones(len(predicted))
+
+    given = {**QUIET, "objective": squares, "metric": "l2", "boost_from_average": False}
+    tuned = tune(given, *sets(X, y), seconds=20, n_trials=3, num_boost_round=30)
+    assert tuned.best_params["objective"] is squares
+    error = mean_squared_error(y[N:], tuned.booster.predict(X[N:]))
+    assert error == pytest.approx(tuned.best_score)
+    assert error < np.var(y[N:])
+
+
+def test_two_tunings_at_a_time_leave_the_process_as_it_was() -> None:
+    """The first to start is the first to end."""
+    before = optuna.logging.get_verbosity(), [*warnings.filters]
+    X, y = made()
+    first_is_in, second_is_in, first_is_out = Event(), Event(), Event()
+
+    def tuning(enters: Event, waits: Event) -> None:
+        def wait(env: Any) -> None:
+            enters.set()
+            assert waits.wait(60)
+
+        given = {**QUIET, "objective": "binary", **FEW}
+        tune(given, *sets(X, y), seconds=1, n_trials=1, callbacks=[wait])
+
+    first = Thread(target=tuning, args=(first_is_in, second_is_in))
+    second = Thread(target=tuning, args=(second_is_in, first_is_out))
+    first.start()
+    assert first_is_in.wait(60)
+    second.start()
+    first.join()
+    first_is_out.set()
+    second.join()
+    assert (optuna.logging.get_verbosity(), [*warnings.filters]) == before

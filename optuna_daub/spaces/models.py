@@ -163,7 +163,8 @@ def linear(
         trial: trial that suggests the parameter.
         n_rows: number of rows to train on, at least 1.
         task: "classification" or "regression".
-        jobs: not used: both models are solved in one thread.
+        jobs: not used: neither model has such an argument. Linear algebra takes a thread for each
+            core, unless the training is within `threadpoolctl.threadpool_limits(jobs)`.
         seed: not used: both models have one solution.
         categories: positions of the columns of `X` that hold codes of categories. Each becomes a
             column for each of its 50 most frequent codes.
@@ -196,7 +197,7 @@ def neighbours(
 
     The study's parameters are neighbours and weights. There are at most n_rows / 100 neighbours,
     so small training sizes have enough rows. Arguments and errors are those of `linear`; `jobs`
-    is the number of threads of each prediction.
+    is the number of threads of each prediction, except of dense tables: see `jobs` of `linear`.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()

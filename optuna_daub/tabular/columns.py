@@ -12,6 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import numbers_among
+from optuna_daub.tabular.table import said_lost
 from optuna_daub.tabular.target import Target
 
 
@@ -38,6 +40,7 @@ class Columns:
 def checked_columns(frame: Any, target: Target) -> Columns:
     """Return the columns that are worth learning from.
 
+    Text in which nearly all words are numbers counts as numbers, with a note on the other words.
     Columns are left out if they have no value or only one, or if they number or name the rows. A
     column that gives the target away stays, with a note: only the user knows whether it will be
     known for new rows.
@@ -56,11 +59,16 @@ def checked_columns(frame: Any, target: Target) -> Columns:
     Left out: `id`, which numbers the rows.
     Left out: `euros`, which has one value only.
     """
+    said = []
+    for name in frame.columns:
+        if found := numbers_among(frame[name]):
+            frame = frame.assign(**{name: found[0]})
+            said += [f"`{name}` {said_lost(found[1], len(frame))}."] if len(found[1]) else []
     lost = {name: reason for name in frame.columns if (reason := _lost(frame[name], name))}
     by_reason: dict[str, list[str]] = {}
     for name, reason in lost.items():
         by_reason.setdefault(reason, []).append(name)
-    notes = [f"Left out: {_listed(names)}, which {r}." for r, names in by_reason.items()]
+    notes = said + [f"Left out: {_listed(names)}, which {r}." for r, names in by_reason.items()]
     used = tuple(name for name in frame.columns if name not in lost)
     notes += _giving_away(frame[[*used]], target)
     return Columns(used, tuple(notes))
@@ -96,7 +104,8 @@ def _are_names(column: Any) -> bool:
     words = column.iloc[:MAX_LEAK_ROWS]
     if not all(isinstance(word, str) and word and " " not in word.strip() for word in words):
         return False
-    return not _is_date(words.iloc[0]) and not all(map(_is_number, words))
+    are_dates = _is_date(words.iloc[0]) or _is_date(words.iloc[-1])  # one may be "NA"
+    return not are_dates and not all(map(_is_number, words))
 
 
 def _counts(known: Any, name: str) -> bool:
@@ -146,7 +155,11 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
 
 
 def _as_numbers(column: Any) -> NDArray[np.float64]:
-    """Return numbers unchanged, and words as numbers in the order of their first rows."""
+    """Return the ranks of numbers, and words as numbers in the order of their first rows.
+
+    A tree rounds to 32 bits, which different large numbers do not survive. Their ranks do. Numbers
+    beyond 3e38 are missing, as in the preparation.
+    """
     pandas = imported("pandas")
     types = pandas.api.types
     if types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
@@ -155,7 +168,11 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
         numbers = column.astype("int64").to_numpy(dtype=np.float64)
     else:
         numbers = pandas.factorize(column.map(str))[0].astype(np.float64)
-    return np.where(np.isfinite(numbers), numbers, np.nan)[:, None]
+    ranks = np.full(len(numbers), np.nan)
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(numbers.astype(np.float32))
+    ranks[finite] = np.unique(numbers[finite], return_inverse=True)[1]
+    return ranks[:, None]
 
 
 def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: bool) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import optuna
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from optuna_daub.core.checks import brief
@@ -38,7 +37,10 @@ from optuna_daub.tabular.model import Row
 from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.model import said_time
 from optuna_daub.tabular.preparation import Preparation
+from optuna_daub.tabular.process import limited
+from optuna_daub.tabular.process import quiet
 from optuna_daub.tabular.reading import read_table
+from optuna_daub.tabular.search import FOLDS
 from optuna_daub.tabular.search import Say
 from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.table import Header
@@ -50,6 +52,13 @@ from optuna_daub.tabular.target import checked_target
 
 LAST_SHARE = 0.1
 """Share of the time that is kept for the last training on all rows."""
+
+SAMPLE = 2_000
+"""Number of rows on which the time of the preparation is measured."""
+
+LARGE_SHARE = 10
+"""A table is measured if it has so many samples, and a note made if the time is above one part in
+so many of what is left. Then measuring takes at most a tenth of the preparation."""
 
 
 def fit(
@@ -74,19 +83,21 @@ def fit(
     needs `pip install 'optuna-daub[tabular]'`.
 
     The last tenth of the time is kept for fitting the best model once more, on all rows. If that
-    would take longer, the result is the model that was scored, fitted without the held-out rows.
+    would take longer, it is fitted on as many rows as there is time for, or the result is the
+    model that was scored.
 
     Args:
         table: path of a CSV, Parquet or Excel file, or a frame of pandas, polars or pyarrow.
         target: name of the column to predict.
-        seconds: time for reading, preparation, search and the last training together, above 0. At
-            least one training is made, even if it takes longer.
+        seconds: time for reading, preparation, search and the last training together, above 0.
+            Preparation and trainings are not cut off, and at least one training is made.
         task: "classification" or "regression"; None guesses, and says what and why.
         metric: name of a metric in scikit-learn, FLAML or AutoGluon, such as "rmse", "auc" or
             "log_loss". None: accuracy for classification, r2 for regression.
         ignore: names of columns to leave out.
         models: kinds of models, names of `optuna_daub.spaces`; None for all.
-        jobs: threads of each training, at least 1, at most one per core; None for one per core.
+        jobs: threads of each training and of the preparation, at least 1, at most one per core;
+            None for one per core.
         seed: seed of held-out rows, candidates and models, from 0 to 2**32 - 1. Decisions depend
             on measured seconds too, so two runs may find different models.
         header: whether the first line of a CSV file holds names: "auto", "yes" or "no".
@@ -98,6 +109,7 @@ def fit(
             sentence says why.
         ValueError: if an argument breaks its rule.
         ImportError: if a package of the extra `tabular` is not installed.
+        RuntimeError: if all models fail.
 
     >>> from sklearn.datasets import load_iris
     >>> table = load_iris(as_frame=True).frame
@@ -112,7 +124,15 @@ def fit(
     say = say or _silent
     models, jobs = _checked_models(models), _checked_jobs(jobs)
     ready = _prepared(
-        table, target, task=task, metric=metric, ignore=ignore, header=header, say=say
+        table,
+        target,
+        task=task,
+        metric=metric,
+        ignore=ignore,
+        header=header,
+        ends=began + seconds,
+        jobs=jobs,
+        say=say,
     )
     search = Search(
         X=ready.X,
@@ -124,11 +144,16 @@ def fit(
         categories=ready.preparation.categories_,
     )
     storage = opened(storage)
+    notes = [*ready.notes, *_few_folds(search)]
+    for note in notes[len(ready.notes) :]:
+        say(note)
     left = seconds - (time.monotonic() - began)
     if left <= 0:
-        say(f"Reading the table took all of the {said_time(seconds)}: one model is trained.")
-    with _quiet():
-        study, objective = search.run((1 - LAST_SHARE) * max(left, 0.0), storage, say)
+        took = "Reading and preparing the table took all"
+        say(f"{took} of the {said_time(seconds)}: one model is trained.")
+    with _working(jobs):
+        searched = search.run((1 - LAST_SHARE) * max(left, 0.0), storage, say)
+        study, objective = searched.study, searched.objective
         best = best_learner(study)
         curves = learning_curves(study)
         failures = _failures(curves)
@@ -136,16 +161,17 @@ def fit(
             reasons = "; ".join(failures) or "there was no time"
             raise RuntimeError(f"No model could be trained: {reasons}.")
         everything = sample_agreement(study).everything.seconds
+        guess = search.guess()
+        winner = search.winner(curves, best)
         left = seconds - (time.monotonic() - began)
-        winner = search.winner(curves, best, left)
-        model, n_fitted = search.last(study, objective, winner, left)
+        model, n_fitted = search.last(searched, winner, left)
     found = Found(
         n_rows=len(ready.X),
         n_train=objective.n_train,
         n_validation=objective.n_validation,
         folds=search.folds,
         best=_row(winner, ready.metric),
-        guess=ready.metric.shown(search.guess()),
+        guess=ready.metric.shown(guess),
         error=search.error(winner.score or 0.0, objective.n_validation),
         n_fitted=n_fitted,
         models=_rows(curves, winner, ready.metric),
@@ -161,7 +187,7 @@ def fit(
         classes=ready.goal.classes,
         columns=ready.columns,
         score=found.best.score,
-        notes=ready.notes,
+        notes=tuple(notes),
         found=found,
         study=study,
         times=ready.goal.times,
@@ -195,6 +221,8 @@ def _prepared(
     metric: str | None,
     ignore: Sequence[str],
     header: Header,
+    ends: float,
+    jobs: int,
     say: Say,
 ) -> _Prepared:
     """Return a table as numbers, and say what was found in it.
@@ -228,8 +256,10 @@ def _prepared(
         raise TableError(
             f"A table must have a column to learn `{goal.name}` from, but none is left."
         )
-    with _quiet():
-        preparation = Preparation(columns.used)
+    preparation = Preparation(columns.used)
+    with _working(jobs):
+        if note := _slow_preparation(preparation, frame, ends - time.monotonic()):
+            say(note)
         X = preparation.fit_transform(frame)
     if preparation.n_infinite_:
         n = preparation.n_infinite_
@@ -241,6 +271,50 @@ def _prepared(
             "number."
         )
     return _Prepared(X, goal, measure, preparation, columns.used, tuple(notes), given.signs)
+
+
+def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
+    """Return a note on the time that columns will take, measured on a sample; "" if it is short.
+
+    Args:
+        preparation: preparation of the columns, not fitted.
+        frame: table to prepare.
+        left: seconds that are left.
+    """
+    if len(frame) < LARGE_SHARE * SAMPLE:
+        return ""
+    clocks = []
+    try:
+        for n in (2, 2, SAMPLE):  # the first imports what it needs, the second has the fixed time
+            part = frame.sample(n, random_state=0)
+            clocks.append(time.monotonic())
+            measured = clone(preparation).fit(part)
+    except Exception:  # what is wrong with the table, the preparation of all rows says
+        return ""
+    fixed, sample = clocks[2] - clocks[1], time.monotonic() - clocks[2]
+    seconds = max(sample - fixed, 0.0) * len(frame) / SAMPLE
+    if seconds < left / LARGE_SHARE:
+        return ""
+    text = ", ".join(f"`{name}`" for name in measured.text_)
+    note = f"The columns take about {said_time(seconds)} to be made numbers"
+    if 2 * seconds < left:  # the whole table may take twice as long as its sample lets expect
+        return note + "."
+    way = f"`ignore` columns of text ({text}), or give more time" if text else "give more time"
+    return f"{note}, and about {said_time(left)} are left: {way}."
+
+
+def _few_folds(search: Search) -> list[str]:
+    """Return a note if a rare class leaves fewer folds of cross-validation than usual."""
+    if search.folds in (1, FOLDS):
+        return []
+    counts = np.bincount(search.y)
+    few = search.target.classes[counts < FOLDS]
+    names = ", ".join(map(str, few[:3])) + (", ..." if len(few) > 3 else "")
+    return [
+        f"Scores are means over {search.folds} folds instead of {FOLDS}, since each class must be "
+        f"in each fold and some have {counts.min()} rows ({names}). Leave rows of such classes "
+        "out of the table for scores that vary less."
+    ]
 
 
 def _checked_models(models: Any) -> list[str] | None:
@@ -289,19 +363,10 @@ def _failures(curves: Sequence[LearnerCurve]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide warnings of the libraries and Optuna's log: `say` reports what matters."""
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Forests reset the filters in each of their threads, and threads that do so at the
-            # same time may leave none. So what passes the filters is not shown either.
-            warnings.showwarning = lambda *_args, **_options: None
-            yield
-    finally:
-        optuna.logging.set_verbosity(verbosity)
+def _working(jobs: int) -> Iterator[None]:
+    """Limit threads, and hide warnings and logs: `say` and the summary report what matters."""
+    with limited(jobs), quiet("optuna", "optuna_daub"):
+        yield
 
 
 def _silent(sentence: str) -> None:

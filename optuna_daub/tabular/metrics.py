@@ -26,6 +26,22 @@ class Metric:
     is_loss: bool
     """True for a loss, which is the scorer's score with the other sign."""
 
+    @property
+    def compares_logs(self) -> bool:
+        """True if it compares logarithms of 1 + amount, which amounts below -1 have not."""
+        return self.scoring.endswith("log_error")
+
+    @property
+    def compares_labels(self) -> bool:
+        """True if it compares the likeliest classes, whatever their probabilities are."""
+        is_of_classes = self.scoring in OWN["classification"]
+        return is_of_classes and not any(part in self.scoring for part in BY_PROBABILITIES)
+
+    @property
+    def compares_squares(self) -> bool:
+        """True if it compares squared errors of amounts, which all models minimize."""
+        return self.scoring in ("r2", "explained_variance") or "squared_error" in self.scoring
+
     def shown(self, score: float) -> float:
         """Return a scorer's score as the user's metric."""
         return -score if self.is_loss else score
@@ -130,6 +146,9 @@ OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
 
 OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_deviance")
 """Ends of the names of metrics that compare amounts by their ratio to 0."""
+
+BY_PROBABILITIES = ("log_loss", "brier_score", "roc_auc", "average_precision")
+"""Parts of the names of metrics that compare probabilities of classes."""
 
 
 def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:

@@ -22,6 +22,7 @@ from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.target import FEW_VALUES
 from optuna_daub.tabular.target import Times
 
 
@@ -172,7 +173,7 @@ def summary(model: TabularModel) -> str:
         f"  always the same guess: {metric.said(found.guess)}",
     ]
     if not _is_better(best.score, found.guess, metric):
-        lines.append("  No model is better than a guess: the columns say nothing of the target.")
+        lines.append(f"  No model is better than a guess: {_why_not(model)}")
     if best.size < found.n_train:
         lines.append(
             f"  This is the score after {best.size:,} of {found.n_train:,} rows: there was no "
@@ -223,6 +224,21 @@ def said_time(seconds: float) -> str:
 
 def _is_better(score: float, guess: float, metric: Metric) -> bool:
     return score < guess if metric.is_loss else score > guess
+
+
+def _why_not(model: TabularModel) -> str:
+    if model.task == "regression" and not model.metric.compares_squares:
+        return (
+            f"models minimize squared errors, which {model.metric.name} does not compare. Try "
+            'metric="r2" to see if the columns say something of the target.'
+        )
+    if not model.metric.compares_labels:
+        return "nothing in the columns tells the target."
+    other = "auc" if len(model.classes) <= FEW_VALUES else "log_loss"
+    return (
+        f"{model.metric.name} compares the likeliest classes, and cannot tell if the columns say "
+        f'something of a rare class. Try metric="{other}", which compares probabilities.'
+    )
 
 
 def _models(n: int) -> str:

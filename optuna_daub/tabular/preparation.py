@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 import warnings
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,22 +17,29 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from optuna_daub.core.checks import brief
+from optuna_daub.tabular.table import NEARLY_ALL
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.table import numbers_among
+from optuna_daub.tabular.table import real_words
 
 
 class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Transformer from a table of any columns to a matrix of numbers.
 
     It uses skrub's `TableVectorizer`. Columns of few words become codes, other text 30 numbers,
-    dates their parts; missing values and infinities become NaN. The target is not used.
+    dates their parts, durations seconds. Missing values, infinities and rare words among numbers
+    become NaN. Large numbers that 32 bits would make equal are counted from their median. The
+    target is not used.
 
     Args:
         columns: names of the columns to use; a table to transform must have them, in any order.
 
     Attributes:
         categories_: positions of the columns of the matrix that hold codes.
-        n_infinite_: number of infinities in the table of `fit`.
+        n_infinite_: number of infinities in the table of `fit`, numbers beyond 3e38 included.
         text_: names of the columns of text.
 
     >>> import pandas as pd
@@ -55,20 +65,22 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the columns, and return them as numbers."""
         del y, params
         used = self._used(X)
+        self.kinds_ = {name: _kind(used[name]) for name in self.columns}
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
-        self.plain_ = [n for n, kind in used.dtypes.items() if _is_plain(kind)]
+        self.plain_ = [n for n, kind in self.kinds_.items() if kind in ("numbers", "durations")]
         self.other_ = [name for name in self.columns if name not in {*self.plain_}]
-        is_text = imported("pandas").api.types.is_string_dtype
-        self.text_ = tuple(name for name in self.other_ if is_text(used[name]))
-        self.n_infinite_ = _n_infinite(used)
+        self.text_ = tuple(n for n, kind in self.kinds_.items() if _is_of_text(used[n], kind))
+        self.n_infinite_ = 0
+        self.centres_: list[float] = []
+        plain = self._plain(used, learn=True)
         self.categories_: tuple[int, ...] = ()
         if not self.other_:
-            return _as_matrix(used)
+            return plain
         codes = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=-1, dtype=np.float32
         )
         self.vectorizer_ = imported("skrub").TableVectorizer(low_cardinality=codes)
-        prepared = self.vectorizer_.fit_transform(used[self.other_])
+        prepared = self.vectorizer_.fit_transform(self._others(used))
         of_words = {*self.vectorizer_.kind_to_columns_.get("low_cardinality", ())}
         source = self.vectorizer_.output_to_input_
         self.categories_ = tuple(
@@ -76,24 +88,54 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for at, name in enumerate(prepared.columns, start=len(self.plain_))
             if source[name] in of_words
         )
-        return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
+        return np.hstack([plain, _as_matrix(prepared)])
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return the columns of a table as numbers.
 
-        Words that `fit` has not seen become the code -1. Words among numbers become NaN, with a
-        UserWarning.
+        Words that `fit` has not seen become the code -1. Words among numbers, dates or durations
+        become NaN. A UserWarning names such words, and columns in which nearly all words are new.
         """
         check_is_fitted(self)
         used = self._used(X)
-        strange = [name for name in self.plain_ if not _is_plain(used[name].dtype)]
-        changed = {name: _as_numbers(used[name]) for name in strange}
-        changed |= {n: _as_words(used[n]) for n in self.text_ if _is_plain(used[n].dtype)}
-        used = used.assign(**changed)
+        plain = self._plain(used)
         if not self.other_:
-            return _as_matrix(used)
-        prepared = self.vectorizer_.transform(used[self.other_])
-        return np.hstack([_as_matrix(used[self.plain_]), _as_matrix(prepared)])
+            return plain
+        prepared = self.vectorizer_.transform(self._others(used))
+        outputs = self.vectorizer_.input_to_outputs_
+        kinds = self.vectorizer_.kind_to_columns_
+        for name in kinds.get("datetime", ()):
+            lost = prepared[outputs[name]].isna().all(axis=1)
+            _warn_of_lost(used[name], lost.to_numpy(dtype=bool), "dates")
+        for name in kinds.get("low_cardinality", ()):
+            new = (prepared[outputs[name]] == -1).all(axis=1)
+            _warn_of_new(used[name], new.to_numpy(dtype=bool))
+        return np.hstack([plain, _as_matrix(prepared)])
+
+    def _plain(self, used: Any, *, learn: bool = False) -> NDArray[np.float32]:
+        """Return the columns of numbers, less their centres. One after the other, to save memory.
+
+        Args:
+            used: the table.
+            learn: whether to learn the centres, and count infinities; else warn of lost cells.
+        """
+        matrix = np.empty((len(used), len(self.plain_)), np.float32)
+        for at, name in enumerate(self.plain_):
+            values = _READ[self.kinds_[name]](used[name]).to_numpy(np.float64)
+            if learn:
+                self.n_infinite_ += int(np.isinf(_rounded(values)).sum())
+                self.centres_.append(_centre(values))
+            else:
+                _warn_of_lost(used[name], np.isnan(values), self.kinds_[name])
+            matrix[:, at] = _rounded(values - self.centres_[at])
+        matrix[np.isinf(matrix)] = np.nan
+        return matrix
+
+    def _others(self, used: Any) -> Any:
+        """Return the columns for skrub."""
+        return used[self.other_].assign(
+            **{name: _READ[self.kinds_[name]](used[name]) for name in self.other_}
+        )
 
     def _used(self, X: Any) -> Any:
         if missing := [name for name in self.columns if name not in X.columns]:
@@ -106,41 +148,146 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return used.assign(**{name: used[name].sparse.to_dense() for name in sparse})
 
 
-def _is_plain(kind: Any) -> bool:
-    """Return whether a column has a number type of NumPy."""
-    return isinstance(kind, np.dtype) and kind.kind in "biuf"
+def _kind(column: Any) -> str:
+    """Return how a column is read, a key of `_READ`."""
+    pandas = imported("pandas")
+    types = pandas.api.types
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        return "categories"
+    if types.is_timedelta64_dtype(column.dtype):
+        return "durations"
+    if isinstance(column.dtype, pandas.PeriodDtype) or types.is_datetime64_any_dtype(column.dtype):
+        return "dates"
+    if types.is_numeric_dtype(column.dtype) or numbers_among(column):
+        return "numbers"
+    if is_text(column) or any(isinstance(cell, str) for cell in column):
+        return "words"
+    inferred = types.infer_dtype(column, skipna=True)
+    return {"timedelta": "durations", "period": "dates"}.get(inferred, "others")
 
 
-def _as_numbers(column: Any) -> Any:
-    numbers = imported("pandas").to_numeric(column, errors="coerce")
-    lost = column[numbers.isna() & column.notna()]
-    if len(lost):
-        warnings.warn(
-            f"`{column.name}` was a column of numbers in `fit`, but now {len(lost):,} of "
-            f"{len(column):,} cells are none, such as {brief(lost.iloc[0])}: taken for missing.",
-            UserWarning,
-            stacklevel=2,
-        )
-    return numbers
+def _is_of_text(column: Any, kind: str) -> bool:
+    """Return whether a file's column of this kind is text, whatever it looks like."""
+    if kind == "categories":
+        return is_text(column.cat.categories.to_series())
+    return kind == "words"
 
 
 def _as_words(column: Any) -> Any:
-    """Return numbers as a file has them: whole ones without a point."""
-    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
-        column = column.astype("Int64")
-    return column.astype("string")
+    """Return a column as words. A whole number is the same word with a point and without."""
+    pandas = imported("pandas")
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        column = column.astype(object)
+    if pandas.api.types.infer_dtype(column, skipna=True).startswith("date"):
+        return column  # skrub knows dates from their text
+    if is_text(column):
+        return column.str.replace(r"^(-?\d+)\.0$", r"\1", regex=True)
+    if pandas.api.types.is_object_dtype(column.dtype):  # equal ones may be of several types
+        return column.map(_word, na_action="ignore").astype("string")
+    places, values = pandas.factorize(column)
+    words = pandas.array([*map(_word, values), None], dtype="string")
+    return pandas.Series(words.take(places), column.index, name=column.name)
 
 
-def _as_matrix(columns: Any) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # numbers beyond 3e38 become infinite, then missing
-        matrix = columns.to_numpy(dtype=np.float32, na_value=np.nan, copy=True)
+def _word(value: Any) -> str:
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return re.sub(r"^(-?\d+)\.0$", r"\1", str(value))
+
+
+def _as_categories(column: Any) -> Any:
+    return _as_words(column).astype("category")
+
+
+def _as_durations(column: Any) -> Any:
+    """Return seconds. Text is read as pandas writes it; numbers have no unit, so are missing."""
+    pandas = imported("pandas")
+    if not pandas.api.types.is_timedelta64_dtype(column.dtype):
+        cells = column.astype(object).where(as_numbers(column).isna())
+        cells = cells.map(lambda cell: str(cell) if isinstance(cell, datetime.time) else cell)
+        column = pandas.to_timedelta(cells, errors="coerce")
+    return column.dt.total_seconds()
+
+
+def _as_dates(column: Any) -> Any:
+    """Return dates. Periods become their first days, as in their text."""
+    pandas = imported("pandas")
+    types = pandas.api.types
+    if types.infer_dtype(column, skipna=True) == "period":
+        return pandas.Series(pandas.PeriodIndex(column), column.index).dt.to_timestamp()
+    if types.is_numeric_dtype(column.dtype) and column.notna().any():
+        column = _as_words(column)  # a year
+    if is_text(column):
+        column = column.str.split("/").str[0]  # a week's text has its last day too
+        return column.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
+    return column
+
+
+def _first_day(quarter: re.Match[str]) -> str:
+    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02}-01"
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "numbers": as_numbers,
+    "durations": _as_durations,
+    "dates": _as_dates,
+    "categories": _as_categories,
+    "words": _as_words,
+    "others": lambda column: column,
+}
+"""Functions that read a column, by what it was in `fit`."""
+
+
+def _warn_of_lost(column: Any, is_lost: NDArray[np.bool_], kind: str) -> None:
+    """Warn of cells that became missing."""
+    lost = column[is_lost & column.notna().to_numpy(dtype=bool)]
+    if len(lost := real_words(lost)):
+        warnings.warn(
+            f"`{column.name}` was a column of {kind} in `fit`, but now {len(lost):,} of "
+            f"{len(column):,} cells are none, such as {brief(lost.tolist()[0])}: taken for "
+            "missing.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_new(column: Any, is_new: NDArray[np.bool_]) -> None:
+    """Warn if nearly all words of several rows are new."""
+    new = real_words(column[is_new & column.notna().to_numpy(dtype=bool)])
+    n_known = int(column.notna().sum())
+    if len(new) > 1 and len(new) >= NEARLY_ALL * n_known:
+        warnings.warn(
+            f"`{column.name}` should have the words of `fit`, but {len(new):,} of {n_known:,} are "
+            f"new, such as {brief(new.tolist()[0])}: taken for unknown. Write them as in `fit`.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _centre(values: NDArray[np.float64]) -> float:
+    """Return what to take from a column so that 32 bits keep its different values apart.
+
+    It is the median if numbers are far from 0 but close to each other, and would become equal;
+    else 0.
+    """
+    known = values[np.isfinite(_rounded(values))]
+    if not len(known) or (_rounded(known) == known).all():
+        return 0.0
+    half = len(known) // 2
+    median = np.partition(known, half)[half]  # a value of the column, so whole if they are
+    if np.median(np.abs(known)) <= 2 * np.median(np.abs(known - median)):
+        return 0.0
+    known.sort()
+    is_lossy = (np.diff(known) > 0) & (np.diff(_rounded(known)) == 0)
+    return float(median) if is_lossy.any() else 0.0
+
+
+def _as_matrix(prepared: Any) -> NDArray[np.float32]:
+    matrix = prepared.to_numpy(dtype=np.float32, na_value=np.nan, copy=True)
     matrix[np.isinf(matrix)] = np.nan
-    return np.ascontiguousarray(matrix)
+    return np.asarray(matrix)
 
 
-def _n_infinite(frame: Any) -> int:
-    floats = frame.select_dtypes("floating")
-    return sum(
-        int(np.isinf(floats[name].to_numpy(dtype=np.float64, na_value=np.nan)).sum())
-        for name in floats
-    )
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # numbers beyond 3e38 become infinite
+        return values.astype(np.float32)

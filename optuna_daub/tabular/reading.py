@@ -8,6 +8,7 @@ from typing import Any
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
+from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
@@ -15,6 +16,7 @@ from optuna_daub.tabular.table import Table
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import check_names
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.text_files import has_names
 from optuna_daub.tabular.text_files import read_text
 from optuna_daub.tabular.text_files import without_names
@@ -70,7 +72,7 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
     if index := [text_of(name) for name in frame.index.names if name is not None]:
         listed = ", ".join(f"`{name}`" for name in index)
         notes += (f"Left out: {listed}, the table's index (`reset_index()` makes it a column).",)
-    frame = frame.set_axis(names, axis=1).reset_index(drop=True)
+    frame = _without_arrow(frame.set_axis(names, axis=1).reset_index(drop=True))
     return replace(table, frame=frame, notes=notes)
 
 
@@ -91,6 +93,21 @@ def _as_pandas(source: Any) -> Any:
             "A table must be the path of a file or a frame of pandas, polars or pyarrow, but got "
             f"{brief(source)}."
         ) from error
+
+
+def _without_arrow(frame: Any) -> Any:
+    """Return a frame with columns of Arrow's types as those of pandas."""
+    pandas = imported("pandas")
+    arrow = getattr(pandas, "ArrowDtype", ())
+    frame = frame.copy(deep=False)
+    for at, kind in enumerate(frame.dtypes):
+        if isinstance(kind, arrow):
+            column = frame.iloc[:, at]
+            whole = f"{'U' * (kind.kind == 'u')}Int{8 * kind.itemsize}"
+            as_pandas = column.array.__arrow_array__().to_pandas
+            found = column.astype(whole) if kind.kind in "iu" else as_pandas()
+            frame.isetitem(at, pandas.Series(found.array, frame.index))
+    return frame
 
 
 def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
@@ -130,7 +147,20 @@ def _read_excel(path: Path, header: Header, learnt: Learnt | None) -> Table:
     lines = pandas.read_excel(path, header=None, nrows=MAX_LINES, dtype=object).to_numpy()
     rows = [["" if pandas.isna(cell) else str(cell) for cell in line] for line in lines]
     if rows and not has_names(rows, header):
-        return without_names(pandas.read_excel(path, header=None), header)
+        return without_names(_excel_frame(path, header=None), header)
     names = filter(None, rows[0] if rows else ())
     check_names(names, learnt, NO_NAMES if header == "auto" else "")
-    return Table(pandas.read_excel(path))
+    return Table(_excel_frame(path, header=0))
+
+
+def _excel_frame(path: Path, header: int | None) -> Any:
+    """Return the table in an Excel file. Words such as "None" are missing in no column of text."""
+    pandas = imported("pandas")
+    frame = pandas.read_excel(path, header=header, keep_default_na=False, na_values=[""])
+    for name in frame.columns:
+        if pandas.api.types.is_object_dtype(frame[name]) or is_text(frame[name]):
+            is_missing = frame[name].map(str).isin(MISSING_WORDS)
+            rest = frame[name][~is_missing & frame[name].notna()]
+            if is_missing.any() and not any(isinstance(cell, str) for cell in rest):
+                frame[name] = frame[name].astype(object).mask(is_missing).infer_objects()
+    return frame

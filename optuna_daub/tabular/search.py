@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,17 +18,22 @@ from numpy.typing import NDArray
 from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
+from optuna.trial import Trial
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.dummy import DummyRegressor
-from sklearn.metrics import get_scorer
 
 from optuna_daub import spaces
+from optuna_daub.core.checks import brief
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import BestLearner
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
+from optuna_daub.study.messages import message_of
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.tabular import pair
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.table import TableError
@@ -80,7 +87,7 @@ class Search:
 
     def build(self, trial: BaseTrial, size: int) -> Any:
         """Return the unfitted model of a trial for a training size."""
-        return spaces.tabular(
+        model = spaces.tabular(
             trial,
             len(self.y),
             task=self.target.task,
@@ -89,23 +96,35 @@ class Search:
             seed=self.seed,
             categories=self.categories,
         )
+        if self.metric.compares_logs and self.y.min() >= 0:
+            return TransformedTargetRegressor(
+                model, func=_as_it_is, inverse_func=_at_least_0, check_inverse=False
+            )
+        return model
 
-    def run(
-        self, seconds: float, storage: Any, say: Say
-    ) -> tuple[optuna.Study, TrainingSizeObjective]:
-        """Search for the given seconds; make at least one training."""
-        n = len(self.y)
-        _warm_up(self.models)
-        objective = TrainingSizeObjective(
-            self.build,
-            self.X,
+    def objective(self, build: Callable[..., Any], X: NDArray[Any]) -> TrainingSizeObjective:
+        """Return an objective that scores models on the rows of this search."""
+        return TrainingSizeObjective(
+            build,
+            X,
             self.y,
             scoring=self.metric.scoring,
             stratify=self.target.task == "classification",
             cv=self.folds if self.folds > 1 else None,
-            test_size=min(SCORED_SHARE, MAX_SCORED / n),
+            test_size=min(SCORED_SHARE, MAX_SCORED / len(self.y)),
             seed=self.seed,
         )
+
+    def run(self, seconds: float, storage: Any, say: Say) -> Searched:
+        """Search for the given seconds; make at least one training.
+
+        Raises:
+            RuntimeError: if all models fail by one error.
+        """
+        n = len(self.y)
+        _warm_up(self.models)
+        kept = _Kept(self.build)
+        objective = self.objective(kept.build if self.folds == 1 else self.build, self.X)
         study = optuna.create_study(
             direction="maximize",
             storage=storage,
@@ -117,81 +136,185 @@ class Search:
         for point in points[:cheap]:
             study.enqueue_trial(point)
         progress = _Progress(self.metric, say, points[cheap:])
+        errors: list[str] = []
+
+        def train(trial: Trial) -> float:
+            try:
+                return objective(trial)
+            except (SetupError, optuna.TrialPruned):
+                raise
+            except Exception as error:
+                errors.append(message_of(error).rstrip("."))
+                raise
+
         try:
             if seconds > 0:
                 study.optimize(
-                    objective, timeout=seconds, catch=(Exception,), callbacks=[progress]
+                    train, timeout=seconds, catch=(Exception,), callbacks=[kept, progress]
                 )
             if best_learner(study) is None:  # the time ended before the first training did
                 study.optimize(
-                    objective,
+                    train,
                     n_trials=len(spaces.SPACES),
                     catch=(Exception,),
-                    callbacks=[_first_is_enough],
+                    callbacks=[kept, _first_is_enough],
                 )
+        except SetupError as error:  # all models fail, or there is another reason
+            if not errors:
+                raise
+            raise RuntimeError(
+                f"No model could be trained: {'; '.join(dict.fromkeys(errors))}. Take other kinds "
+                f"of `models`, or a `metric` other than {brief(self.metric.name)}."
+            ) from error
         except KeyboardInterrupt:
             say("Interrupted: the best model so far is taken.")
             if best_learner(study) is None:
                 raise
-        return study, objective
+        return Searched(study, objective, kept.model)
 
-    def winner(
-        self, curves: Sequence[LearnerCurve], best: BestLearner, left: float
-    ) -> LearnerCurve:
-        """Return the learner for the last training.
+    def winner(self, curves: Sequence[LearnerCurve], best: BestLearner) -> LearnerCurve:
+        """Return the learner for the last training: the one with the best score.
 
-        It is the best one on all the data, unless another one has a better score on fewer rows
-        already and there is time to fit it.
+        All are scored on the same rows. If scores are equal, it is the best one on all the data.
         """
         ahead = [c for c in curves if c.observations and c.state != "dropped"]
-        ahead = [c for c in ahead if (c.score or 0.0) > best.score and self.takes(c) <= left]
+        ahead = [c for c in ahead if (c.score or 0.0) > best.score]
         leader = next(c for c in curves if c.learner == best.learner)
         return max(ahead, key=lambda c: c.score or 0.0, default=leader)
 
-    def takes(self, curve: LearnerCurve) -> float:
-        """Return the expected seconds of fitting a learner on all rows. They are in proportion to
-        rows."""
-        last = curve.observations[-1]
-        return (last.seconds or 0.0) / self.folds * len(self.y) / last.size
-
-    def last(
-        self,
-        study: optuna.Study,
-        objective: TrainingSizeObjective,
-        winner: LearnerCurve,
-        left: float,
-    ) -> tuple[Any, int]:
+    def last(self, searched: Searched, winner: LearnerCurve, left: float) -> tuple[Any, int]:
         """Return the fitted winner, and the number of rows that it was fitted on.
 
-        Without time to fit it on all rows, it is the model that was scored on all the data. If
-        there is none, as many rows are taken as there is time for, and no fewer than it was
-        scored on.
+        Without time to fit it on all rows, as many are taken as there is time for. If these are
+        no more than it was scored on, it is the model that was scored.
         """
         X, y = self.X, self.y
-        is_late = self.takes(winner) > left
-        if is_late and (at_hand := objective.model(study)) is not None:
-            return at_hand, objective.n_train
-        if is_late and winner.size < objective.n_train:
-            n = max(winner.size, int(len(y) * left / self.takes(winner)))
+        n = self._n_affordable(winner, left)
+        if n < len(y):
+            is_full = winner.size == searched.objective.n_train
+            if n <= winner.size or is_full:
+                at_hand = searched.model_of(winner.params, winner.size)
+                if at_hand is not None:
+                    return at_hand, winner.size
             codes = y if self.target.task == "classification" else None
-            rows = np.sort(nested_order(len(y), self.seed, codes)[:n])
-            X, y = X[rows], y[rows]
+            rows = nested_order(len(y), self.seed, codes)[: max(winner.size, n)]
+            X, y = X[np.sort(rows)], y[np.sort(rows)]
         return self.build(FixedTrial(dict(winner.params)), len(y)).fit(X, y), len(y)
 
+    def _n_affordable(self, curve: LearnerCurve, left: float) -> int:
+        """Return the number of rows that a learner can be fitted on in the seconds that are left.
+
+        Times are in proportion to rows.
+        """
+        last = curve.observations[-1]
+        takes = (last.seconds or 0.0) / self.folds * len(self.y) / last.size
+        left = max(left, 0.0)
+        return len(self.y) if takes <= left else int(len(self.y) * left / takes)
+
     def guess(self) -> float:
-        """Return the score of the best constant guess."""
-        dummy = DummyRegressor() if self.target.task == "regression" else DummyClassifier()
+        """Return the score of the best constant guess, on the rows on which models are scored.
+
+        Guesses of classes are their shares and the most frequent one, and either one of two: a
+        metric may count one of them only. Those of amounts are the mean and each tenth quantile.
+        """
+        tried: list[Any] = [DummyClassifier(strategy=name) for name in ("prior", "most_frequent")]
+        if len(self.target.classes) == 2:
+            tried += [DummyClassifier(strategy="constant", constant=code) for code in (0, 1)]
+        if self.target.task == "regression":
+            quantiles = [DummyRegressor(strategy="quantile", quantile=q / 10) for q in range(11)]
+            tried = [DummyRegressor(), *quantiles]
         nothing = np.zeros((len(self.y), 1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some metrics are undefined for a constant
-            fitted = dummy.fit(nothing, self.y)
-            return float(get_scorer(self.metric.scoring)(fitted, nothing, self.y))
+        objective = self.objective(lambda trial: tried[trial.number], nothing)
+        scores = []
+        for number in range(len(tried)):
+            with suppress(ValueError):  # some metrics cannot score some guesses, as 0
+                scores.append(objective(FixedTrial({}, number=number)))
+        return max((score for score in scores if not math.isnan(score)), default=math.nan)
 
     def error(self, score: float, n: int) -> float | None:
         """Return the standard error of an accuracy; None for other metrics."""
         if self.metric.scoring != "accuracy":
             return None
         return math.sqrt(max(score * (1 - score), 0.0) / n)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The result of a search."""
+
+    study: optuna.Study
+    objective: TrainingSizeObjective
+    leading: Leading | None
+    """The model with the best score, if it was kept."""
+
+    def model_of(self, params: Mapping[str, Any], size: int) -> Any:
+        """Return the model that was scored after so many rows, None if it was not kept."""
+        if (kept := self.leading) and (kept.params, kept.size) == (params, size):
+            return kept.model
+        best = best_learner(self.study)
+        is_best = best is not None and best.params == params and size == self.objective.n_train
+        return self.objective.model(self.study) if is_best else None
+
+
+@dataclass(frozen=True)
+class Leading:
+    """The model with the best score so far."""
+
+    params: Mapping[str, Any]
+    size: int
+    """Number of rows that it was fitted on."""
+    score: float
+    model: Any
+
+
+class _Kept:
+    """A build function and a callback that keep the last model of the learner that leads."""
+
+    def __init__(self, build: Callable[[BaseTrial, int], Any]) -> None:
+        self._build = build
+        self._last: tuple[int, Any] | None = None
+        self.model: Leading | None = None
+
+    def build(self, trial: BaseTrial, size: int) -> Any:
+        """Return the unfitted model of a trial, whose copy is noted."""
+        return _Noted(self._build(trial, size), partial(self._note, size))
+
+    def _note(self, size: int, model: Any) -> None:
+        self._last = size, model
+
+    def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Keep the last model of a run if its score is the best, or its learner was the best."""
+        del study
+        last, self._last = self._last, None
+        score = math.nan if last is None else trial.intermediate_values.get(last[0], math.nan)
+        if last is None or math.isnan(score):
+            return
+        best = self.model
+        if best is None or score >= best.score or trial.params == best.params:
+            self.model = Leading(dict(trial.params), last[0], score, last[1])
+
+
+class _Noted:
+    """An estimator whose copy, which is the one to be fitted, is told to a function."""
+
+    def __init__(self, model: Any, note: Callable[[Any], None]) -> None:
+        self._model, self._tell = model, note
+
+    def __sklearn_clone__(self) -> Any:
+        copy = clone(self._model)
+        self._tell(copy)
+        return copy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+def _as_it_is(amounts: NDArray[Any]) -> NDArray[Any]:
+    return amounts
+
+
+def _at_least_0(amounts: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(np.maximum(amounts, 0.0))
 
 
 def _warm_up(models: Sequence[str] | None) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import numbers
+import re
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from importlib import import_module
 from typing import Any
 from typing import Literal
 from typing import NamedTuple
+
+import numpy as np
 
 from optuna_daub.core.checks import brief
 
@@ -29,6 +35,22 @@ class Signs(NamedTuple):
 
 
 NO_SIGNS = Signs("", "")
+
+MONEY = "$€£¥"
+"""Signs of money, which may stand before a number or after it."""
+
+NEARLY_ALL = 0.9
+"""Smallest share of numbers among the words of a column of numbers. The other words count as
+missing. Where they are more frequent, they may mean something of their own."""
+
+MISSING_WORDS = frozenset(
+    ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
+     "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+)  # fmt: skip
+"""Words that pandas takes for missing cells of a file."""
+
+SAID_WORDS = 3
+"""Largest number of words that a note quotes."""
 
 
 @dataclass(frozen=True)
@@ -79,3 +101,103 @@ def imported(package: str) -> Any:
         raise ImportError(
             f"Tables need {name}, which is not installed: pip install 'optuna-daub[tabular]'"
         ) from error
+
+
+def is_text(column: Any) -> bool:
+    """Return whether all known cells of a column are strings, and there is one."""
+    known = column.dropna()
+    return len(known) > 0 and bool(imported("pandas").api.types.is_string_dtype(known))
+
+
+def plain_numbers(words: Any, signs: Signs) -> tuple[Any, Any]:
+    """Return words with numbers as Python writes them, and which of them are numbers.
+
+    Signs of money are left out of the numbers, and so are those between thousands.
+
+    >>> import pandas as pd
+    >>> plain_numbers(pd.Series(["1.234,5 €", "-", "7"]), Signs(",", "."))[0].to_list()
+    ['1234.5', '-', '7']
+    """
+    bare = words.str.strip(f" \t\u00a0{MONEY}").str.replace(rf"^-\s*[{MONEY}]", "-", regex=True)
+    decimal, thousands = re.escape(signs.decimal or "."), re.escape(signs.thousands)
+    groups = rf"\d{{1,3}}(?:{thousands}\d{{3}})+|" if thousands else ""
+    number = rf"(?:(?:{groups}\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
+    is_number = bare.str.fullmatch(rf"[-+]?{number}", na=False).astype(bool)
+    if thousands:
+        bare = bare.str.replace(signs.thousands, "", regex=False)
+    if signs.decimal not in ("", "."):
+        bare = bare.str.replace(signs.decimal, ".", regex=False)
+    return bare.where(is_number, words), is_number
+
+
+def as_numbers(column: Any) -> Any:
+    """Return a column of any type as floats. Cells that are no numbers become NaN.
+
+    >>> import pandas as pd
+    >>> as_numbers(pd.Series(["$1,250.50", "2", "unknown", None])).to_list()
+    [1250.5, 2.0, nan, nan]
+    """
+    pandas = imported("pandas")
+    types = pandas.api.types
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        of_categories = as_numbers(column.cat.categories.to_series())
+        floats = np.append(of_categories, np.nan)[column.cat.codes]  # -1 if missing
+    elif types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
+        floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif is_text(column):
+        places, words = pandas.factorize(column)
+        plain, is_number = plain_numbers(pandas.Series(words), Signs(".", ","))
+        known = np.where(is_number, plain.to_numpy(dtype=object), np.nan).astype(np.float64)
+        floats = np.append(known, np.nan)[places]  # missing cells have the place -1
+    else:
+        floats = np.array([*map(_as_float, column)], np.float64)
+    return pandas.Series(floats, column.index, name=column.name)
+
+
+def _as_float(value: Any) -> float:
+    if isinstance(value, str):
+        found, (is_number,) = plain_numbers(imported("pandas").Series([value]), Signs(".", ","))
+        return float(found[0]) if is_number else math.nan
+    if not isinstance(value, numbers.Real | Decimal | np.bool_):  # a date or the like, or missing
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def numbers_among(column: Any) -> tuple[Any, Any] | None:
+    """Return a column of words as numbers, and its words that are none.
+
+    Return None for a column of another type, if fewer than nearly all of the words are numbers,
+    or if there are codes such as 007 among other words.
+    """
+    pandas = imported("pandas")
+    if not (pandas.api.types.is_object_dtype(column.dtype) or is_text(column)):
+        return None
+    found = as_numbers(column)
+    others = real_words(column[found.isna() & column.notna()])
+    n_known = int(found.notna().sum())
+    if not n_known or n_known < NEARLY_ALL * (n_known + len(others)):
+        return None
+    texts = column.dropna().map(str) if len(others) else others
+    if len(others) and texts.str.match(r"\s*[-+]?0\d").any():
+        return None
+    return found, others
+
+
+def real_words(column: Any) -> Any:
+    """Return the cells of a column that are no words for a missing cell."""
+    return column[np.array([str(cell) not in MISSING_WORDS for cell in column], bool)]
+
+
+def listed_words(words: Iterable[Any]) -> str:
+    """Return the first different words of a column, for a note."""
+    some = [*dict.fromkeys(map(str, words))]
+    return ", ".join(map(brief, some[:SAID_WORDS])) + (", ..." if len(some) > SAID_WORDS else "")
+
+
+def said_lost(words: Any, n_rows: int) -> str:
+    """Return what a note says of words in a column of numbers."""
+    count = f"{len(words):,} of {n_rows:,} cells {'is' if len(words) == 1 else 'are'}"
+    return f"has numbers, but {count} none ({listed_words(words)}): taken for missing"

@@ -19,8 +19,13 @@ from numpy.typing import NDArray
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
 from optuna_daub.spaces import Task
+from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import listed_words
+from optuna_daub.tabular.table import numbers_among
+from optuna_daub.tabular.table import said_lost
 
 
 FEW_VALUES = 20
@@ -110,11 +115,9 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     if not kept.any():
         raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
     kind, known = _kind(column[kept], name, pandas)
-    if given == "regression" and kind == "text":
-        raise TableError(
-            f'`task="regression"` needs numbers, but `{name}` has text, such as '
-            f"{brief(known.iloc[0])}."
-        )
+    words: list[str] = []
+    if kind == "text":
+        kind, known, words = _numbers_or_words(known, name, given)
     if kind in ("numbers", "yes or no"):
         finite = np.isfinite(known.to_numpy(dtype=np.float64))
         kept[np.flatnonzero(kept)[~finite]] = False
@@ -132,7 +135,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
         said += f': taken for {_HELD[guessed]} (task="{other}" for {_HELD[other]})'
     elif given not in (None, guessed):
         said += f": taken for {_HELD[given]}, as asked"
-    notes = [said + "."]
+    notes = [said + ".", *words]
     if n_lost := len(column) - int(kept.sum()):
         notes.append(f"{_rows(n_lost)} without a value of `{name}` left out.")
     if (given or guessed) == "classification":
@@ -140,6 +143,38 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     _check_rows(len(known), name)
     values, times = _amounts(known, kind)
     return Target(name, "regression", values, np.array([]), kept, tuple(notes), times)
+
+
+def _numbers_or_words(known: Any, name: str, given: Task | None) -> tuple[str, Any, list[str]]:
+    """Return the kind of text, its values, and notes on them.
+
+    Text is amounts if nearly all of it is numbers, and these are amounts or were asked for. Other
+    words count as missing then.
+
+    Raises:
+        TableError: if amounts were asked for and too many words are no numbers.
+    """
+    found = numbers_among(known) if given != "classification" else None
+    if found and (given or len(found[1])):
+        numbers, others = found
+        if given or _guess(numbers.dropna(), name, "numbers")[0] == "regression":
+            said = [f"`{name}` {said_lost(others, len(known))}."] if len(others) else []
+            return "numbers", numbers, said
+    if given == "regression":
+        numbers = as_numbers(known)
+        others = known[numbers.isna()]
+        if not len(others):  # categories that are numbers
+            return "numbers", numbers, []
+        raise TableError(
+            f'`task="regression"` needs numbers, but {len(others):,} of {len(known):,} cells of '
+            f"`{name}` are none, such as {brief(others.iloc[0])}: take these rows out, or empty "
+            "the cells."
+        )
+    if set(known) & MISSING_WORDS:
+        called = listed_words(word for word in known if word in MISSING_WORDS)
+        said = [f"`{name}` has classes called {called}: empty these cells if they are missing."]
+        return "text", known, said
+    return "text", known, []
 
 
 def _amounts(known: Any, kind: str) -> tuple[NDArray[np.float64], Times | None]:
@@ -183,7 +218,7 @@ def _of_classes(
         raise TableError(
             f"`target` must have values that repeat, but `{name}` has {len(counts):,} "
             f"different ones in {len(known):,} rows"
-            + (", as an identifier or free text has." if kind == "text" else " to be classes.")
+            + (_hint(known) if kind == "text" else " to be classes.")
         )
     if len(lone):
         is_lone = known.isin(lone).to_numpy(dtype=bool)
@@ -202,6 +237,19 @@ def _of_classes(
     _check_rows(len(known), name)
     classes, codes = np.unique(known.to_numpy(), return_inverse=True)
     return Target(name, "classification", codes, classes, kept, tuple(notes))
+
+
+def _hint(known: Any) -> str:
+    """Return what text with too many classes may be."""
+    others = known[as_numbers(known).isna()]
+    if 2 * len(others) >= len(known):
+        return ", as an identifier or free text has."
+    if not len(others):
+        return ', as numbers in words have (task="regression" for amounts).'
+    return (
+        f". It is text since {len(others):,} cells are no numbers ({listed_words(others)}): empty "
+        "them if it has amounts."
+    )
 
 
 def _checked_task(task: Any) -> Task | None:

@@ -8,6 +8,7 @@ import gzip
 import lzma
 import re
 import zipfile
+from collections.abc import Collection
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +18,9 @@ from typing import IO
 from typing import Any
 from typing import cast
 
+from optuna_daub.tabular.table import MISSING_WORDS
+from optuna_daub.tabular.table import MONEY
+from optuna_daub.tabular.table import NEARLY_ALL
 from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import NO_SIGNS
 from optuna_daub.tabular.table import Header
@@ -26,6 +30,8 @@ from optuna_daub.tabular.table import Table
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import check_names
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.table import plain_numbers
 
 
 SAMPLE = 1 << 18
@@ -97,8 +103,43 @@ def without_names(frame: Any, header: Header) -> Table:
 
 def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any:
     """Return the data frame of a text file; columns without a header have numbers as names."""
-    pandas = imported("pandas")
-    options: dict[str, Any] = {
+    options = _options(how, encoding)
+    keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
+    if how.has_header:
+        keys = names = [*imported("pandas").read_csv(path, nrows=0, **options).columns]
+    text = {name for name, is_it in zip(names, how.is_text, strict=False) if is_it}
+    text |= {*learnt.text} if learnt else set()
+    types = {key: str for key, name in zip(keys, names, strict=True) if name in text}
+    frame = _read(path, keys, {*types} if learnt else set(), dtype=types, **options)
+    words = _rewritten(frame, [key for key in keys if key not in types], how.signs, learnt)
+    if learnt:
+        return frame
+    # A class may be called "None", so its column is read again.
+    if kept := {key for key in (*words, *types) if frame[key].hasnans}:
+        again = _read(path, keys, kept, dtype=types, **options)
+        for key in kept:
+            frame[key] = again[key]
+    return frame
+
+
+def _rewritten(frame: Any, keys: list[Any], signs: Signs, learnt: Learnt | None) -> list[Any]:
+    """Write numbers among words as Python does, and return the other columns of text.
+
+    A word among numbers leaves all of them as they are in the file.
+    """
+    words = []
+    for key in filter(lambda key: is_text(frame[key]), keys):
+        plain, is_number = plain_numbers(frame[key], signs)
+        if learnt or is_number.sum() >= NEARLY_ALL * frame[key].notna().sum():
+            frame[key] = plain
+        else:
+            words.append(key)
+    return words
+
+
+def _options(how: _Text, encoding: str) -> dict[str, Any]:
+    """Return the arguments of pandas for a text file."""
+    return {
         "sep": how.separator,
         "decimal": how.signs.decimal or ".",
         "thousands": how.signs.thousands or None,
@@ -109,21 +150,16 @@ def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any
         "skipinitialspace": True,
         "encoding": encoding,
     }
-    keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
-    if how.has_header:
-        keys = names = [*pandas.read_csv(path, nrows=0, **options).columns]
-    text = {name for name, is_it in zip(names, how.is_text, strict=False) if is_it}
-    text |= {*learnt.text} if learnt else set()
-    types = {key: str for key, name in zip(keys, names, strict=True) if name in text}
-    frame = pandas.read_csv(path, dtype=types, **options)
-    for key in frame.columns if learnt else ():
-        if key not in types and pandas.api.types.is_string_dtype(frame[key]):
-            # A word among numbers leaves all of them as they are written.
-            plain = frame[key].str.replace(how.signs.thousands, "")
-            plain = plain.str.replace(how.signs.decimal or ".", ".")
-            is_number = frame[key].str.fullmatch(r"[\s\d.,+-]+", na=False)
-            frame[key] = plain.where(is_number, frame[key])
-    return frame
+
+
+def _read(path: Path, keys: list[Any], words: Collection[Any], **options: Any) -> Any:
+    """Return the data frame of a text file. In columns of words only empty cells are missing."""
+    if words:
+        options["keep_default_na"] = False
+        options["na_values"] = {k: [""] if k in words else ["", *MISSING_WORDS] for k in keys}
+        if options["index_col"] is False:  # pandas warns of the empty ends of lines
+            options["usecols"] = range(len(keys))
+    return imported("pandas").read_csv(path, **options)
 
 
 def _names(count: int) -> list[str]:
@@ -168,14 +204,8 @@ def _first_lines(path: Path) -> tuple[str, str, list[str]]:
 
 def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
     """Return the signs in the numbers among cells. Those known from another table are kept."""
-    decimal = "." if separator == "," else known.decimal
-    if not decimal:
-        has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
-        has_commas = not has_points and any(map(_COMMA.fullmatch, cells))
-        if has_commas or any(map(_GROUPS.fullmatch, cells)):
-            decimal = ","
-        elif has_points:
-            decimal = "."
+    cells = [cell.strip(f" {MONEY}") for cell in cells]
+    decimal = _decimal(cells, separator, known.decimal)
     thousands = known.thousands if known.decimal == decimal else ""
     sign = "." if decimal == "," else ","
     if any(sign in cell and _GROUPS_BY[sign].fullmatch(cell) for cell in cells):
@@ -183,11 +213,25 @@ def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Sig
     return Signs(decimal, thousands)
 
 
+def _decimal(cells: Sequence[str], separator: str, known: str) -> str:
+    """Return the decimal sign in the numbers among cells."""
+    if known and (separator != "," or known == "."):
+        return known
+    has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
+    has_commas = not has_points and any(map(_COMMA.fullmatch, cells))
+    if separator == "," and not known:  # a quoted 1,234 has thousands
+        in_groups = _GROUPS_BY[","].fullmatch
+        has_commas &= any(_COMMA.fullmatch(cell) and not in_groups(cell) for cell in cells)
+    if has_commas or (separator != "," and any(map(_GROUPS.fullmatch, cells))):
+        return ","
+    return "." if has_points or separator == "," else ""
+
+
 def _is_text(cells: Sequence[str], signs: Signs) -> bool:
     """Return whether most cells with a sign between thousands are no numbers, such as dates."""
     if not signs.thousands:
         return False
-    with_it = [cell for cell in cells if signs.thousands in cell]
+    with_it = [cell.strip(f" {MONEY}") for cell in cells if signs.thousands in cell]
     numbers = [*filter(_GROUPS_BY[signs.thousands].fullmatch, with_it)]
     return 2 * len(numbers) < len(with_it)
 

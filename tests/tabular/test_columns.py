@@ -92,3 +92,34 @@ def test_a_strong_column_of_a_rare_class_is_no_leak() -> None:
     """If 99 % are alike, to be right in 99 % of the rows is no news."""
     y = np.where(np.arange(N) % 100 == 0, "yes", "no")
     assert looked_at(RNG.normal(size=N), y).notes == ()
+
+
+def test_few_words_among_numbers_are_named() -> None:
+    q = [*map(str, RNG.normal(size=N))]
+    q[3], q[5] = "unknown", "-"
+    columns = looked_at(q)
+    assert columns.used == ("odd",)
+    assert columns.notes == (
+        "`odd` has numbers, but 2 of 400 cells are none ('unknown', '-'): taken for missing.",
+    )
+
+
+@pytest.mark.parametrize("word", ["A1", "None"])
+def test_codes_and_missing_words_stay_without_a_word(word: str) -> None:
+    codes = [f"{i % 50:03}" for i in range(N)]
+    assert looked_at([word, *codes[1:]]).notes == ()
+
+
+@pytest.mark.parametrize("far", [1e39, np.finfo(float).max, np.inf])
+def test_numbers_beyond_32_bits_are_no_fault(far: float) -> None:
+    assert looked_at(np.append(RNG.normal(size=N - 1), far)).notes == ()
+
+
+def test_a_leak_of_large_numbers_is_named() -> None:
+    leak = np.where(Y == "yes", 202401011230, 202401011231)
+    assert "gives `y` away" in looked_at(leak).notes[0]
+
+
+def test_dates_after_a_word_are_no_names() -> None:
+    days = [str(day.date()) for day in pandas.date_range("2020", periods=N)]
+    assert looked_at(["NA", *days[1:]]).used == ("odd",)

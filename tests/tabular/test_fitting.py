@@ -9,9 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -21,18 +19,12 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier
 
 from optuna_daub import __main__ as program
-from optuna_daub.core import Observation
 from optuna_daub.spaces import SPACES
-from optuna_daub.spaces import first_points
-from optuna_daub.study import BestLearner
-from optuna_daub.study import LearnerCurve
 from optuna_daub.tabular import TableError
 from optuna_daub.tabular import TabularModel
 from optuna_daub.tabular import commands
 from optuna_daub.tabular import fit
-from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.search import Search
-from optuna_daub.tabular.target import checked_target
 from tests import test_arguments as arguments
 from tests.test_arguments import Case
 
@@ -514,51 +506,3 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(
     assert model.found.failures == ()
     rows = json.loads(shared("data/META.json").read_text())[name]["rows"]
     assert len(model.predict(path)) == rows
-
-
-class TestTheWinner:
-    """Whom the last training is for: the best on all rows, or who is ahead of it on fewer."""
-
-    def curve(self, learner: int, score: float, size: int, seconds: float = 0.1) -> LearnerCurve:
-        seen = (Observation(size, score, seconds=seconds),)
-        state = "best" if size == 240 else "suspended"
-        return LearnerCurve(learner, {"model": "linear"}, seen, state, None, None, "")  # type: ignore[arg-type]
-
-    def search(self) -> Search:
-        goal = checked_target(table(), "target")
-        return Search(
-            X=np.zeros((N, 1), np.float32),
-            target=goal,
-            metric=checked_metric(None, goal.task, 2),
-            models=None,
-            jobs=1,
-            seed=0,
-            categories=(),
-        )
-
-    def winner(self, *others: LearnerCurve, left: float = 10.0) -> int:
-        best = BestLearner(0, {}, 0.9, 240, None, None, True, "", "", None, 1, 1.0)
-        return self.search().winner([self.curve(0, 0.9, 240), *others], best, left).learner
-
-    def test_it_is_the_best_on_all_rows(self) -> None:
-        assert self.winner() == 0
-        assert self.winner(self.curve(1, 0.9, 60)) == 0
-
-    def test_it_is_one_that_is_ahead_on_fewer_rows(self) -> None:
-        assert self.winner(self.curve(1, 0.91, 60), self.curve(2, 0.93, 60)) == 2
-
-    def test_there_must_be_time_to_fit_it(self) -> None:
-        # Five folds of 60 rows took 20 s, so 300 rows in one go take as long.
-        assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=19.0) == 0
-        assert self.winner(self.curve(1, 0.95, 60, seconds=20.0), left=21.0) == 1
-
-    @pytest.mark.parametrize(("left", "n_fitted"), [(21.0, N), (15.0, 225), (1.0, 60), (-1.0, 60)])
-    def test_it_is_fitted_on_the_rows_that_there_is_time_for(
-        self, left: float, n_fitted: int
-    ) -> None:
-        (params,) = first_points("tabular", N, among=["linear"])[:1]
-        curve = replace(self.curve(0, 0.9, 60, seconds=20.0), params=params)
-        objective: Any = SimpleNamespace(model=lambda study: None, n_train=240)
-        model, n = self.search().last(None, objective, curve, left)  # type: ignore[arg-type]
-        assert n == n_fitted
-        assert {*model.classes_} == {0, 1}

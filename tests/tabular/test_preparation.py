@@ -109,3 +109,129 @@ def test_a_column_that_is_missing_later_is_named() -> None:
     preparation = Preparation(["a", "b"]).fit(table)
     with pytest.raises(TableError, match=r"\['b'\] is missing"):
         preparation.transform(table[["a"]])
+
+
+CODES = {
+    "category": pandas.Categorical([1, 2, 5] * 20),
+    "category with a gap": pandas.Series([1, 2, 5, None] * 20).astype("category"),
+    "words": ["1", "2", "5", "A"] * 20,
+    "objects": [1, 2.0, "5", "A"] * 20,
+}
+
+
+@pytest.mark.parametrize("kind", CODES)
+@pytest.mark.parametrize(
+    "codes",
+    [
+        [1, 2, 5],
+        [1, 2, 5, None],
+        ["1", "2.0", "5"],
+        pandas.array([1, 2, 5, None], dtype="Int64"),
+        pandas.Categorical([1, 2, 5, None]),
+    ],
+    ids=["int", "float", "text", "Int64", "category"],
+)
+def test_a_whole_number_is_the_same_word_whatever_its_type(kind: str, codes: Any) -> None:
+    preparation = Preparation(["code"])
+    before = preparation.fit_transform(pandas.DataFrame({"code": CODES[kind]}))
+    later = preparation.transform(pandas.DataFrame({"code": codes}))
+    np.testing.assert_array_equal(later[:3], before[:3])
+    assert before[0, 0] >= 0
+
+
+def test_words_that_are_nearly_all_new_are_named() -> None:
+    words = pandas.DataFrame({"w": WORDS})
+    preparation = Preparation(["w"]).fit(words)
+    with pytest.warns(UserWarning, match="`w` should have the words of `fit`, but 2 of 2 .*'RED'"):
+        preparation.transform(pandas.DataFrame({"w": ["RED", "BLUE", None]}))
+    preparation.transform(pandas.DataFrame({"w": ["red", "green", None]}))
+
+
+TIMES = {
+    "days": pandas.period_range("2020", periods=N),
+    "weeks": pandas.period_range("2020", periods=N, freq="W"),
+    "months": pandas.period_range("2020", periods=N, freq="M"),
+    "quarters": pandas.period_range("2020", periods=N, freq="Q"),
+    "years": pandas.period_range("1900", periods=N, freq="Y"),
+    "durations": pandas.to_timedelta(RNG.integers(-9, 9, N), unit="h"),
+}
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_periods_and_durations_are_the_same_from_their_own_file(kind: str, tmp_path: Any) -> None:
+    table = pandas.DataFrame({"t": TIMES[kind]})
+    preparation = Preparation(["t"])
+    before = preparation.fit_transform(table)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    later = preparation.transform(pandas.read_csv(tmp_path / "t.csv"))
+    np.testing.assert_array_equal(later, before)
+    assert np.isfinite(before).all()
+
+
+@pytest.mark.filterwarnings("ignore:Could not infer format")
+@pytest.mark.parametrize("kind", ["months", "durations"])
+def test_times_that_are_missing_or_none_later_are_missing(kind: str) -> None:
+    preparation = Preparation(["t"]).fit(pandas.DataFrame({"t": TIMES[kind]}))
+    for nothing in ([None, None], [np.nan, np.nan]):
+        assert np.isnan(preparation.transform(pandas.DataFrame({"t": nothing}))).all()
+    with pytest.warns(UserWarning, match=r"`t` was a column of .* 1 of 2 cells .* 'x'"):
+        later = preparation.transform(pandas.DataFrame({"t": ["x", None]}))
+    assert np.isnan(later).all()
+
+
+def test_numbers_are_no_durations() -> None:
+    preparation = Preparation(["t"]).fit(pandas.DataFrame({"t": TIMES["durations"]}))
+    with pytest.warns(UserWarning, match="2 of 2 cells are none, such as 5"):
+        assert np.isnan(preparation.transform(pandas.DataFrame({"t": [5, 6]}))).all()
+
+
+def test_written_dates_take_dates() -> None:
+    preparation = Preparation(["d"])
+    before = preparation.fit_transform(pandas.DataFrame({"d": COLUMNS["written dates"]}))
+    dates = pandas.to_datetime(COLUMNS["written dates"])
+    for kind in (dates, dates.date):
+        later = preparation.transform(pandas.DataFrame({"d": kind}))
+        np.testing.assert_array_equal(later, before)
+
+
+def test_few_words_among_numbers_are_missing_before_and_after() -> None:
+    amounts = [f"${i}.25" for i in range(1_000, 1_000 + N)]
+    table = pandas.DataFrame({"q": ["unknown", *amounts[1:]]})
+    preparation = Preparation(["q"])
+    matrix = preparation.fit_transform(table)
+    np.testing.assert_array_equal(matrix[:, 0], [np.nan, *np.arange(1_001.25, 1_000 + N)])
+    with pytest.warns(UserWarning, match="1 of 3 cells are none, such as 'error'"):
+        later = preparation.transform(pandas.DataFrame({"q": ["error", "$1,001.25", 7]}))
+    np.testing.assert_array_equal(later[:, 0], [np.nan, 1_001.25, 7])
+
+
+LARGE = {
+    "minutes": 202401010000 + np.arange(N),
+    "Julian dates": 2460310.5 + np.arange(N) / 1440,
+    "nanoseconds": 1_704_067_200_000_000_000 + 60_000_000_000 * np.arange(N),
+    "with zeros": np.append(0, 202401010000 + np.arange(N)),
+    "Int64": pandas.array(202401010000 + np.arange(N), dtype="Int64"),
+    "words": [str(202401010000 + i) for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_numbers_stay_different(kind: str) -> None:
+    table = pandas.DataFrame({"at": LARGE[kind]})
+    preparation = Preparation(["at"])
+    matrix = preparation.fit_transform(table)
+    assert len(np.unique(matrix)) == len(table)
+    assert np.all(np.diff(matrix[:, 0]) > 0)
+    np.testing.assert_array_equal(preparation.transform(table.head(9)), matrix[:9])
+
+
+def test_numbers_that_stay_different_are_what_they_were() -> None:
+    near = pandas.DataFrame({"a": [100.25, 101.1, 102.7], "b": [16_777_215, 3, 4]})
+    np.testing.assert_allclose(Preparation(["a", "b"]).fit_transform(near), near, rtol=1e-6)
+
+
+def test_numbers_beyond_32_bits_count_as_infinite() -> None:
+    table = pandas.DataFrame({"x": [1.0, np.finfo(float).max, 1e39, -np.inf, None]})
+    preparation = Preparation(["x"])
+    assert np.isnan(preparation.fit_transform(table)[1:]).all()
+    assert preparation.n_infinite_ == 3

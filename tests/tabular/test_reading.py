@@ -313,3 +313,81 @@ def test_a_model_takes_a_file_of_one_column(tmp_path: Path) -> None:
 def test_columns_of_text_without_names_keep_their_zeros(tmp_path: Path) -> None:
     columns = read("007;1.5\n012;2.5\n", tmp_path, Learnt(NO_SIGNS, ["column_1"], []))
     assert columns["column_1"] == ["007", "012"]
+
+
+@pytest.mark.parametrize("form", ["t.csv", "t.xlsx"])
+def test_words_such_as_none_stay_in_columns_of_text(form: str, tmp_path: Path) -> None:
+    table = pandas.DataFrame(
+        {
+            "allergy": ["None", "Nuts", None, "NA"] * 5,
+            "n": ["NA", 2, None, 4] * 5,
+            "x": range(20),
+        }
+    )
+    read_back = read_table(written(table, form, tmp_path)).frame
+    assert read_back["allergy"].isna().sum() == 5
+    assert read_back["allergy"].dropna().head(3).tolist() == ["None", "Nuts", "NA"]
+    assert read_back["n"].head(4).fillna(0).tolist() == [0, 2, 0, 4]
+    assert pandas.api.types.is_float_dtype(read_back["n"])
+
+
+def test_a_model_reads_words_such_as_none_as_its_fit_did(tmp_path: Path) -> None:
+    columns = read("a,n\nNone,1\n,NA\n", tmp_path, Learnt(NO_SIGNS, ["a"], []))
+    assert columns["a"][0] == "None"
+    assert pandas.isna([columns["a"][1], columns["n"][1]]).all()
+
+
+@pytest.mark.parametrize("learnt", [None, Learnt(Signs(",", ""), [], [])])
+def test_quoted_decimal_commas_are_numbers(learnt: Learnt | None, tmp_path: Path) -> None:
+    columns = read('q,x\n"125,73",1\n"-0,5",2\n"1,234",3\n', tmp_path, learnt)
+    assert columns["q"] == [125.73, -0.5, 1.234]
+    assert read('q,x\n"1,234",1.5\n"2,345",2\n', tmp_path)["q"] == [1234, 2345]
+
+
+def test_money_and_a_word_among_numbers_leave_numbers(tmp_path: Path) -> None:
+    lines = [f"1.{i}4,5 €;x{i}" for i in range(10, 30)]
+    columns = read("\n".join(["q;w", "k.A.;x", *lines]), tmp_path)
+    assert columns["q"][:3] == ["k.A.", "1104.5", "1114.5"]
+    assert columns["w"][1] == "x10"
+
+
+def arrow_columns() -> dict[str, Any]:
+    pyarrow = pytest.importorskip("pyarrow")
+    days = pandas.date_range("2020", periods=3)
+    return {
+        "timestamp": pyarrow.array(days),
+        "zoned": pyarrow.array(days.tz_localize("UTC")),
+        "date": pyarrow.array(days.date),
+        "list": pyarrow.array([[1, 2]] * 3),
+        "struct": pyarrow.array([{"a": 1}] * 3),
+        "dictionary": pyarrow.array(["u", "v", None]).dictionary_encode(),
+        "int": pyarrow.array([1, 2**60 + 1, None]),
+        "uint8": pyarrow.array([1, 2, None], pyarrow.uint8()),
+        "bool": pyarrow.array([True, None, False]),
+        "decimal": pyarrow.array([Decimal("1.5"), None, Decimal("2.5")]),
+        "duration": pyarrow.array(pandas.to_timedelta([1, 2, 3], unit="s")),
+        "null": pyarrow.nulls(3),
+    }
+
+
+@pytest.mark.parametrize("kind", arrow_columns())
+def test_columns_of_arrow_become_those_of_pandas(kind: str) -> None:
+    table = pytest.importorskip("pyarrow").table({"odd": arrow_columns()[kind], "x": [1, 2, 3]})
+    given = table.to_pandas(types_mapper=pandas.ArrowDtype)
+    back = read_table(given).frame["odd"]
+    assert not isinstance(back.dtype, pandas.ArrowDtype)
+    plain = table.to_pandas()["odd"].astype(object)
+    if kind in ("int", "uint8"):
+        assert back.tolist()[:2] == arrow_columns()[kind].to_pylist()[:2]
+    else:
+        pandas.testing.assert_series_equal(back.astype(object), plain, check_dtype=False)
+    assert isinstance(given["odd"].dtype, pandas.ArrowDtype), "the table of the user is as it was"
+
+
+@pytest.mark.parametrize(
+    "text", ["a,b\nr1,None,2\nr2,,2\nr3,x,2\n", "a,b\nNone,2,\n,2,\nx,2,\n", "None,2.5\n,3\nx,4\n"]
+)
+def test_words_such_as_none_stay_in_files_of_any_form(text: str, tmp_path: Path) -> None:
+    column, numbers = read(text, tmp_path).values()
+    assert (column[0], column[2], numbers[0] // 1) == ("None", "x", 2)
+    assert pandas.isna(column[1])

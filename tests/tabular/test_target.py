@@ -212,3 +212,51 @@ def test_a_column_that_is_not_there_is_named(name: str, hint: str) -> None:
 def test_an_unknown_task_is_named() -> None:
     with pytest.raises(ValueError, match=r"`task` must be .* but got 'ranking'"):
         checked_target(frame([1, 7] * HALF), "y", "ranking")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("task", [None, "regression"])
+def test_few_words_among_amounts_are_missing_and_named(task: Any) -> None:
+    values = [f"{i}.5" for i in range(N)]
+    values[3], values[7] = "?", "unknown"
+    target = checked_target(frame(values), "y", task)
+    assert target.task == "regression"
+    assert np.flatnonzero(~target.kept).tolist() == [3, 7]
+    assert target.values[:4].tolist() == [0.5, 1.5, 2.5, 4.5]
+    said = "`y` has numbers, but 2 of 60 cells are none ('?', 'unknown'): taken for missing."
+    assert said in target.notes
+    assert "2 rows without a value of `y` left out." in target.notes
+
+
+def test_few_numbers_and_a_word_are_classes() -> None:
+    assert len(checked_target(frame(["1", "2"] * (HALF - 1) + ["?"] * 2), "y").classes) == 3
+    codes = frame([str(i % 28) for i in range(N)])
+    assert checked_target(codes, "y").task == "classification"
+    assert checked_target(codes, "y", "regression").values[1] == 1.0
+
+
+def test_categories_of_numbers_may_be_amounts() -> None:
+    target = checked_target(frame(CLASSES["category of numbers"]), "y", "regression")
+    assert {*target.values} == {1.5, 2.5}
+
+
+@pytest.mark.parametrize(
+    ("task", "match"),
+    [
+        ("regression", "20 of 60 cells of `y` are none, such as 'perhaps': take these rows out"),
+        (None, r"since 20 cells are no numbers \('perhaps'\): empty them if it has amounts"),
+    ],
+)
+def test_many_words_among_amounts_are_refused_by_name(task: Any, match: str) -> None:
+    with pytest.raises(TableError, match=match):
+        checked_target(frame(["perhaps" if i % 3 == 0 else f"{i}.5" for i in range(N)]), "y", task)
+
+
+def test_numbers_in_words_have_a_way_out() -> None:
+    with pytest.raises(TableError, match=r'as numbers in words have \(task="regression"'):
+        checked_target(frame([f"{i}.5" for i in range(N)]), "y")
+
+
+def test_classes_called_as_missing_cells_stay_and_are_named() -> None:
+    target = checked_target(frame(["None", "Nuts", None] * 20), "y")
+    assert [*target.classes] == ["None", "Nuts"]
+    assert "`y` has classes called 'None': empty these cells if they are missing." in target.notes

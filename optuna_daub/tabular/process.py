@@ -1,0 +1,85 @@
+"""Settings of the whole process that a search changes, and that are restored after it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import ExitStack
+from contextlib import contextmanager
+
+from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
+
+
+class _Changes:
+    """Changes by searches that may overlap in time. The last search to end undoes them all."""
+
+    def __init__(self) -> None:
+        self._lock, self._n_users, self._undo = threading.Lock(), 0, ExitStack()
+
+    @contextmanager
+    def during(self, change: Callable[[ExitStack], object]) -> Iterator[None]:
+        """Make a change that adds to a stack what undoes it."""
+        with self._lock:
+            self._n_users += 1
+        try:
+            with self._lock:
+                change(self._undo)
+            yield
+        finally:
+            with self._lock:
+                self._n_users -= 1
+                if not self._n_users:
+                    self._undo.close()  # from the last change to the first
+
+
+_CHANGES = _Changes()
+
+
+@contextmanager
+def quiet(*loggers: str, hidden: type[Warning] = Warning) -> Iterator[None]:
+    """Hide the logs of packages, and warnings of a kind.
+
+    With every kind, what passes the filters of warnings is not shown either: forests reset the
+    filters in each of their threads, and threads that do so at the same time may leave none.
+
+    >>> with quiet("optuna"):
+    ...     warnings.warn("not seen", stacklevel=1)
+    """
+
+    def change(undo: ExitStack) -> None:
+        for logger in map(logging.getLogger, loggers):
+            undo.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.CRITICAL)
+        undo.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore", hidden)
+        if hidden is Warning:
+            warnings.showwarning = lambda *_args, **_options: None
+
+    with _CHANGES.during(change):
+        yield
+
+
+@contextmanager
+def limited(jobs: int) -> Iterator[None]:
+    """Limit the threads of linear algebra, and of OpenMP in this thread, to at most `jobs`.
+
+    Models with an argument for their number of threads do not need it; those without one take a
+    thread for each core.
+    """
+
+    def change(undo: ExitStack) -> None:
+        undo.enter_context(threadpool_limits(_at_most(jobs, "blas"), user_api="blas"))
+
+    # Every thread has its own limit of OpenMP, so searches in other threads do not change it.
+    with threadpool_limits(_at_most(jobs, "openmp"), user_api="openmp"), _CHANGES.during(change):
+        yield
+
+
+def _at_most(jobs: int, api: str) -> int:
+    """Return a number of threads, or the present one if that is smaller."""
+    libraries = ThreadpoolController().select(user_api=api).info()
+    return min([jobs, *(int(library["num_threads"]) for library in libraries)])
