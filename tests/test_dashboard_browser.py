@@ -87,14 +87,20 @@ def browser(tmp_path: Path) -> Iterator[Any]:
 
 
 class Gated:
-    """An objective that waits before a trial until the gate is open."""
+    """An objective that waits in a trial, once it has parameters, until the gate is open."""
 
-    def __init__(self, train: Callable[[optuna.Trial], float], at: int) -> None:
-        self.train, self.at = train, at
+    def __init__(
+        self,
+        train: Callable[[optuna.Trial], float],
+        at: int,
+        point: Callable[[optuna.Trial], object] = lambda trial: None,
+    ) -> None:
+        self.train, self.at, self.point = train, at, point
         self.gate = threading.Event()
         self.is_waiting = threading.Event()
 
     def __call__(self, trial: optuna.Trial) -> float:
+        self.point(trial)
         if trial.number == self.at:
             self.is_waiting.set()
             assert self.gate.wait(3 * PATIENCE)
@@ -198,12 +204,15 @@ def text(browser: Any) -> str:
     return shown
 
 
-def wide(trial: optuna.Trial) -> float:
-    """Train a learner that one parameter decides."""
-    live = trial.suggest_float("live", 0.0, 1.0)
+def point(trial: optuna.Trial) -> float:
+    """Suggest three parameters, and return the one that decides."""
     trial.suggest_float("dead", 0.0, 1.0)
     trial.suggest_categorical("kind", ["tree", "net"])
-    score = 0.0
+    return trial.suggest_float("live", 0.0, 1.0)
+
+
+def wide(trial: optuna.Trial) -> float:
+    live, score = point(trial), 0.0
     for size in training_sizes(trial):
         score = 0.5 + 0.4 * live - 10 / size
         report(trial, size, score, training_score=1.0, seconds=size / 100)
@@ -220,7 +229,7 @@ def search(tmp_path: Path) -> Iterator[Running]:
         name="wide",
         n_learners=20,
     )
-    with running(study, Gated(wide, at=12)) as found:
+    with running(study, Gated(wide, at=12, point=point)) as found:
         update_dashboard(study)  # the callback may be resting
         yield found
 

@@ -58,7 +58,7 @@ SAMPLE = 2_000
 
 LARGE_SHARE = 10
 """A table is measured if it has so many samples, and a note made if the time is above one part in
-so many of what is left. Then measuring takes at most a tenth of the preparation."""
+so many of what is left. So the sample takes at most a tenth of the preparation."""
 
 
 def fit(
@@ -162,7 +162,7 @@ def fit(
             raise RuntimeError(f"No model could be trained: {reasons}.")
         everything = sample_agreement(study).everything.seconds
         guess = search.guess()
-        winner = search.winner(curves, best)
+        winner = search.winner(curves, best, searched.leading)
         left = seconds - (time.monotonic() - began)
         model, n_fitted = search.last(searched, winner, left)
     found = Found(
@@ -283,7 +283,7 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
     """
     if len(frame) < LARGE_SHARE * SAMPLE:
         return ""
-    clocks = []
+    clocks: list[float] = []
     try:
         for n in (2, 2, SAMPLE):  # the first imports what it needs, the second has the fixed time
             part = frame.sample(n, random_state=0)

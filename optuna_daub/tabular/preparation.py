@@ -204,7 +204,15 @@ def _as_durations(column: Any) -> Any:
     pandas = imported("pandas")
     if not pandas.api.types.is_timedelta64_dtype(column.dtype):
         cells = column.astype(object).where(as_numbers(column).isna())
-        cells = cells.map(lambda cell: str(cell) if isinstance(cell, datetime.time) else cell)
+        read = [
+            None
+            if isinstance(cell, datetime.date)
+            else str(cell)
+            if isinstance(cell, datetime.time)
+            else cell
+            for cell in cells
+        ]
+        cells = pandas.Series(read, column.index, dtype=object)
         column = pandas.to_timedelta(cells, errors="coerce")
     return column.dt.total_seconds()
 
@@ -218,7 +226,8 @@ def _as_dates(column: Any) -> Any:
     if types.is_numeric_dtype(column.dtype) and column.notna().any():
         column = _as_words(column)  # a year
     if is_text(column):
-        column = column.str.split("/").str[0]  # a week's text has its last day too
+        # The text of a week has its last day too.
+        column = column.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
         return column.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
     return column
 

@@ -172,15 +172,23 @@ class Search:
                 raise
         return Searched(study, objective, kept.model)
 
-    def winner(self, curves: Sequence[LearnerCurve], best: BestLearner) -> LearnerCurve:
+    def winner(
+        self, curves: Sequence[LearnerCurve], best: BestLearner, leading: Leading | None
+    ) -> LearnerCurve:
         """Return the learner for the last training: the one with the best score.
 
-        All are scored on the same rows. If scores are equal, it is the best one on all the data.
+        All are scored on the same rows. If scores are equal, it is the best one on all the data,
+        or else the one whose model was kept.
         """
+
+        def rank(curve: LearnerCurve) -> tuple[float, bool]:
+            score = -math.inf if curve.score is None else curve.score
+            return score, leading is not None and leading.params == curve.params
+
         ahead = [c for c in curves if c.observations and c.state != "dropped"]
-        ahead = [c for c in ahead if (c.score or 0.0) > best.score]
+        ahead = [c for c in ahead if rank(c)[0] > best.score]
         leader = next(c for c in curves if c.learner == best.learner)
-        return max(ahead, key=lambda c: c.score or 0.0, default=leader)
+        return max(ahead, key=rank, default=leader)
 
     def last(self, searched: Searched, winner: LearnerCurve, left: float) -> tuple[Any, int]:
         """Return the fitted winner, and the number of rows that it was fitted on.

@@ -151,14 +151,14 @@ def as_numbers(column: Any) -> Any:
         floats = np.append(known, np.nan)[places]  # missing cells have the place -1
     else:
         floats = np.array([*map(_as_float, column)], np.float64)
+        is_word = np.array([isinstance(cell, str) for cell in column], bool)
+        if is_word.any():
+            floats[is_word] = as_numbers(pandas.Series([*column[is_word]])).to_numpy()
     return pandas.Series(floats, column.index, name=column.name)
 
 
 def _as_float(value: Any) -> float:
-    if isinstance(value, str):
-        found, (is_number,) = plain_numbers(imported("pandas").Series([value]), Signs(".", ","))
-        return float(found[0]) if is_number else math.nan
-    if not isinstance(value, numbers.Real | Decimal | np.bool_):  # a date or the like, or missing
+    if not isinstance(value, numbers.Real | Decimal | np.bool_):  # a word, a date, or missing
         return math.nan
     try:
         return float(value)

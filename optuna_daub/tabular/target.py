@@ -25,6 +25,7 @@ from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import listed_words
 from optuna_daub.tabular.table import numbers_among
+from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
 
 
@@ -116,10 +117,14 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
         raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
     kind, known = _kind(column[kept], name, pandas)
     words: list[str] = []
-    if kind == "text":
+    is_category = isinstance(column.dtype, pandas.CategoricalDtype)
+    if kind == "text" and (given == "regression" or not is_category):
         kind, known, words = _numbers_or_words(known, name, given)
-    if kind in ("numbers", "yes or no"):
-        finite = np.isfinite(known.to_numpy(dtype=np.float64))
+    if kind in ("numbers", "yes or no", "dates"):
+        if kind == "dates":
+            finite = known.notna().to_numpy(dtype=bool)
+        else:
+            finite = np.isfinite(known.to_numpy(dtype=np.float64))
         kept[np.flatnonzero(kept)[~finite]] = False
         known = known[finite]
         if not len(known):
@@ -327,10 +332,14 @@ def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
 
 
 def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return text, or dates if there are many and all are written year first."""
+    """Return text, or dates if there are many and all are written year first.
+
+    Words for a missing cell among dates become missing.
+    """
     text = pandas.Series([*map(str, known)], index=known.index, dtype=object)
-    if text.nunique() > FEW_VALUES and all(map(_ISO_DATE.fullmatch, text)):
-        return "dates", _dates(text, name, pandas)
+    real = real_words(text)
+    if real.nunique() > FEW_VALUES and all(map(_ISO_DATE.fullmatch, real)):
+        return "dates", _dates(real, name, pandas).reindex(text.index)
     return "text", text
 
 

@@ -130,7 +130,10 @@ def _rewritten(frame: Any, keys: list[Any], signs: Signs, learnt: Learnt | None)
     words = []
     for key in filter(lambda key: is_text(frame[key]), keys):
         plain, is_number = plain_numbers(frame[key], signs)
-        if learnt or is_number.sum() >= NEARLY_ALL * frame[key].notna().sum():
+        n_known = frame[key].notna().sum()
+        if is_number.sum() == n_known and not plain.str.match(r"[-+]?0\d").any():
+            frame[key] = plain.astype(float)  # with signs of money, say
+        elif learnt or is_number.sum() >= NEARLY_ALL * n_known:
             frame[key] = plain
         else:
             words.append(key)

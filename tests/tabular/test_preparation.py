@@ -235,3 +235,22 @@ def test_numbers_beyond_32_bits_count_as_infinite() -> None:
     preparation = Preparation(["x"])
     assert np.isnan(preparation.fit_transform(table)[1:]).all()
     assert preparation.n_infinite_ == 3
+
+
+@pytest.mark.parametrize("written", ["2024/05/17", "05/17/2024", "2024-05-17", "May 17, 2024"])
+def test_dates_are_read_however_they_are_written(written: str) -> None:
+    days = Preparation(["d"]).fit(
+        pandas.DataFrame({"d": pandas.date_range("2024-01-01", periods=60)})
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas warns of formats that it has to guess
+        read = days.transform(pandas.DataFrame({"d": [written, written]}))
+    assert read[0, :3].tolist() == [2024, 5, 17]
+
+
+def test_a_date_among_durations_is_missing() -> None:
+    waits = pandas.DataFrame({"wait": pandas.to_timedelta(np.arange(50.0), unit="s")})
+    fitted = Preparation(["wait"]).fit(waits)
+    with pytest.warns(UserWarning, match="taken for missing"):
+        read = fitted.transform(pandas.DataFrame({"wait": pandas.to_datetime(["2024-01-01"])}))
+    assert np.isnan(read).all()

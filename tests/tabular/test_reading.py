@@ -391,3 +391,9 @@ def test_words_such_as_none_stay_in_files_of_any_form(text: str, tmp_path: Path)
     column, numbers = read(text, tmp_path).values()
     assert (column[0], column[2], numbers[0] // 1) == ("None", "x", 2)
     assert pandas.isna(column[1])
+
+
+def test_numbers_with_signs_of_money_are_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "prices.csv"
+    path.write_text("a,price\n" + "".join(f"{i},${i * 50}.5\n" for i in range(1, 40)))
+    assert read_table(path).frame["price"].tolist() == [i * 50 + 0.5 for i in range(1, 40)]

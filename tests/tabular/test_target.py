@@ -260,3 +260,18 @@ def test_classes_called_as_missing_cells_stay_and_are_named() -> None:
     target = checked_target(frame(["None", "Nuts", None] * 20), "y")
     assert [*target.classes] == ["None", "Nuts"]
     assert "`y` has classes called 'None': empty these cells if they are missing." in target.notes
+
+
+def test_missing_words_among_dates_are_missing() -> None:
+    days = [f"{day:%Y-%m-%d}" for day in pandas.date_range("2024-01-01", periods=45)]
+    words = ["NA" if i % 10 == 0 else days[i % 45] for i in range(100)]
+    target = checked_target(pandas.DataFrame({"y": words}), "y")
+    assert (target.task, len(target.values)) == ("regression", 90)
+    assert "10 rows without a value of `y` left out." in target.notes
+
+
+def test_categories_stay_classes_though_nearly_all_are_numbers() -> None:
+    words = [str(100 + i % 30) if i % 30 else "other" for i in range(300)]
+    target = checked_target(pandas.DataFrame({"y": pandas.Categorical(words)}), "y")
+    assert target.task == "classification"
+    assert "other" in target.classes
