@@ -168,7 +168,7 @@ class LearningCurve(Remembers):
 
         They are the first, the last but one and the last of those whose seconds are known. A
         training that took `SLOW` times as long as a later one on more examples is left out: it was
-        a slow call, and otherwise more examples would seem to take less time.
+        a slow call, and otherwise more examples would seem to take far less time.
 
         >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
         (0.0, 0.0, nan, nan, 0.0, 0.0)

@@ -199,19 +199,16 @@ def _as_categories(column: Any) -> Any:
     return _as_words(column).astype("category")
 
 
+_SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
+"""Types of cells that may hold a duration."""
+
+
 def _as_durations(column: Any) -> Any:
     """Return seconds. Text is read as pandas writes it; numbers have no unit, so are missing."""
     pandas = imported("pandas")
     if not pandas.api.types.is_timedelta64_dtype(column.dtype):
         cells = column.astype(object).where(as_numbers(column).isna())
-        read = [
-            None
-            if isinstance(cell, datetime.date)
-            else str(cell)
-            if isinstance(cell, datetime.time)
-            else cell
-            for cell in cells
-        ]
+        read = [str(cell) if isinstance(cell, _SPANS) else None for cell in cells]
         cells = pandas.Series(read, column.index, dtype=object)
         column = pandas.to_timedelta(cells, errors="coerce")
     return column.dt.total_seconds()

@@ -158,7 +158,8 @@ def as_numbers(column: Any) -> Any:
 
 
 def _as_float(value: Any) -> float:
-    if not isinstance(value, numbers.Real | Decimal | np.bool_):  # a word, a date, or missing
+    is_duration = isinstance(value, np.timedelta64)  # to Python it is a number
+    if is_duration or not isinstance(value, numbers.Real | Decimal | np.bool_):
         return math.nan
     try:
         return float(value)

@@ -367,12 +367,12 @@ def _dates(known: Any, name: str, pandas: Any) -> Any:
 def _word(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "bool"
+    if hasattr(value, "total_seconds") or isinstance(value, np.timedelta64):  # also a number
+        return "duration"
     if isinstance(value, numbers.Number) or type(value).__name__ == "Decimal":
         return "other" if isinstance(value, complex) else "number"
     if isinstance(value, str):
         return "text"
-    if hasattr(value, "total_seconds"):
-        return "duration"
     return "date" if hasattr(value, "year") else "other"
 
 

@@ -248,9 +248,14 @@ def test_dates_are_read_however_they_are_written(written: str) -> None:
     assert read[0, :3].tolist() == [2024, 5, 17]
 
 
-def test_a_date_among_durations_is_missing() -> None:
+@pytest.mark.parametrize("kind", ["dates", "periods"])
+def test_a_date_among_durations_is_missing(kind: str) -> None:
+    later = {
+        "dates": pandas.to_datetime(["2024-01-01"]),
+        "periods": pandas.period_range("2024-01", periods=1),
+    }[kind]
     waits = pandas.DataFrame({"wait": pandas.to_timedelta(np.arange(50.0), unit="s")})
     fitted = Preparation(["wait"]).fit(waits)
     with pytest.warns(UserWarning, match="taken for missing"):
-        read = fitted.transform(pandas.DataFrame({"wait": pandas.to_datetime(["2024-01-01"])}))
+        read = fitted.transform(pandas.DataFrame({"wait": later}))
     assert np.isnan(read).all()

@@ -275,3 +275,9 @@ def test_categories_stay_classes_though_nearly_all_are_numbers() -> None:
     target = checked_target(pandas.DataFrame({"y": pandas.Categorical(words)}), "y")
     assert target.task == "classification"
     assert "other" in target.classes
+
+
+def test_numpy_s_durations_are_durations() -> None:
+    spans = pandas.Series([np.timedelta64(i, "h") for i in range(1, 21)], dtype=object)
+    target = checked_target(pandas.DataFrame({"y": spans}), "y")
+    assert target.values[:2].tolist() == [3600.0, 7200.0]
