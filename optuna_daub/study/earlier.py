@@ -96,10 +96,9 @@ class Earlier:
         """
         number, known = trial.number, worker.known
         left = {text: point for text, point in self.points.items() if text not in worker.given}
-        if run.learner != number or not left:
+        # A chosen point is an enqueued one, or one of GridSampler.
+        if run.learner != number or not left or records.is_chosen(log.as_stored(study, trial)):
             return None
-        if records.is_chosen(log.as_stored(study, trial)):
-            return None  # an enqueued point, or one of GridSampler
         others = {i: one for i, one in known.learners.items() if i != number}
         # Those with lower numbers: another thread may have a later learner already.
         proposed = (i for i, one in others.items() if i < number and not _is_enqueued(one, i))

@@ -121,10 +121,7 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     if kind == "text" and (given == "regression" or not is_category):
         kind, known, words = _numbers_or_words(known, name, given)
     if kind in ("numbers", "yes or no", "dates"):
-        if kind == "dates":
-            finite = known.notna().to_numpy(dtype=bool)
-        else:
-            finite = np.isfinite(known.to_numpy(dtype=np.float64))
+        finite = _are_finite(known, kind)
         kept[np.flatnonzero(kept)[~finite]] = False
         known = known[finite]
         if not len(known):
@@ -148,6 +145,13 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     _check_rows(len(known), name)
     values, times = _amounts(known, kind)
     return Target(name, "regression", values, np.array([]), kept, tuple(notes), times)
+
+
+def _are_finite(known: Any, kind: str) -> NDArray[np.bool_]:
+    """Return True for dates that are there, and for numbers that are finite."""
+    if kind == "dates":
+        return np.asarray(known.notna(), bool)
+    return np.asarray(np.isfinite(known.to_numpy(dtype=np.float64)))
 
 
 def _numbers_or_words(known: Any, name: str, given: Task | None) -> tuple[str, Any, list[str]]:

@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Collection
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from itertools import pairwise
 from itertools import zip_longest
 from pathlib import Path
@@ -221,10 +222,10 @@ def _decimal(cells: Sequence[str], separator: str, known: str) -> str:
     if known and (separator != "," or known == "."):
         return known
     has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
-    has_commas = not has_points and any(map(_COMMA.fullmatch, cells))
+    commas = [*filter(_COMMA.fullmatch, cells)]
     if separator == "," and not known:  # a quoted 1,234 has thousands
-        in_groups = _GROUPS_BY[","].fullmatch
-        has_commas &= any(_COMMA.fullmatch(cell) and not in_groups(cell) for cell in cells)
+        commas = [*filterfalse(_GROUPS_BY[","].fullmatch, commas)]
+    has_commas = bool(commas) and not has_points
     if has_commas or (separator != "," and any(map(_GROUPS.fullmatch, cells))):
         return ","
     return "." if has_points or separator == "," else ""

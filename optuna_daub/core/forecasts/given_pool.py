@@ -7,7 +7,8 @@ study, each time 15 % more: workers that know the same agree on them.
 Learners are *lost* if they failed, collapsed or violate a constraint. To new points they count as
 trained on all the data, with a score that is the lower the more of their neighbours are lost.
 Otherwise points where learners fail would stay unknown, and nothing else would be proposed. They
-change no forecast of a learner, and their own forecasts follow from their scores alone."""
+change no forecast of a learner, and their own forecasts follow from their scores alone.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +41,11 @@ Numbers = NDArray[np.float64]
 
 MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
-a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`)."""
+a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). Half as
+many lost ones come to it."""
 CHECKS = 10.0
 """Weight of the belief in the stated precision, as a number of scores. It changes how often the
 intervals of `benchmarks/fit/process.py` hold."""
-
-
 NEARNESS = 8
 """Power of the kernel by which learners are neighbours: they are within half a length scale. With
 it, searches avoid a region where learners fail, and bear failures by chance
