@@ -35,7 +35,6 @@ from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.dashboard import update_dashboard
-from optuna_daub.study import records
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
 from optuna_daub.study.abc_pruner import SCHEDULERS
 from optuna_daub.study.stored_policy import _described
@@ -145,9 +144,8 @@ def test_the_dashboard_is_drawn_without_a_pruner(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_study_of_a_version_that_stored_sizes_only_is_read_by_the_default_rule() -> None:
     study = optuna.create_study(study_name="s")
-    study._storage.set_study_system_attr(
-        study._study_id, records.SETTINGS, {"sizes": [*SIZES], "direction": "minimize"}
-    )
+    stored = {"sizes": [*SIZES], "direction": "minimize"}
+    study._storage.set_study_system_attr(study._study_id, "daub:settings", stored)
     assert policy_of(study) == ValuePerSecond(SIZES)
 
 
